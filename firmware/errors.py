@@ -1,46 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with firmware, before any card is involved.
+"""The errors of building firmware, before any card is involved.
 
 FirmwareError
-|-- PlatformError            no such platform, or none that can be built for any more
-|-- LinkError                a kernel that cannot be put on this platform as asked
-|   `-- ResourceError            it needs more than the card has
-|-- XclbinError              a file that is not an xclbin, or a damaged one
-|-- ManifestError            a manifest.json that is none
-|   `-- ManifestMismatchError    a manifest that describes another xclbin
-|-- PublishError             a build that cannot enter this model repository
-`-- VendorError              around the vendor's tools; its kinds are in bitstream/errors.py
+|-- PlatformError            there is no such platform, or it can no longer be built for
+|-- LinkError                the kernel cannot be put on this platform as requested
+|   `-- ResourceError            the kernel needs more than the card has
+|-- XclbinError              the file is not an xclbin, or is damaged
+|-- ManifestError            the file is not a valid manifest.json
+|   `-- ManifestMismatchError    the manifest describes another xclbin
+|-- PublishError             the build cannot be published into this model repository
+`-- VendorError              an error around the vendor's tools; its subclasses are in bitstream/errors.py
 """
 
 from __future__ import annotations
 
 
 class FirmwareError(Exception):
-    """Root of this room's errors."""
+    """Base class of the errors of firmware/."""
 
 
 class PlatformError(FirmwareError):
-    """No such platform, or one that is gone."""
+    """There is no such platform, it is retired, or its file is not valid."""
 
 
 class LinkError(FirmwareError):
-    """The kernel cannot be linked as asked."""
+    """The kernel cannot be linked as requested."""
 
 
 class ResourceError(LinkError):
-    """The kernel does not fit the card: which resource, how much it needs, how much there is."""
+    """The kernel does not fit the card. The message names the resource, the amount needed and the amount available."""
 
 
 class XclbinError(FirmwareError):
-    """The bytes are not a whole xclbin: what was looked for, what was found, what was expected."""
+    """The bytes are not a complete xclbin. The message names the field, the value found and the value expected."""
 
 
 class ManifestError(FirmwareError):
-    """The manifest cannot be read: which field, what it is, what was expected."""
+    """The manifest cannot be read. The message names the field, its value and the value expected."""
 
 
 class ManifestMismatchError(ManifestError):
-    """The manifest describes another xclbin: which field, what it says, what the xclbin says."""
+    """The manifest describes another xclbin. The message names the field, the manifest's value and the xclbin's."""
 
 
 class PublishError(FirmwareError):

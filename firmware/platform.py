@@ -1,27 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cards as data: what a kernel is built for, what fits there, and what an xclbin says about it.
+"""The platforms: each card with its shell, its resources and its memory, read from platforms/<name>.toml.
 
-One file a card, platforms/<name>.toml; a file is read when its card is first asked for. Its fields:
+There is one file for each card, and it is read when the card is first requested. Its fields:
 
-    name, part          as this project and as Vivado call the card
+    name, part          the card's name in this project, and its part number in Vivado
     vbnv                the shell's full name, as v++ --platform takes it
-    interface_uuid      the shell a hw xclbin must match, 32 hex digits; left out when not known
-    build               xrt: linked by v++, driven by XRT. f2_hdk: custom logic of the AWS F2 kit
-    image               xclbin, where it is left out: the card takes what was linked. afi: AWS makes an Amazon FPGA image of
-                        the design, and the xclbin names it
-    newest_vitis        the last release that still has the shell; left out while the newest has
-    retired             why nothing new runs on it, for people; left out for a living card
-    unverified          fields of the file that no source or card has confirmed
-    [clock]             kernel_mhz: ap_clk by default; system_mhz: the shell's second kernel clock (ap_clk_2)
-    [pcie]              link, and what host transfers reach: h2c_gb_s, c2h_gb_s
-    [[slr]]             what each die leaves to kernels: lut, ff, dsp, bram36, uram
-    [total]             of the whole card, for what [[slr]] does not say: taken to be spread evenly
-    [[memory]]          tag (in MEM_TOPOLOGY), sp (in v++'s sp=), kind, base, size_mib, peak_gb_s, slr; measured_gb_s: what
-                        large transfers reach, left out where nobody has measured it; with count, that many equal channels
-                        without gaps, <tag>[0] and so on
+    interface_uuid      the shell that a hw xclbin must match, 32 hex digits; omitted when not known
+    build               xrt: linked by v++, driven by XRT. f2_hdk: custom logic built with the AWS F2 kit
+    image               xclbin (the default): the card is configured with the linked bitstream. afi: AWS makes an Amazon FPGA
+                        image from the design, and the xclbin names that image
+    newest_vitis        the last Vitis release that supports the shell; omitted while the newest release does
+    retired             why the card can no longer be used, as a sentence for people; omitted for a card in service
+    unverified          the fields of the file that no source and no card has confirmed
+    [clock]             kernel_mhz: the default ap_clk; system_mhz: the shell's second kernel clock (ap_clk_2)
+    [pcie]              link, and the measured rates of host transfers, in GB/s: h2c_gb_s, c2h_gb_s
+    [[slr]]             the resources of each die that are available to kernels: lut, ff, dsp, bram36, uram
+    [total]             resources of the whole card, for those that [[slr]] does not give; assumed to be spread evenly
+    [[memory]]          tag (in MEM_TOPOLOGY), sp (in v++'s sp=), kind, base, size_mib, peak_gb_s, slr; measured_gb_s: the rate
+                        of large transfers, omitted where it has not been measured; count: that many equal channels without
+                        gaps, tagged <tag>[0] and so on
 
-Sources are named in each file. A third platform is one file more; a third way to make or drive bitstreams is a member of Flow
-more, with a build like bitstream/ and f2/, and a driver (host/driver.py).
+Each file names its sources. To add a platform, add a file. To add a way of making or driving bitstreams, add a member to Flow,
+a build like those in bitstream/ and f2/, and a driver (host/driver.py).
 """
 
 from __future__ import annotations
@@ -42,46 +42,47 @@ from hypersonic.hls.sources import source_files
 GIB = 1 << 30
 MIB = 1 << 20
 
-#: where the files are; they travel in the wheel
+#: the directory of the platform files, which the wheel contains too
 DIRECTORY = Path(__file__).resolve().parent / "platforms"
 
 MAX_FILE_BYTES = 1 << 16
 
 
 class Flow(StrEnum):
-    """How a bitstream for a card is made and driven."""
+    """The way in which a bitstream for a card is made and driven."""
 
-    XRT = "xrt"  # v++ links, XRT drives
-    F2_HDK = "f2_hdk"  # custom logic in Vivado by the AWS kit, driven by registers
+    XRT = "xrt"  # linked by v++, driven through XRT
+    F2_HDK = "f2_hdk"  # custom logic, built with Vivado and the AWS kit and driven through its registers
 
 
 class Image(StrEnum):
     """The content of the BITSTREAM section in an xclbin for a card."""
 
-    XCLBIN = "xclbin"  # the configuration of the FPGA, as it was linked
-    AFI = "afi"  # the id of an Amazon FPGA image, which AWS makes of a design in a bucket
+    XCLBIN = "xclbin"  # the FPGA's configuration, as linked
+    AFI = "afi"  # the id of an Amazon FPGA image, which AWS makes from a design in an S3 bucket
 
 
 @dataclass(frozen=True)
 class MemoryBank:
-    """One memory a kernel's master port can be connected to: a DIMM, or a pseudo channel of HBM."""
+    """One memory that a kernel's master port can be connected to: a DIMM, or a pseudo channel of HBM."""
 
-    tag: str  # as MEM_TOPOLOGY names it, at most 15 characters
-    sp: str  # as v++'s sp= names it
+    tag: str  # its name in MEM_TOPOLOGY, at most 15 characters
+    sp: str  # its name in v++'s sp= option
     kind: str  # DDR4 or HBM
     base_address: int
     size_bytes: int
     peak_gb_s: float
-    slr: int  # the die beside which it is
-    measured_gb_s: float = 0.0  # what large transfers reach; 0 where nobody has measured it
+    slr: int  # the die that it is attached to
+    measured_gb_s: float = 0.0  # the rate of large transfers; 0 where it has not been measured
 
 
 @dataclass(frozen=True)
 class Platform:
-    """A card and the shell on it.
+    """A card with its shell.
 
-    kernel_clock_mhz is what ap_clk gets by default; system_clock_mhz the shell's second kernel clock (ap_clk_2).
-    spread: the resources of which only the card's total is known; every SLR is taken to hold an equal part.
+    kernel_clock_mhz is the default frequency of ap_clk, system_clock_mhz that of the shell's second kernel clock (ap_clk_2).
+    slrs: the resources of each die. spread: the resources of which only the card's total is known; every die is assumed to
+    hold an equal part.
     """
 
     name: str
@@ -91,21 +92,21 @@ class Platform:
     kernel_clock_mhz: int
     system_clock_mhz: int
     pcie: str
-    h2c_gb_s: float  # what transfers host to card reach
-    c2h_gb_s: float
+    h2c_gb_s: float  # the rate of transfers from host to card
+    c2h_gb_s: float  # from card to host
     slrs: tuple[Amounts, ...]
     memory: tuple[MemoryBank, ...]
     spread: tuple[str, ...] = ()
     interface_uuid: str = "0" * 32  # zeros when not known
-    newest_vitis: str = ""  # empty while the newest release supports it
-    control_base: int = 0x1800000  # s_axi_control of the first compute unit
+    newest_vitis: str = ""  # the last Vitis release that supports it; empty while the newest does
+    control_base: int = 0x1800000  # address of s_axi_control of the first compute unit
     image: Image = Image.XCLBIN
-    retired: str = ""  # why nothing new runs on it, for people; empty for a living platform
-    unverified: tuple[str, ...] = ()
+    retired: str = ""  # why it can no longer be used; empty for a platform in service
+    unverified: tuple[str, ...] = ()  # fields of the file that no source and no card has confirmed
 
 
 class _Files(Mapping[str, Platform]):
-    """Every platform by its name, read when asked for."""
+    """Every platform by its name; a platform's file is read when it is requested."""
 
     def __getitem__(self, name: str) -> Platform:
         if name not in _names():
@@ -123,7 +124,7 @@ PLATFORMS: Mapping[str, Platform] = _Files()
 
 
 def find_platform(name: str, *, retired_too: bool = False) -> Platform:
-    """The platform of that name. Raises PlatformError for an unknown one, and for a retired one unless retired_too."""
+    """The platform with that name. Raises PlatformError for an unknown one, and for a retired one unless retired_too."""
     alive = ", ".join(known.name for known in PLATFORMS.values() if not known.retired)
     platform = PLATFORMS.get(name)
     if platform is None:
@@ -140,7 +141,7 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def read_platform(path: Path) -> Platform:
-    """The platform in a file. Raises PlatformError naming the file and the field that is not what it must be."""
+    """The platform that a file describes. Raises PlatformError, which names the file and the first field that is not valid."""
     table = _Table(_toml(path), path.name)
     table.check(_TOP, optional=_TOP_OPTIONAL)
     clock, pcie = table.table("clock", _CLOCK), table.table("pcie", _PCIE)
@@ -190,7 +191,7 @@ _WORDS = {str: "text", int: "an integer of 0 or more", float: "a number above 0"
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a file and where it is, for messages."""
+    """A table of a platform file. where: the file and the table's place in it, for error messages."""
 
     values: dict[str, Any]
     where: str
@@ -233,7 +234,7 @@ class _Table:
 
 
 def _is(value: object, wanted: type) -> bool:
-    """TOML's true is no number, and 14 is as good a float as 14.0."""
+    """True if the value has that type and range. In TOML, true does not count as a number, and 14 is accepted for 14.0."""
     if wanted in (int, float):
         kinds = (int,) if wanted is int else (int, float)
         return isinstance(value, kinds) and not isinstance(value, bool) and (value > 0 if wanted is float else value >= 0)
@@ -241,7 +242,7 @@ def _is(value: object, wanted: type) -> bool:
 
 
 def _slrs(table: _Table) -> tuple[tuple[Amounts, ...], tuple[str, ...]]:
-    """What each die holds, and the names of what was divided from the card's total."""
+    """The resources of each die, and the names of those that are equal parts of the card's total."""
     dies = table.tables("slr", {}, _AMOUNTS)
     total = table.table("total", {}, _AMOUNTS)
     if not dies:
@@ -249,7 +250,7 @@ def _slrs(table: _Table) -> tuple[tuple[Amounts, ...], tuple[str, ...]]:
     for name in KINDS:
         mentions = sum(name in die.values for die in dies) + len(dies) * (name in total.values)
         if mentions != len(dies):
-            raise PlatformError(f"{table.where}: {name} is to be said in every [[slr]], or once in [total]")
+            raise PlatformError(f"{table.where}: {name} must be given in every [[slr]], or once in [total]")
     parts = {name: amount // len(dies) for name, amount in total.values.items()}
     return tuple(Amounts(**{**parts, **die.values}) for die in dies), tuple(parts)
 
@@ -284,7 +285,7 @@ def _banks(entry: _Table, slrs: int) -> list[MemoryBank]:
 
 
 def _check_unverified(table: _Table) -> None:
-    """Every name is a field of the file: pcie.h2c_gb_s, memory[0].peak_gb_s, total."""
+    """Raise PlatformError unless every name is a field of the file, such as pcie.h2c_gb_s, memory[0].peak_gb_s or total."""
     for name in table["unverified"]:
         value: Any = table.values
         for step in re.findall(r"[^.\[\]]+", str(name)):
@@ -292,4 +293,4 @@ def _check_unverified(table: _Table) -> None:
             try:
                 value = value[key]
             except (KeyError, IndexError, TypeError):
-                raise PlatformError(f"{table.where}: unverified names {name!r:.80}, which is no field of the file") from None
+                raise PlatformError(f"{table.where}: unverified names {name!r:.80}, which is not a field of the file") from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target of a build."""
+"""The targets that a kernel can be built for."""
 
 from __future__ import annotations
 
@@ -15,4 +15,5 @@ class Target(StrEnum):
 
     @property
     def emulated(self) -> bool:
+        """True for the targets that need no card."""
         return self is not Target.HW

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel around a core: its RTL, its registers and how Vitis describes it."""
+"""The kernel around a core: its RTL, its registers and its description for Vitis."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel's top has between shell and core: a converter for each tensor, and a register that cuts the path to the core.
+"""The part of a kernel's top between shell and core: a converter for each tensor, and a register slice before the core.
 
     one tensor   shell -> x_row -> axis_wire_to_fixed -> x_raw -> axis_skid -> x -> core -> y -> axis_skid -> y_raw -> ...
 
@@ -7,9 +7,9 @@
               x_row -> axis_broadcast                axis_join -> x_raw      ... and the same from y_raw to y_row
                                 +-> axis_wire_to_fixed -+
 
-Rows are tensors one behind another, in memory's datatypes (x_row, y_row) or as raw integers (hls/row.py). Where a row is many
-beats, a converter takes a beat of its tensor. With several tensors every converter gets every beat, and what comes of it is
-taken from the one whose turn it is (tensor_turns).
+A row is the concatenation of its tensors, in the datatypes of memory (x_row, y_row) or as raw integers (hls/row.py). Where a
+row is several beats, a converter works on one beat of its tensor at a time. With several tensors, every converter is given
+every beat, and tensor_turns selects the result of the converter whose tensor the beat belongs to.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from hypersonic.hls.core import Port
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint
 from hypersonic.hls.spec import TensorSpec
 
-#: the modules' names, and those that only several tensors need
+#: the converter modules, and the modules that only a row of several tensors needs
 TO_FIXED, TO_WIRE = "axis_wire_to_fixed", "axis_fixed_to_wire"
 SEVERAL = ("axis_broadcast", "axis_join", "tensor_turns")
 
 
-#: of axis_fixed_to_wire for floating point; raw integers take less
+#: latency of axis_fixed_to_wire for floating point; it is shorter for raw integers
 _FLOAT_CLOCKS = 5
 
 _CLOCK = [("clk", "ap_clk"), ("rst_n", "rst_n")]
 
 
 class Part(NamedTuple):
-    """What one converter takes of a row: a tensor, or tensors one behind another whose beats look the same.
+    """The part of a row that one converter converts: a tensor, or consecutive tensors whose beats have the same format.
 
-    elements, bytes: of a beat. beats: of a row.
+    elements: in one beat. beats: in one row.
     """
 
     tensor: TensorSpec
@@ -46,15 +46,17 @@ class Part(NamedTuple):
 
     @property
     def bytes(self) -> int:
+        """Bytes of one beat in memory."""
         return self.elements * self.tensor.element.bytes
 
     @property
     def raw_bits(self) -> int:
+        """Bits of one beat as raw integers."""
         return self.elements * self.tensor.fixed.width
 
 
 def parts(port: Port) -> tuple[Part, ...]:
-    """In the row's order."""
+    """The parts of a port's row, in its order."""
     if not port.lanes:
         return tuple(Part(tensor, tensor.size, 1) for tensor in port.row.tensors)
     each = [
@@ -65,7 +67,8 @@ def parts(port: Port) -> tuple[Part, ...]:
 
 
 class _Stream(NamedTuple):
-    """A stream of rows. bits: of each part, side by side in a beat, or, in turns, in the low bits of beats of their own."""
+    """A stream of rows. bits: the bits of each part. Parts are side by side in one beat, or, if in_turns, each in the low bits
+    of beats of its own."""
 
     name: str
     bits: tuple[int, ...]
@@ -76,7 +79,7 @@ class _Stream(NamedTuple):
         return max(self.bits) if self.in_turns else sum(self.bits)
 
     def data(self, index: int) -> str:
-        """One part of a beat."""
+        """The part-select of one part in a beat."""
         return part(f"{self.name}_tdata", 0 if self.in_turns else sum(self.bits[:index]), self.bits[index], self.width)
 
     def wires(self) -> str:
@@ -84,7 +87,7 @@ class _Stream(NamedTuple):
 
 
 def input_text(port: Port) -> str:
-    """The wires x_row, x_raw and x, and what is between them."""
+    """The Verilog of the wires x_row, x_raw and x, and of the modules between them."""
     taken = parts(port)
     rows, raw, x = _rows("x_row", port), _raw("x_raw", port), _raw("x", port)
     parameters = [converter_parameters(one, one.tensor.fixed) for one in taken]
@@ -94,19 +97,19 @@ def input_text(port: Port) -> str:
 
 
 def output_text(port: Port) -> str:
-    """The wires y, y_raw and y_row, and what is between them."""
+    """The Verilog of the wires y, y_raw and y_row, and of the modules between them."""
     given = parts(port)
     y, raw, rows = _raw("y", port), _raw("y_raw", port), _rows("y_row", port)
-    floating = FixedPoint(1, 1)  # has nothing to round to
+    floating = FixedPoint(1, 1)  # a placeholder: the conversion to floating point uses no fixed-point type
     parameters = [converter_parameters(one, one.tensor.integer if one.tensor.element.is_integer else floating) for one in given]
-    if len({one.tensor.element.is_integer for one in given}) > 1:  # all as slow as the slowest: a row every clock
+    if len({one.tensor.element.is_integer for one in given}) > 1:  # with equal latencies, a row can leave every clock
         parameters = [{**values, "LATENCY": str(_FLOAT_CLOCKS)} for values in parameters]
     wires = [stream.wires() for stream in (y, raw, rows)]
     return "\n\n".join([*wires, _skid(y, raw), *_convert(TO_WIRE, (raw, rows), parameters, [1])])
 
 
 def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
-    """Of a part's converter, as Verilog literals. rounded_to: the type whose rounding and overflow it applies."""
+    """The parameters of a part's converter, as Verilog literals. rounded_to: the type whose modes the converter applies."""
     element, fixed = taken.tensor.element, taken.tensor.fixed
     return {
         "N": str(taken.elements),
@@ -124,7 +127,7 @@ def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
 
 
 def _scales(taken: Part) -> str:
-    """One 16-bit two's complement number an element, element 0 in the low bits; every beat's are those of the first."""
+    """The scale exponents of one beat: 16-bit two's complement numbers, element 0 in the low bits. All beats have the same."""
     words = [exponent & 0xFFFF for exponent in taken.tensor.exponents[: taken.elements].tolist()]
     return f"{16 * len(words)}'h" + "".join(f"{word:04x}" for word in reversed(words))
 
@@ -148,7 +151,8 @@ def _skid(source: _Stream, target: _Stream) -> str:
 def _convert(
     module: str, streams: tuple[_Stream, _Stream], parameters: list[dict[str, str]], turns: list[int]
 ) -> Iterator[str]:
-    """parameters: of each part's converter. turns: beats of each in a row, where they take turns."""
+    """The Verilog of the converters between two streams. parameters: of each part's converter. turns: beats of each part in a
+    row, used where the parts are in beats of their own."""
     source, target = streams
     if len(parameters) == 1:
         ends = [*stream_ports("s_axis", source.name), *stream_ports("m_axis", target.name)]
@@ -177,7 +181,7 @@ def _convert(
 
 
 def _turns(target: _Stream, turns: list[int]) -> Iterator[str]:
-    """A beat of `target` is that of the part whose turn it is."""
+    """The Verilog that takes each beat of `target` from the part whose turn it is."""
     name, count = target.name, len(turns)
     yield f"  wire {vector(count)}{name}_turn;\n  wire {name}_part_ends;"
     values = {"N": str(count), "BEATS": beats_literal(turns)}
@@ -196,7 +200,7 @@ def _widened(signal: str, bits: int, to_bits: int) -> str:
 
 
 def beats_literal(numbers: list[int]) -> str:
-    """32 bits a number, the first in the low bits."""
+    """A Verilog literal with 32 bits for each number, the first in the low bits."""
     return f"{32 * len(numbers)}'h" + "_".join(f"{number:08x}" for number in reversed(numbers))
 
 

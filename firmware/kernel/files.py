@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel as its files: the RTL modules of our own, and what a complete kernel consists of."""
+"""The files of a kernel: the RTL modules of the shell around a core, and the list of files of a complete kernel."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from hypersonic.firmware.errors import FirmwareError
 from hypersonic.hls.core import Core
 from hypersonic.hls.sources import source_files
 
-#: the kernel's own modules; beside each module lies <module>.f, the files it needs in compile order
+#: the directory of the kernel's own modules; <module>.f lists the files that a module needs, in compile order
 RTL = Path(__file__).resolve().parents[1] / "rtl"
 
-#: (direction, name, bits) of every port of a kernel, in order; direction as seen from the kernel
+#: (direction, name, bits) of every port of a kernel, in order; direction as seen from the kernel; -1 is a vector of one bit
 PORTS: tuple[tuple[str, str, int], ...] = (
     ("input", "ap_clk", 1), ("input", "ap_rst_n", 1), ("output", "interrupt", 1),
     ("input", "s_axi_control_awaddr", 12), ("input", "s_axi_control_awvalid", 1), ("output", "s_axi_control_awready", 1),
@@ -37,15 +37,16 @@ PORTS: tuple[tuple[str, str, int], ...] = (
 
 
 class KernelError(FirmwareError):
-    """A core that the shell cannot carry: which number, what it is, what it may be."""
+    """The shell cannot hold this core. The message names the property, its value and the values allowed."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A complete kernel: plain Verilog ports on top, AXI4 on both sides, the core inside.
+    """A complete kernel: a core in the shell that reads and writes its rows through AXI4, with plain Verilog ports.
 
-    top: the top module's name, the kernel's name. sources: every file, in compile order; no include path is needed.
-    lint_waivers: Verilator configuration files that name the accepted warnings. The core's memory files belong to it.
+    top: the name of the top module, which is the kernel's name. sources: every file, in compile order; no include path is
+    needed. lint_waivers: Verilator configuration files with the accepted warnings. The core's memory files (core.memories)
+    are part of the kernel too.
     """
 
     name: str
@@ -56,12 +57,12 @@ class Kernel:
 
     @property
     def top_file(self) -> Path:
-        """The one file that is written for this kernel."""
+        """The top module's file, which is generated for this kernel."""
         return self.sources[-1]
 
 
 def rtl_sources(module: str) -> tuple[Path, ...]:
-    """The files of one of the kernel's own modules, from <module>.f. Raises KernelError for a module that is not there."""
+    """The files of one of the kernel's own modules, from <module>.f. Raises KernelError for a module that does not exist."""
     listing = RTL / f"{module}.f"
     if not listing.is_file():
         known = ", ".join(sorted(file.stem for file in source_files(RTL, "*.f")))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of ap_fixed's modes in RTL: the constants of the two modules that round, written from hls/fixed.py's table.
+"""The numbers of ap_fixed's rounding and overflow modes in RTL: constants of two modules, generated from hls/fixed.py.
 
-`python -m hypersonic.firmware.kernel.fixed_modes` writes them anew between their marks; a test sees that they are.
+`python -m hypersonic.firmware.kernel.fixed_modes` rewrites the block between two marker lines in each module; a test checks
+that the blocks are current.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ _BLOCK = re.compile(rf"^{re.escape(_FIRST)}$.*?^{re.escape(_LAST)}$", re.MULTILI
 
 
 def constants() -> str:
-    """The block of localparams, its marks included."""
+    """The block of localparams, with its marker lines."""
     codes = {mode.removeprefix("AP_"): code for table in (ROUNDING_CODES, OVERFLOW_CODES) for mode, code in table.items()}
     return "\n".join([_FIRST, *(f"  localparam int {name} = {code};" for name, code in codes.items()), _LAST])
 
 
 def products(root: Path) -> dict[Path, str]:
-    """The modules below the repository's root, with their texts as they have to be. Raises ValueError for one without marks."""
+    """The text of each of the two modules with a current block. root: the repository's. Raises ValueError for a module without
+    the marker lines."""
     texts = {root / name: (root / name).read_text() for name in _FILES}
     if without := [str(file) for file, text in texts.items() if len(_BLOCK.findall(text)) != 1]:
         raise ValueError(f"{', '.join(without)}: expected one block from {_FIRST.strip()!r} to {_LAST.strip()!r}")
@@ -33,6 +35,7 @@ def products(root: Path) -> dict[Path, str]:
 
 
 def main() -> None:
+    """Write the modules with current blocks into this repository."""
     for file, text in products(Path(__file__).resolve().parents[2]).items():
         file.write_text(text)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's register map, its one source: the RTL constants and the documentation are written from here.
+"""The kernel's register map, from which the RTL constants and docs/registers.md are generated.
 
-0x00 to 0x0C is what XRT expects of an `ap_ctrl_chain` kernel (UG1393; XRT, cu_hls.c), arguments follow from 0x10, our own
-read-only status from 0x40. `python -m hypersonic.firmware.kernel.registers` writes both files anew; a test sees that they are.
+Offsets 0x00 to 0x0C are those that XRT expects of an `ap_ctrl_chain` kernel (UG1393; XRT, cu_hls.c). The arguments begin at
+0x10, the project's own read-only status registers at 0x40. `python -m hypersonic.firmware.kernel.registers` rewrites both
+files; a test checks that they are current.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ AP_IDLE = 1 << 2
 AP_READY = 1 << 3
 AP_CONTINUE = 1 << 4
 
-#: AXI_ERROR
+#: the bits of AXI_ERROR
 READ_ERROR = 1 << 0
 WRITE_ERROR = 1 << 1
 
-#: what VERSION reads: major << 16 | minor of this map
+#: the value of VERSION: major << 16 | minor of this map
 MAP_VERSION = 0x0001_0002
 
-#: runs a kernel takes before the first of them must be acknowledged by ap_continue; a power of two
+#: runs that a kernel accepts before the first of them must be acknowledged by ap_continue; a power of two
 MAX_RUNS = 8
 
 
@@ -64,11 +65,11 @@ class Bit:
 
 @dataclass(frozen=True)
 class Register:
-    """One 32-bit word, or two for a 64-bit value (low word first)."""
+    """A register of 32-bit words: usually one, two for a 64-bit value (low word first). text: its meaning, as documented."""
 
-    offset: int
+    offset: int  # bytes
     name: str
-    access: str
+    access: str  # R or RW
     text: str
     words: int = 1
     bits: tuple[Bit, ...] = ()
@@ -79,7 +80,7 @@ REGISTERS = (
         CONTROL, "CONTROL", "RW", "block control, ap_ctrl_chain; reads 0x4 after reset",
         bits=(
             Bit(0, "ap_start", "write 1 to start a run; reads 1 until the run is accepted (its arguments are latched then)"),
-            Bit(1, "ap_done", "a run is done and not yet acknowledged; held until ap_continue"),
+            Bit(1, "ap_done", "a run is done and not yet acknowledged; stays set until ap_continue"),
             Bit(2, "ap_idle", "no run is waiting or in flight"),
             Bit(3, "ap_ready", "a run was accepted since the last read; cleared by reading"),
             Bit(4, "ap_continue", "write 1 to acknowledge one done run; reads 0"),
@@ -92,54 +93,55 @@ REGISTERS = (
         bits=(Bit(0, "done", "ap_done sets ISR"), Bit(1, "ready", "accepting a run sets ISR")),
     ),
     Register(
-        ISR, "ISR", "RW", "interrupt status, toggled by writing: write back what was read",
-        bits=(Bit(0, "done", "set for as long as a done run waits for ap_continue"), Bit(1, "ready", "a run was accepted")),
+        ISR, "ISR", "RW", "interrupt status; writing 1 toggles a bit: write back the value that was read",
+        bits=(Bit(0, "done", "set while a done run waits for ap_continue"), Bit(1, "ready", "a run was accepted")),
     ),
     Register(X, "X", "RW", "address of the first input row, a multiple of 64", words=2),
     Register(Y, "Y", "RW", "address of the first output row, a multiple of 64", words=2),
-    Register(ROWS, "ROWS", "RW", "rows of the run, however many beats the core takes a row in; 0 completes at once"),
+    Register(ROWS, "ROWS", "RW", "rows of the run (not beats: a row may be several); a run of 0 rows is done at once"),
     Register(
         W, "W", "RW",
-        "address of the weights, a multiple of 64; a run with another one than the run before has the core load them again. "
-        "Reads 0 and ignores writes where WEIGHTS_BEATS is 0", words=2,
+        "address of the weights, a multiple of 64; the core loads the weights again in a run whose address differs from the "
+        "previous run's. Reads 0 and ignores writes where WEIGHTS_BEATS is 0", words=2,
     ),
     Register(
         BUSY_CYCLES, "BUSY_CYCLES", "R", "clocks with a run in flight since reset; reading the low word latches the high one",
         words=2,
     ),
     Register(RUNS, "RUNS", "R", "runs done since reset"),
-    Register(RUN_CYCLES, "RUN_CYCLES", "R", "clocks from accepting to done of the run that was done last"),
+    Register(RUN_CYCLES, "RUN_CYCLES", "R", "clocks of the run that was done last, from its acceptance until it was done"),
     Register(
         AXI_ERROR, "AXI_ERROR", "R", "memory errors since reset",
         bits=(Bit(0, "read", "an RRESP was not OKAY"), Bit(1, "write", "a BRESP was not OKAY")),
     ),
-    Register(VERSION, "VERSION", "R", f"version of this map, major << 16 | minor; 0x{MAP_VERSION:08x}"),
+    Register(VERSION, "VERSION", "R", f"version of this map, major in bits 31:16 and minor in bits 15:0; 0x{MAP_VERSION:08x}"),
     Register(ROW_IN_BYTES, "ROW_IN_BYTES", "R", "bytes of an input row"),
     Register(ROW_OUT_BYTES, "ROW_OUT_BYTES", "R", "bytes of an output row"),
     Register(
         STARVED_CYCLES, "STARVED_CYCLES", "R",
-        "clocks since reset in which a row, or the next beat of a row of many beats, was due and its bytes had not all come",
+        "clocks since reset in which a row, or the next beat of a row of several beats, was due and not all its bytes had been "
+        "read from memory",
     ),
     Register(
         BLOCKED_CYCLES, "BLOCKED_CYCLES", "R",
-        "clocks since reset in which a row, or a beat of one, waited for the core, or for what is behind it",
+        "clocks since reset in which a row, or a beat of one, waited because the core, or the logic after it, was not ready",
     ),
     Register(READ_ADDRESS_CYCLES, "READ_ADDRESS_CYCLES", "R", "clocks since reset in which memory kept a read address waiting"),
     Register(
         WRITE_ADDRESS_CYCLES, "WRITE_ADDRESS_CYCLES", "R",
-        "clocks since reset in which memory kept the address of a write waiting, or owed a response without which no more "
-        "could be sent",
+        "clocks since reset in which memory kept a write address waiting, or no further address could be sent until memory had "
+        "responded to an earlier write",
     ),
     Register(WRITE_DATA_CYCLES, "WRITE_DATA_CYCLES", "R", "clocks since reset in which memory kept a beat of results waiting"),
     Register(CORE_CYCLES, "CORE_CYCLES", "R", "the part of BLOCKED_CYCLES in which results left the core without waiting"),
     Register(
-        WEIGHTS_BEATS, "WEIGHTS_BEATS", "R", "beats of 64 bytes that the weights at W have; 0: all weights are in the kernel"
+        WEIGHTS_BEATS, "WEIGHTS_BEATS", "R", "size of the weights at W in beats of 64 bytes; 0: all weights are in the kernel"
     ),
 )  # fmt: skip
 
 
 def systemverilog() -> str:
-    """The package `registers`: word addresses (offset / 4) and constants of kernel_control.sv."""
+    """The text of registers.svh: the package `registers` with the word addresses (offset / 4) for kernel_control.sv."""
     names = [
         (f"{register.name}{suffix}", register.offset + 4 * word)
         for register in REGISTERS
@@ -167,15 +169,15 @@ def systemverilog() -> str:
 
 
 def markdown() -> str:
-    """The table of docs/registers.md."""
+    """The text of docs/registers.md."""
     lines = [
         "# The kernel's registers",
         "",
-        "Written by `python -m hypersonic.firmware.kernel.registers`; the source is `firmware/kernel/registers.py`.",
-        "Offsets are bytes on `s_axi_control`, words are 32 bits, 64-bit values stand low word first. Other offsets read 0 and",
-        "ignore writes.",
+        "This file is generated by `python -m hypersonic.firmware.kernel.registers` from `firmware/kernel/registers.py`.",
+        "Offsets are in bytes on `s_axi_control`. Words have 32 bits, and the low word of a 64-bit value comes first. All",
+        "other offsets read 0 and ignore writes.",
         "",
-        "| offset | register | access | bits | meaning |",
+        "| offset | register | access | bit | meaning |",
         "|---|---|---|---|---|",
     ]
     for register in REGISTERS:
@@ -186,11 +188,12 @@ def markdown() -> str:
 
 
 def products(root: Path) -> dict[Path, str]:
-    """The files written from this map, below the repository's root, with their texts."""
+    """The text of each file that is generated from this map. root: the repository's."""
     return {root / "firmware" / "rtl" / "registers.svh": systemverilog(), root / "docs" / "registers.md": markdown()}
 
 
 def main() -> None:
+    """Write the generated files into this repository."""
     for file, text in products(Path(__file__).resolve().parents[2]).items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)

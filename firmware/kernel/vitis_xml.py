@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel as Vitis describes it in XML: kernel.xml in a .xo, EMBEDDED_METADATA in an xclbin.
+"""The description of a kernel in Vitis' XML: kernel.xml in a .xo, EMBEDDED_METADATA in an xclbin.
 
-Source of both formats: UG1702 (kernel.xml), XRT's xclbin parser (project/platform/device/core/kernel). The reader treats
-its input as hostile: bounded size and depth, and no document type, so nothing can be expanded or fetched.
+Sources of the formats: UG1702 (kernel.xml), XRT's xclbin parser (project/platform/device/core/kernel). The reader treats its
+input as hostile: size and depth are bounded, and a document type is refused, so that no entity can be expanded or fetched.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hypersonic.firmware.kernel.registers import ADDRESS_RANGE, ROWS, W, X, Y
 
 MAX_XML_BYTES = 4 << 20
 MAX_XML_DEPTH = 32
-#: bytes of address space per compute unit in the shell
+#: bytes of the shell's address space for each compute unit
 COMPUTE_UNIT_RANGE = 0x10000
 #: vendor and library of every kernel of this project
 VLNV = "hypersonic:kernel"
@@ -30,12 +30,12 @@ class Port:
     name: str
     mode: str  # master or slave
     data_width: int  # bits
-    range: int  # addresses it reaches or answers to
+    range: int  # bytes of address space that it can reach (master) or that it decodes (slave)
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of the kernel, as xrtRunSetArg counts them."""
+    """One argument of the kernel. index: its number for xrtRunSetArg."""
 
     index: int
     name: str
@@ -48,7 +48,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Instance:
-    """One compute unit."""
+    """One compute unit. base_address: of its s_axi_control."""
 
     name: str
     base_address: int
@@ -56,7 +56,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class KernelDescription:
-    """What host and linker need to know of a kernel."""
+    """The properties of a kernel that host and linker need: protocol, ports, arguments and instances."""
 
     name: str
     control_protocol: str
@@ -67,9 +67,11 @@ class KernelDescription:
 
 
 def describe_kernel(name: str, instances: Sequence[Instance] = (), weights: bool = False) -> KernelDescription:
-    """Every kernel of this project: x through m_axi_gmem0, y through m_axi_gmem1, rows as a scalar, ap_ctrl_chain.
+    """The description of a kernel of this project: x through m_axi_gmem0, y through m_axi_gmem1, rows as a scalar, protocol
+    ap_ctrl_chain.
 
-    weights: its core takes them from memory, and w says where they are, through m_axi_gmem0 too.
+    weights: whether the core reads weights from memory; the kernel then has an argument w with their address, which is read
+    through m_axi_gmem0 too.
     """
     everywhere = 0xFFFFFFFFFFFFFFFF
     ports = (
@@ -87,7 +89,7 @@ def describe_kernel(name: str, instances: Sequence[Instance] = (), weights: bool
 
 
 def kernel_xml(kernel: KernelDescription) -> bytes:
-    """kernel.xml of the kernel's .xo."""
+    """The text of kernel.xml for the kernel's .xo (UG1702)."""
     root = ET.Element("root", versionMajor="1", versionMinor="6")
     element = ET.SubElement(root, "kernel", _kernel_attributes(kernel))
     ET.SubElement(element, "ports").extend(_ports(kernel))
@@ -96,7 +98,7 @@ def kernel_xml(kernel: KernelDescription) -> bytes:
 
 
 def metadata_element(kernel: KernelDescription) -> ET.Element:
-    """The kernel with its instances, as EMBEDDED_METADATA has it."""
+    """The element <kernel> of EMBEDDED_METADATA, with the kernel's instances."""
     element = ET.Element("kernel", _kernel_attributes(kernel))
     for children in (_ports(kernel), _arguments(kernel), _instances(kernel)):
         element.extend(children)
@@ -143,13 +145,14 @@ def _instances(kernel: KernelDescription) -> list[ET.Element]:
 
 
 def document(root: ET.Element) -> bytes:
-    """The text of a whole document."""
+    """The indented text of a document, in UTF-8 with an XML declaration."""
     ET.indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'.encode()
 
 
 def parse_kernels(document: bytes) -> tuple[KernelDescription, ...]:
-    """The kernels of an EMBEDDED_METADATA or kernel.xml document, in its order. Raises XclbinError for anything else."""
+    """The kernels in the text of an EMBEDDED_METADATA section or a kernel.xml, in document order. Raises XclbinError when the
+    text is not XML or lacks an attribute."""
     return tuple(_kernel(element) for element in _parse(document).iter("kernel"))
 
 
@@ -184,7 +187,7 @@ def _attribute(element: ET.Element, name: str) -> str:
 
 
 def _number(element: ET.Element, name: str) -> int:
-    """A decimal or 0x number; empty counts as 0, as v++ writes it for stream ports."""
+    """A decimal or 0x number. An empty text counts as 0: v++ writes it for stream ports."""
     value = element.get(name, "")
     try:
         number = int(value, 0) if value else 0
@@ -196,7 +199,7 @@ def _number(element: ET.Element, name: str) -> int:
 
 
 def _parse(document: bytes) -> ET.Element:
-    """A tree of a small, plain document: no document type, at most MAX_XML_BYTES and MAX_XML_DEPTH."""
+    """The element tree of a document without a document type, of at most MAX_XML_BYTES and MAX_XML_DEPTH levels."""
     document = document.rstrip(b"\0")
     if len(document) > MAX_XML_BYTES:
         raise XclbinError(f"kernel metadata is {len(document)} bytes, expected at most {MAX_XML_BYTES}")
@@ -226,4 +229,4 @@ def _parse(document: bytes) -> ET.Element:
 
 
 def _refuse_doctype(name: str, *_: object) -> None:
-    raise XclbinError(f"kernel metadata declares a document type ({name[:40]!r}), which nothing we read has; refused")
+    raise XclbinError(f"kernel metadata declares a document type ({name[:40]!r}), which is not accepted")

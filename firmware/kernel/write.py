@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel around a core: which RTL files, and the generated top that joins them."""
+"""The kernel around a core: the list of its RTL files, and its generated top module."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
-#: the converters take shifts (fraction bits plus scale exponent) of this size either way
+#: the largest shift (fraction bits plus scale exponent) of a converter, in either direction
 MAX_SHIFT = 400
 
-#: bytes of the longest row: a row count has 32 bits, and the shell counts the bytes of a run in at most 56
+#: bytes of the longest row: a row count has 32 bits, and the shell's count of the bytes of a run has at most 56
 MAX_ROW_BYTES = (1 << 24) - 1
 
-#: bits of those counts, for rows up to 65 535 bytes and for longer ones
+#: bits of that byte count, for rows up to 65 535 bytes and for longer ones
 _BYTES_WIDTHS = (48, 56)
 
 
 def write_kernel(core: Core, directory: Path) -> Kernel:
-    """Write directory/<name>.v, the top around `core`, and say which files make the kernel.
+    """Write directory/<name>.v, the top module around `core`, and return the kernel with the list of its files.
 
-    Raises KernelError for a name that Verilog keeps to itself and for tensors that the kernel cannot convert.
+    Raises KernelError for a name that Verilog reserves or the kernel uses, and for tensors that the kernel cannot convert.
     """
     _check(core)
     directory.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,8 @@ def write_kernel(core: Core, directory: Path) -> Kernel:
 
 
 def keep_kernel(core: Core) -> Kernel:
-    """The same in the cache: every step of a build, and the next build, has the one file. Raises KernelError."""
+    """Like write_kernel, with the top module in the cache, so that all steps of a build, and later builds, share one file.
+    Raises KernelError."""
     _check(core)
     name, text = f"{core.name}.v", top_text(core)
 
@@ -56,7 +57,7 @@ def _check(core: Core) -> None:
     for port in (core.x, core.y):
         _check_port(port)
     if core.y.lanes and len(core.outputs.tensors) > 1:
-        raise KernelError(f"core {core.name}: {len(core.outputs.tensors)} outputs leave in beats, expected one")
+        raise KernelError(f"core {core.name}: {len(core.outputs.tensors)} outputs in several beats each, expected one output")
 
 
 def _kernel(core: Core, top: Path) -> Kernel:
@@ -72,7 +73,7 @@ def _own_sources(core: Core) -> list[Path]:
 
 
 def _unique(files: Iterable[Path]) -> tuple[Path, ...]:
-    """Shared modules are named by several lists: the first mention counts."""
+    """The files without repetitions, each at its first place: several lists may name a shared module."""
     return tuple(dict.fromkeys(file.resolve() for file in files))
 
 
@@ -104,15 +105,16 @@ def _check_shifts(spec: TensorSpec) -> None:
 
 
 def _check_repeats(spec: TensorSpec, lanes: int) -> None:
-    """A converter's shifts are constants, and every beat goes through the same one."""
+    """Raise KernelError unless all beats of a tensor have the same scales: one converter with constant shifts converts them
+    all."""
     exponents = spec.exponents.reshape(-1, lanes)
     differs = (exponents != exponents[0]).ravel().nonzero()[0]
     if differs.size:
         element = int(differs[0])
         raise KernelError(
             f"tensor {spec.name!r}, element {element}: scale exponent is {exponents.flat[element]}, expected "
-            f"{exponents.flat[element % lanes]} as of element {element % lanes}: the tensor comes {lanes} elements a beat, and "
-            f"beats share their scales; let the scales repeat every {lanes} elements, or put them into the network"
+            f"{exponents.flat[element % lanes]} as for element {element % lanes}: a beat has {lanes} elements, and all "
+            f"beats share their scales; let the scales repeat every {lanes} elements, or move them into the network"
         )
 
 
@@ -141,14 +143,14 @@ def _shell(core: Core) -> str:
 
 
 def _large_rows(core: Core) -> dict[str, str]:
-    """kernel_shell's parameter for rows that need wider counts."""
+    """The parameter of kernel_shell for rows so long that its byte counts must be wider."""
     small, large = _BYTES_WIDTHS
     row_bytes = max(core.inputs.row_bytes, core.outputs.row_bytes)
     return {"BYTES_WIDTH": str(large)} if row_bytes >> (small - 32) else {}
 
 
 def _pieces(core: Core) -> dict[str, str]:
-    """kernel_shell's parameters for rows in several beats."""
+    """The parameters of kernel_shell for rows of several beats."""
     parameters = dict[str, str]()
     if core.x.lanes:
         taken = parts(core.x)
@@ -162,7 +164,7 @@ def _pieces(core: Core) -> dict[str, str]:
 
 
 def _weights(core: Core) -> dict[str, str]:
-    """kernel_shell's parameters for a core that takes weights from memory."""
+    """The parameters of kernel_shell for a core that reads weights from memory."""
     if not core.takes_weights:
         return {}
     repeats = "".join(str(int(stream.repeats)) for stream in reversed(core.weight_streams))
@@ -175,7 +177,7 @@ def _weights(core: Core) -> dict[str, str]:
 
 
 def _weight_wires(core: Core) -> str:
-    """The core's reset, and its weights' wires; those of a core without any are named as what nothing uses."""
+    """The wires of the core's reset and of its weights; for a core without weights they are named as unused."""
     streams = len(core.weight_streams)
     data = vector(streams * WEIGHT_BITS) if streams else ""
     name = "w" if streams else "unused_w"
@@ -198,8 +200,8 @@ def _core(core: Core) -> str:
 
 
 def top_text(core: Core) -> str:
-    """The top module: plain Verilog ports as the IP packager wants them, the shell and the core joined by two streams of rows,
-    each tensor converted on its way."""
+    """The text of the top module: plain Verilog ports, as the IP packager requires, and inside shell and core, connected by two
+    streams of rows with a converter for each tensor."""
     return f"""// SPDX-License-Identifier: Apache-2.0
 // Kernel {core.name}: written by hypersonic, do not edit.
 {_tensors("x", core.inputs)}

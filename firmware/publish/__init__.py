@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build enters a model repository."""
+"""Publishing a build into a model repository."""

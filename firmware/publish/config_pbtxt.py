@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""config.pbtxt of a published model: Triton's ModelConfig in protobuf text format, written as plain text.
+"""The file config.pbtxt of a published model: Triton's ModelConfig in protobuf text format, put together as plain text.
 
-The server reads it as protobuf, so an operator may change or add any field of ModelConfig afterwards.
+The server parses it as protobuf, so an operator may change or add any field of ModelConfig afterwards.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ FILE_NAME = "config.pbtxt"
 #: rows of one FACILE event, the request SONIC's clients send
 PREFERRED_BATCH_SIZE = 16000
 MAX_QUEUE_DELAY_US = 100
-#: rows one slot holds at most, slots per compute unit, and how long a run may take
+#: the most rows in one slot, the slots per compute unit, and the timeout of a run
 SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
-#: a slot's buffer is no larger; of an emulated card, whose runs take a processor's time, smaller
+#: the largest buffer of a slot: on a card, and on an emulated card, whose runs take processor time
 _SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
-#: a simulated run is cut to so many clocks, and a long one may take so long on a busy machine
+#: the most clocks of a simulated run, and the timeout of a long one on a busy machine
 _EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 1_000_000, 120_000
-#: of a run in the model's own C++, which does about 300 million a second: no more than so many multiplications, and from so
-#: many on it is long
+#: the most multiplications of a run in the model's own C++, which does about 300 million a second, and the number from which
+#: such a run counts as long
 _CSIM_MULTIPLICATIONS, _LONG_RUN_MULTIPLICATIONS = 4_000_000_000, 300_000_000
-#: rows from so many bytes, and runs from so many clocks on, are long
+#: the bytes of a row and the clocks of a run from which a simulated run counts as long
 _LONG_ROW_BYTES, _LONG_RUN_CLOCKS = 1024, 100_000
 
 
@@ -36,8 +36,11 @@ def config_pbtxt(
     manifest: Manifest, *, preferred_batch_size: int = PREFERRED_BATCH_SIZE, max_queue_delay_us: int = MAX_QUEUE_DELAY_US,
     parameters: Mapping[str, str] | None = None,
 ) -> str:  # fmt: skip
-    """The text for this manifest. parameters override or add to slot_rows, slots and timeout_ms, which follow from a row's
-    bytes and clocks; a preferred size above max_batch_size is cut."""
+    """The text of config.pbtxt for this manifest.
+
+    preferred_batch_size: in rows, reduced to the manifest's max_batch_size where it is larger. parameters: added to slot_rows,
+    slots and timeout_ms, which follow from the bytes and clocks of a row, or in place of them.
+    """
     lines = [
         f"name: {_quoted(manifest.model)}",
         'backend: "fpga"',
@@ -66,7 +69,7 @@ def _slots(manifest: Manifest) -> dict[str, str]:
 
 
 def _csim_work(manifest: Manifest) -> int:
-    """Multiplications of a row where the model's own C++ computes it, at least 1; a core is counted in clocks."""
+    """The multiplications of a row where the model's own C++ computes it, at least 1; a core is counted in clocks (1)."""
     counted = manifest.report.get("multiplications") if manifest.core == CoreKind.CSIM else None
     return max(1, counted) if isinstance(counted, int) else 1
 
@@ -90,5 +93,5 @@ def _parameter(key: str, value: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    """A protobuf text string; JSON's escapes are a subset of what protobuf reads."""
+    """The value as a string of protobuf's text format, which accepts all of JSON's escapes."""
     return json.dumps(value)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""manifest.json beside a model.xclbin: what the kernel computes, which the container itself does not say.
+"""The file manifest.json next to a model.xclbin: the model that the kernel computes, which the container does not describe.
 
-A kernel that loads its weights at run time takes them from a third file, weights.bin: beats of 64 bytes, as the weight streams
-of hls/core.py count them. Its size and hash stand here.
+A kernel that loads its weights at run time reads them from a third file, weights.bin, in beats of 64 bytes as the weight
+streams of hls/core.py count them. The manifest gives its size and hash.
 
-The manifest is read as hostile input: bounded size, every field's type and range checked, ManifestError names the field.
+A manifest is read as hostile input: its size is bounded, and the type and range of every field are checked.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.row import MAX_TENSORS, Row
 
 FILE_NAME = "manifest.json"
-#: what the host puts into the memory of the kernel's argument w; only where weights_bytes is not 0
+#: the file that the host copies into the memory of the kernel's argument w; it exists only where weights_bytes is not 0
 WEIGHTS_NAME = "weights.bin"
 SCHEMA = 3
 MAX_BYTES = 1 << 20
-#: of a row in memory; far more than a kernel takes (its own limit), as sw_emu has none
+#: the largest row in memory; far above the limit of a kernel, because sw_emu has none
 MAX_ROW_BYTES = 1 << 30
-#: of weights.bin: more than the memory of any card
+#: the largest weights.bin: more than the memory of any card
 MAX_WEIGHTS_BYTES = 1 << 40
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
@@ -39,7 +39,7 @@ _HEX = re.compile(r"(?:[0-9a-f]{2})+")
 
 @dataclass(frozen=True)
 class Manifest:
-    """One published version of a model."""
+    """The description of one published version of a model."""
 
     model: str
     kernel: str
@@ -54,8 +54,8 @@ class Manifest:
     ii: int  # clocks between two rows in the core
     latency_cycles: int  # clocks of one row through the core
     max_batch_size: int  # rows in one request
-    weights_bytes: int = 0  # of weights.bin; 0: the kernel takes none
-    weights_sha256: str = ""  # of weights.bin
+    weights_bytes: int = 0  # size of weights.bin; 0 when the kernel reads no weights from memory
+    weights_sha256: str = ""  # of weights.bin; empty without one
     tools: dict[str, str] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -65,8 +65,11 @@ class Manifest:
         latency_cycles: int, max_batch_size: int, tools: dict[str, str] | None = None, report: dict[str, Any] | None = None,
         weights: Content | None = None,
     ) -> Manifest:  # fmt: skip
-        """The manifest of these xclbin bytes, and of weights.bin where the kernel takes one; what the xclbin says of itself is
-        taken from it. Raises XclbinError, OSError when the weights cannot be read."""
+        """The manifest of these xclbin bytes, and of weights.bin where the kernel needs one.
+
+        Kernel, target, uuid and compute units are read from the xclbin. ii, latency_cycles: in clocks of the core. Raises
+        XclbinError when the bytes are not an xclbin, OSError when the weights cannot be read.
+        """
         parsed = Xclbin.parse(xclbin)
         weights_bytes, weights_sha256 = digest(weights) if weights is not None else (0, "")
         return cls(
@@ -91,7 +94,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Manifest:
-        """Raises ManifestError naming the first field that is missing or not what it must be."""
+        """The manifest in a text. Raises ManifestError, which names the first field that is missing or not valid."""
         fields = _load(text)
         if fields.get("schema") != SCHEMA:
             raise ManifestError(
@@ -111,7 +114,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
-        """Raises ManifestError naming the file, OSError when it cannot be read."""
+        """The manifest in a file. Raises ManifestError, which names the file and the field; OSError when it cannot be read."""
         with path.open("rb") as file:
             text = file.read(MAX_BYTES + 1)
         try:
@@ -121,10 +124,10 @@ class Manifest:
 
 
 def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
-    """The parsed xclbin, when the manifest describes exactly these bytes; weights.bin is check_weights'.
+    """The parsed xclbin, after a check that the manifest describes exactly these bytes. check_weights checks weights.bin.
 
-    Raises ManifestMismatchError naming the field, what the manifest says and what the xclbin says; XclbinError when the
-    bytes are no xclbin.
+    Raises ManifestMismatchError, which names the field, the manifest's value and the xclbin's; XclbinError when the bytes are
+    not an xclbin.
     """
     parsed = Xclbin.parse(xclbin)
     takes_weights = any(argument.name == "w" for kernel in parsed.kernels for argument in kernel.arguments)
@@ -140,13 +143,13 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
         if described != actual:
             raise _mismatch(manifest, f"{name} is {described!r}, but the xclbin has {actual!r}")
     if takes_weights != bool(manifest.weights_bytes):
-        kernel = "takes weights (its argument w)" if takes_weights else "takes none (it has no argument w)"
+        kernel = "reads weights (its argument w)" if takes_weights else "reads none (it has no argument w)"
         raise _mismatch(manifest, f"weights_bytes is {manifest.weights_bytes}, but the xclbin's kernel {kernel}")
     return parsed
 
 
 def check_weights(manifest: Manifest, weights: Content) -> None:
-    """Raises ManifestMismatchError when these are not the weights that the manifest describes, OSError."""
+    """Raises ManifestMismatchError unless these are the weights that the manifest describes, OSError if they cannot be read."""
     size_bytes, sha256 = digest(weights)
     for name, described, actual in (
         ("weights_bytes", manifest.weights_bytes, size_bytes), ("weights_sha256", manifest.weights_sha256, sha256),
@@ -157,7 +160,7 @@ def check_weights(manifest: Manifest, weights: Content) -> None:
 
 def _mismatch(manifest: Manifest, what: str) -> ManifestMismatchError:
     return ManifestMismatchError(
-        f"manifest of model {manifest.model!r}: {what}; the two files are not of one build: publish the model again"
+        f"manifest of model {manifest.model!r}: {what}; the two files are not from the same build: publish the model again"
     )
 
 
@@ -217,7 +220,7 @@ def _count(fields: dict[str, Any], name: str) -> int:
 
 
 def _weights(fields: dict[str, Any]) -> tuple[int, str]:
-    """weights_bytes and weights_sha256; nothing of both where there are none."""
+    """The fields weights_bytes and weights_sha256: 0 and empty where the kernel reads no weights."""
     what = f"0, or whole beats of 64 bytes up to {MAX_WEIGHTS_BYTES}"
     size_bytes: int = _field(fields, "weights_bytes", int, what)
     if not 0 <= size_bytes <= MAX_WEIGHTS_BYTES or size_bytes % 64:
@@ -225,7 +228,8 @@ def _weights(fields: dict[str, Any]) -> tuple[int, str]:
     if size_bytes:
         return size_bytes, _hex(fields, "weights_sha256", 64)
     if _field(fields, "weights_sha256", str, "a text"):
-        raise ManifestError(f"manifest: weights_sha256 is {_brief(fields['weights_sha256'])}, expected none of 0 weights_bytes")
+        got = _brief(fields["weights_sha256"])
+        raise ManifestError(f"manifest: weights_sha256 is {got}, expected an empty text with 0 weights_bytes")
     return 0, ""
 
 
@@ -252,7 +256,7 @@ def _row(fields: dict[str, Any], name: str) -> Row:
     except KeyError as error:
         raise ManifestError(f"manifest: a tensor of {name} has no field {error}") from error
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
-        raise ManifestError(f"manifest: {name} make no row: {error}") from error
+        raise ManifestError(f"manifest: {name} is not a valid row: {error}") from error
     if row.row_bytes > MAX_ROW_BYTES:
-        raise ManifestError(f"manifest: {name} make a row of {row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
+        raise ManifestError(f"manifest: {name} is a row of {row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
     return row

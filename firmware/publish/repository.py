@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build enters a model repository: all of it or nothing, also when the machine stops in the middle.
+"""Publishing a build into a model repository: completely or not at all, even if the machine stops in the middle.
 
     <repository>/<model>/config.pbtxt
-    <repository>/<model>/<version>/{model.xclbin, manifest.json, weights.bin}, or what another backend reads
+    <repository>/<model>/<version>/{model.xclbin, manifest.json, weights.bin}, or the files of another backend
 
-weights.bin stands there where the kernel loads its weights at run time.
+weights.bin exists only where the kernel loads its weights at run time.
 
-Everything is written under a name that starts with a dot, which no server reads, flushed to the disk, and renamed. The
-rename of the version directory is the last step and the only one that makes the build visible.
+Everything is written under a name that begins with a dot, which servers ignore, is flushed to the disk, and is then renamed.
+The rename of the version directory is the last step, and the only one that makes the build visible.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 def publish(
     repository: Path, xclbin: bytes, build: Manifest, config: str, *, weights: Content | None = None, version: int | None = None
 ) -> Path:
-    """Put one build into the repository (made when it is not there) and return its version directory.
+    """Publish one build and return its version directory. The repository is created if it does not exist.
 
-    The model's name is the manifest's. version: None takes the next free number. config: the text of config.pbtxt; it
-    replaces the model's present one. weights: for a kernel that takes them. Raises PublishError for a name that makes no
-    directory, a version that is taken, or tensors other than the model's present versions have (one config.pbtxt serves them
-    all); ManifestMismatchError when xclbin, weights and manifest are not of one build; OSError when the disk refuses.
+    The model's name is the manifest's. version: None means the next free number. config: the text of config.pbtxt, which
+    replaces the model's present one. weights: for a kernel that reads them from memory. Raises PublishError for a name that
+    cannot be a directory's, for a version that exists, and for tensors that differ from those of the model's present versions
+    (all versions share one config.pbtxt); ManifestMismatchError when xclbin, weights and manifest are not from the same build;
+    OSError when the files cannot be written.
     """
     _check_names(build.model, version)
     check(build, xclbin)
@@ -59,11 +60,12 @@ def publish(
 def publish_files(
     repository: Path, model: str, files: Mapping[str, Content], beside: Mapping[str, bytes], *, version: int | None = None
 ) -> Path:
-    """The same for the files of any backend: `files` of the version directory, `beside` it config.pbtxt and what it names.
-    A path among `files` is copied.
+    """Publish the files of any backend and return the version directory.
 
-    What is beside replaces what is there. Raises PublishError for a name that makes no directory, a version that is taken, or
-    files that the newest version there does not have: one config.pbtxt names one backend for all versions.
+    files: name -> content, for the version directory. beside: name -> content, for the model's directory: config.pbtxt and the
+    files that it names, which replace the present ones. Raises PublishError for a name that cannot be a directory's, for a
+    version that exists, and for files that the newest version does not have: one config.pbtxt names one backend for all
+    versions. Raises OSError when the files cannot be written.
     """
     _check_names(model, version)
     place = repository / model
@@ -83,7 +85,8 @@ def publish_files(
 
 
 def _enter(staged: Path, place: Path, beside: tuple[str, ...], version: int | None) -> Path:
-    """A new model's directory is renamed as a whole; a known one gets what is beside its versions, then the version."""
+    """Rename what is staged into place and return the version directory. A new model's directory is renamed as a whole; an
+    existing one gets the files beside its versions first, then the version."""
     if not place.exists():
         try:
             staged.rename(place)
@@ -98,25 +101,25 @@ def _enter(staged: Path, place: Path, beside: tuple[str, ...], version: int | No
 
 
 def check_repository(repository: Path) -> None:
-    """Raises PublishError when no build can be published there: a file stands in the way, or nothing may be written."""
+    """Raises PublishError when no build can be published there: the path leads through a file, or is not writable."""
     place = next(path for path in (repository, *repository.absolute().parents) if path.exists() or path.is_symlink())
     if not place.is_dir():
-        raise PublishError(f"model repository {repository}: {place} is no directory; choose another one")
+        raise PublishError(f"model repository {repository}: {place} is not a directory; choose another one")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise PublishError(f"model repository {repository}: {place} may not be written by this user; choose another one")
+        raise PublishError(f"model repository {repository}: {place} is not writable for this user; choose another one")
 
 
 def versions(repository: Path, model: str) -> tuple[int, ...]:
-    """The published versions of a model, ascending; empty when there is none."""
+    """The published versions of a model in ascending order; empty when there are none."""
     place = repository / model
     names = [entry.name for entry in place.iterdir() if entry.is_dir()] if place.is_dir() else []
     return tuple(sorted(int(name) for name in names if _VERSION.fullmatch(name)))
 
 
 def check_name(model: str) -> None:
-    """Raises PublishError for a name that makes no directory."""
+    """Raises PublishError for a model name that cannot be a directory's."""
     if not _MODEL.fullmatch(model):
-        raise PublishError(f"model name is {model!r}, expected letters, digits, '_', '.' and '-', 128 at most, no leading dot")
+        raise PublishError(f"model name is {model!r}, expected at most 128 letters, digits, '_', '.' and '-', not a dot first")
 
 
 def _check_names(model: str, version: int | None) -> None:
@@ -133,7 +136,7 @@ def _check_tensors(place: Path, build: Manifest) -> None:
     try:
         old = Manifest.read(path)
     except ManifestError as error:
-        raise PublishError(f"{error} (a version that is there already): remove {place} first") from error
+        raise PublishError(f"{error} (in a version that exists already): remove {place} first") from error
     for role, was, now in (("inputs", old.inputs, build.inputs), ("outputs", old.outputs, build.outputs)):
         if _described(was) != _described(now):
             raise PublishError(
@@ -143,7 +146,8 @@ def _check_tensors(place: Path, build: Manifest) -> None:
 
 
 def _check_backend(place: Path, files: Mapping[str, Content]) -> None:
-    """One backend reads versions with weights of their own and versions without."""
+    """Raises PublishError when the newest version lacks one of these files. weights.bin is not required, because one model may
+    have versions with weights.bin and versions without."""
     present = versions(place.parent, place.name)
     newest = place / str(present[-1]) if present else place
     missing = sorted(name for name in files if name != WEIGHTS_NAME and not (newest / name).is_file())
@@ -151,7 +155,7 @@ def _check_backend(place: Path, files: Mapping[str, Content]) -> None:
         there = ", ".join(sorted(path.name for path in newest.iterdir())) or "nothing"
         raise PublishError(
             f"{place}: version {present[-1]} has {there}, the new build {', '.join(sorted(files))} ({', '.join(missing)} is "
-            "not there); versions share one config.pbtxt: publish under another name or remove the model first"
+            "missing); versions share one config.pbtxt: publish under another name or remove the model first"
         )
 
 
@@ -160,7 +164,7 @@ def _described(row: Row) -> str:
 
 
 def _write(directory: Path, files: Mapping[str, Content]) -> None:
-    """New files, on the disk when this returns."""
+    """Write new files; they are flushed to the disk when this returns."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         with (directory / name).open("xb") as file, opened(content) as source:
@@ -171,7 +175,8 @@ def _write(directory: Path, files: Mapping[str, Content]) -> None:
 
 
 def _rename(staged: Path, place: Path, version: int | None) -> Path:
-    """Make the staged directory visible. A rename onto a version that is there fails, so of two writers one goes on."""
+    """Make the staged directory visible under its version. A rename onto an existing version fails, so of two processes that
+    publish at once one tries the next number."""
     while True:
         present = versions(place.parent, place.name)
         number = version if version is not None else (present[-1] if present else 0) + 1
@@ -182,7 +187,7 @@ def _rename(staged: Path, place: Path, version: int | None) -> Path:
             if not target.is_dir():
                 raise
             if version is not None:
-                raise PublishError(f"{target} is there already; remove it first or leave the version to be chosen") from error
+                raise PublishError(f"{target} exists already; remove it first, or give no version") from error
         else:
             return target
 
@@ -196,9 +201,9 @@ def _sync(directory: Path) -> None:
 
 
 def find_published(repository: Path, build: Manifest) -> Path | None:
-    """The newest version of the build's model, when it is this very build; None otherwise.
+    """The directory of the newest version of the build's model, if it is this same build; None otherwise.
 
-    An estimate of resources that the newest one has and `build` has not makes no other build of it.
+    A resource estimate that is in the published manifest and not in `build` does not count as a difference.
     """
     present = versions(repository, build.model)
     newest = repository / build.model / str(present[-1]) if present else None
@@ -209,8 +214,8 @@ def find_published(repository: Path, build: Manifest) -> Path | None:
 
 
 def displaced(repository: Path, build: Manifest) -> str:
-    """A note for whoever publishes the build: the newest version there is for another target, and will not be served any
-    more. Empty where it is not so."""
+    """A note for the user: the newest published version is for another target, and will no longer be served once this build
+    is published. Empty when that is not so."""
     present = versions(repository, build.model)
     place = repository / build.model
     try:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The xclbin container: its sections, and how one is assembled."""
+"""The xclbin container: its sections, and its assembly."""

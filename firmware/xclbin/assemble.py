@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel and an image -> an xclbin, as `v++ --link` lays it out.
+"""Assembly of an xclbin from a kernel and an image, with the sections that `v++ --link` writes.
 
-For the emulation targets the image is the simulator, a shared library, in BITSTREAM (where XRT keeps its own). For `hw`
-it is the bitstream Vivado wrote; v++ links its own xclbin there, and this function serves to pack one again.
+For the emulation targets the image is the simulator, a shared library, in the section BITSTREAM (where XRT's own emulation
+keeps its simulator too). For `hw` it is the bitstream that Vivado wrote; v++ links that xclbin itself, and this module is for
+packing one again.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ def assemble_xclbin(
     kernel_name: str, target: Target, platform: Platform, image: bytes, *,
     compute_units: int = 1, tools: Mapping[str, str] | None = None, weights: bool = False,
 ) -> bytes:  # fmt: skip
-    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that vpp_config gives it.
+    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that vpp_config assigns to it.
 
-    tools: name -> version of what the image was made with. weights: describe_kernel's. Equal arguments give equal bytes.
-    Raises LinkError for a name that is no identifier or does not fit, or more units than there are memories to give.
+    tools: name -> version of each tool that the image was made with. weights: as for describe_kernel. Equal arguments give
+    equal bytes. Raises LinkError for a name that is not an identifier or is too long, and for more units than the platform has
+    memories for.
     """
     instances = _instances(kernel_name, platform, compute_units)
     kernel = describe_kernel(kernel_name, instances, weights)
@@ -76,7 +78,7 @@ def _instances(kernel_name: str, platform: Platform, compute_units: int) -> tupl
 
 
 def _memories(platform: Platform, used: set[int]) -> tuple[tables.Memory, ...]:
-    """Only the banks some compute unit is connected to are marked used, as v++ does."""
+    """The entries of MEM_TOPOLOGY. As v++ does, only the banks that a compute unit is connected to are marked used."""
     kinds = tables.MEMORY_KINDS
     return tuple(
         tables.Memory(kinds.index(bank.kind), index in used, bank.size_bytes >> 10, bank.base_address, bank.tag)
@@ -85,7 +87,7 @@ def _memories(platform: Platform, used: set[int]) -> tuple[tables.Memory, ...]:
 
 
 def _ips(kernel: KernelDescription) -> tuple[tables.Ip, ...]:
-    """Sorted by base address; the interrupt id gives XRT the order of the units."""
+    """The entries of IP_LAYOUT, sorted by base address. XRT orders the units by their interrupt ids."""
     control = tables.AP_CTRL_CHAIN << 8 | _INTERRUPT_ENABLE
     return tuple(
         tables.Ip(tables.IP_KERNEL, control | number << 1, unit.base_address, f"{kernel.name}:{unit.name}")
@@ -94,7 +96,7 @@ def _ips(kernel: KernelDescription) -> tuple[tables.Ip, ...]:
 
 
 class _Reach(NamedTuple):
-    """The banks that a pointer argument reaches, as indices of the platform's memory."""
+    """The banks that a pointer argument reaches, as indices into Platform.memory."""
 
     argument: int
     ip: int
@@ -102,7 +104,7 @@ class _Reach(NamedTuple):
 
 
 def _connections(kernel: KernelDescription, platform: Platform) -> tuple[_Reach, ...]:
-    """Every pointer argument to all banks its port reaches."""
+    """The banks of every pointer argument of every instance: all banks that its port reaches."""
     masters = [port.name for port in kernel.ports if port.mode == "master"]
     assigned = assign_banks(platform, len(kernel.instances), len(masters))
     return tuple(
@@ -114,7 +116,8 @@ def _connections(kernel: KernelDescription, platform: Platform) -> tuple[_Reach,
 
 
 def _groups(memories: Sequence[tables.Memory], connected: Sequence[_Reach]) -> dict[range, tables.Memory]:
-    """What xclbinutil makes of neighbours that one argument reaches: one memory more, in which a buffer may lie anywhere."""
+    """The memory groups, by their banks. As xclbinutil does, adjacent banks that one argument reaches are entered as one more
+    memory, and a buffer allocated in it may be in any of them."""
     several = dict.fromkeys(to.banks for to in connected if len(to.banks) > 1)
     return {banks: _group(memories, banks) for banks in several}
 
@@ -125,7 +128,7 @@ def _group(memories: Sequence[tables.Memory], banks: range) -> tables.Memory:
 
 
 def _grouped(connected: Sequence[_Reach], groups: Mapping[range, tables.Memory], first: int) -> Iterator[tables.Connection]:
-    """first: how many memories stand before the groups in GROUP_TOPOLOGY."""
+    """The connections to memory groups. first: index of the first group in GROUP_TOPOLOGY."""
     places = {banks: first + number for number, banks in enumerate(groups)}
     return (tables.Connection(to.argument, to.ip, places[to.banks]) for to in connected if to.banks in places)
 
@@ -138,7 +141,7 @@ def _clocks(platform: Platform) -> tuple[tables.Clock, ...]:
 
 
 def _build_metadata(kernel: KernelDescription, target: Target, platform: Platform, tools: Mapping[str, str]) -> bytes:
-    """BUILD_METADATA: who made the xclbin and of what, in xclbinutil's outline."""
+    """BUILD_METADATA: the tools and the kernels of the xclbin, in the structure that xclbinutil writes."""
     build = {
         "dsa": {"board_part": platform.part, "name": platform.vbnv},
         "xclbin": {

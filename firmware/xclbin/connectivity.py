@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which memory and which die each compute unit gets, and the text of the `v++ --config` file that says so.
+"""The memory banks and the die of each compute unit, and the `v++ --config` file that sets them.
 
-The one source of the assignment: v++ is told it, assemble.py writes it into the containers of the emulated card. What cannot
-fit is refused here, before hours of place and route.
+v++ reads the assignment from that file, and assemble.py writes the same assignment into the containers of the emulated card.
+Compute units that cannot fit are refused here, before hours of place and route.
 
-Sources: UG1702 (the file's syntax), FINN's platform tables (planning limits, size of memory controllers).
+Sources: UG1702 (syntax of the file), FINN's platform tables (planning limits, size of the memory controllers).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_ker
 from hypersonic.firmware.platform import Flow, Platform
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts, amount_text
 
-#: XRT's scheduler counts compute units in 128 bits
+#: XRT's scheduler keeps compute units in a mask of 128 bits
 MAX_COMPUTE_UNITS = 128
 
-#: channels of HBM one port is given, when there are enough
+#: HBM channels assigned to one port, when there are enough
 PORT_CHANNELS = 4
 
-#: per cent of a die beyond which designs stop meeting timing
+#: planning limits in per cent of a die; fuller designs tend to miss timing
 LIMITS_PERCENT = Amounts(lut=70, ff=50, dsp=80, bram36=80, uram=80)
 
-#: what the tools add to a die for the memory beside it, once it is used
+#: resources of the memory controller that the tools add to a die when the memory attached to it is used
 CONTROLLERS = {
     "DDR4": Amounts(lut=33_256, ff=44_889, dsp=3, bram36=99.5),
     "HBM": Amounts(lut=10_718, ff=21_793, bram36=4),
@@ -38,8 +38,11 @@ _ADVICE = "ask for fewer compute units, quantise or prune the model, or take a l
 
 @dataclass(frozen=True)
 class Place:
-    """Where one compute unit goes. slr: its die; None for one that only several dies hold, which the tools share it out among.
-    ports: (m_axi port, the banks it reaches as indices of Platform.memory)."""
+    """The place of one compute unit.
+
+    slr: its die; None for a unit that is too large for one die, which the tools spread over several. ports: each m_axi port
+    with the banks it reaches, as indices into Platform.memory.
+    """
 
     unit: str
     slr: int | None
@@ -47,16 +50,16 @@ class Place:
 
 
 def check_compute_units(compute_units: int) -> None:
-    """Raises LinkError for a number of compute units that no xclbin can hold."""
+    """Raises LinkError for a number of compute units that an xclbin cannot hold."""
     if not 1 <= compute_units <= MAX_COMPUTE_UNITS:
         raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
 
 
 def assign_banks(platform: Platform, compute_units: int, ports: int) -> tuple[tuple[range, ...], ...]:
-    """For each unit, for each of its ports, the banks it reaches, as indices of platform.memory.
+    """The banks that each port of each unit reaches, as indices into platform.memory: result[unit][port].
 
-    DIMMs: all ports of unit k on DIMM k. HBM: up to PORT_CHANNELS channels a port, none shared. Raises LinkError for more
-    units than there are memories to give, and for a platform without memory.
+    With DIMMs, all ports of unit k are on DIMM k. With HBM, each port has up to PORT_CHANNELS channels of its own. Raises
+    LinkError for more units than the platform has memories for, and for a platform without memory.
     """
     _check_banks(platform, compute_units, ports)
     if not _is_hbm(platform):
@@ -67,7 +70,7 @@ def assign_banks(platform: Platform, compute_units: int, ports: int) -> tuple[tu
 
 
 def _banks(platform: Platform) -> int:
-    """Kernels use the first kind of memory a card has: HBM where there is HBM."""
+    """The number of banks that kernels may use: those of the card's first kind of memory, which is HBM where there is HBM."""
     if not platform.memory:
         raise LinkError(f"platform {platform.name} has no memory to connect; choose another one")
     return sum(bank.kind == platform.memory[0].kind for bank in platform.memory)
@@ -78,12 +81,12 @@ def _is_hbm(platform: Platform) -> bool:
 
 
 def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
-    """A place for every instance of the kernel. unit: what one of them takes (estimate/kernel.py); without it, only the
-    memories are checked.
+    """The place of every instance of the kernel.
 
-    A unit goes to the die beside its DIMM, or to the nearest one with room; on HBM cards to the die with the fewest units. One
-    that no die would hold alone has no die of its own, where the dies taken together hold it. Raises LinkError for more units
-    than there are memories to give, ResourceError for what does not fit the dies.
+    unit: the resources of one instance (estimate/kernel.py); without them, only the memories are checked. A unit is placed on
+    the die of its DIMM or on the nearest one with room; on HBM cards on the die with the fewest units. A unit that is too large
+    for any one die is assigned none (Place.slr is None) if all dies together hold it. Raises LinkError for more units than the
+    platform has memories for, ResourceError for units that do not fit the dies.
     """
     masters = _masters(kernel)
     assigned = assign_banks(platform, len(kernel.instances), len(masters))
@@ -95,18 +98,19 @@ def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | N
 
 
 def check_units(platform: Platform, compute_units: int) -> None:
-    """Raises LinkError for more compute units than the platform has memories to give; any kernel of ours has the same ports."""
+    """Raises LinkError for more compute units than the platform has memories for. All kernels of this project have the same
+    ports."""
     _check_banks(platform, compute_units, len(_masters(describe_kernel("kernel", ()))))
 
 
 def most_units(platform: Platform) -> int:
-    """Compute units that the platform has memories for. Raises LinkError for one without."""
+    """The largest number of compute units that the platform has memories for. Raises LinkError without memory."""
     ports = len(_masters(describe_kernel("kernel", ())))
     return min(MAX_COMPUTE_UNITS, _banks(platform) // (ports if _is_hbm(platform) else 1))
 
 
 def controllers(platform: Platform) -> tuple[Amounts, ...]:
-    """What the memories' controllers take of each die when all memories are used."""
+    """The resources that the memory controllers take of each die when all memories are used. Raises LinkError without any."""
     return tuple(_controllers(platform, list(range(_banks(platform)))))
 
 
@@ -122,12 +126,12 @@ def _check_banks(platform: Platform, units: int, ports: int) -> None:
         each = f"{ports} of {banks} HBM channels each" if hbm else f"one of {banks} DDR banks each"
         raise LinkError(
             f"{units} compute units do not fit {platform.name}: got {units}, expected at most {most} ({each}); more "
-            "would share a memory that one of them can fill: ask for fewer"
+            "would share a memory whose bandwidth one unit can use up: ask for fewer"
         )
 
 
 def budgets(platform: Platform) -> tuple[Amounts, ...]:
-    """What of each die a plan may fill: LIMITS_PERCENT of it."""
+    """The resources of each die that a plan may use: LIMITS_PERCENT of them."""
     return tuple(_budget(die) for die in platform.slrs)
 
 
@@ -136,7 +140,7 @@ def _budget(die: Amounts) -> Amounts:
 
 
 def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int], unit: Amounts) -> Sequence[int | None]:
-    """The die of each instance; banks: the first bank of each."""
+    """The die of each instance, None for units that only several dies hold. banks: the first bank of each instance."""
     allowed, used, held = budgets(platform), _controllers(platform, banks), [0] * len(platform.slrs)
     if all((one + unit).exceeding(die) for one, die in zip(used, allowed, strict=True)):
         _check_together(platform, kernel, unit, used)
@@ -155,7 +159,7 @@ def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int]
 
 
 def _check_together(platform: Platform, kernel: KernelDescription, unit: Amounts, used: list[Amounts]) -> None:
-    """Raises ResourceError when the dies taken together do not hold the units. used: of each die, without them."""
+    """Raises ResourceError when all dies together do not hold the units. used: resources of each die already in use."""
     whole, taken, asked = sum(platform.slrs, NOTHING), sum(used, NOTHING), unit.times(len(kernel.instances))
     if short := (asked + taken).exceeding(_budget(whole)):
         lacking = "; ".join(_lack(name, whole, asked, taken) for name in short)
@@ -165,7 +169,8 @@ def _check_together(platform: Platform, kernel: KernelDescription, unit: Amounts
 
 
 def _controllers(platform: Platform, banks: list[int]) -> list[Amounts]:
-    """What the controllers of the memories in use take of each die; on F2 the kernel reaches host memory, through the shell."""
+    """The resources that the controllers of the used memories take from each die. On F2 there are none, because the kernel
+    reads and writes host memory through the shell."""
     used = [NOTHING] * len(platform.slrs)
     if platform.flow is Flow.F2_HDK:
         return used
@@ -176,7 +181,7 @@ def _controllers(platform: Platform, banks: list[int]) -> list[Amounts]:
 
 
 def _no_room(platform: Platform, unit_name: str, unit: Amounts, used: list[Amounts]) -> str:
-    """What, got, allowed, what to do: for the die that comes nearest."""
+    """The error text for a unit that fits no die, with the figures of the die that is nearest to holding it."""
     dies = [((used[die] + unit).exceeding(budget), die) for die, budget in enumerate(budgets(platform))]
     short, die = min(dies, key=lambda pair: (len(pair[0]), -_free(pair[0][0], platform.slrs[pair[1]], used[pair[1]])))
     lacking = "; ".join(_lack(name, platform.slrs[die], unit, used[die]) for name in short)
@@ -195,13 +200,14 @@ def _lack(name: str, die: Amounts, unit: Amounts, used: Amounts) -> str:
 
 
 def _sp(platform: Platform, banks: range) -> str:
-    """DDR[1], HBM[3], or HBM[0:3] for several."""
+    """The banks as v++'s sp= takes them: DDR[1], HBM[3], or HBM[0:3] for several."""
     first = platform.memory[banks.start].sp
     return first if len(banks) == 1 else f"{first[:-1]}:{platform.memory[banks[-1]].sp.split('[')[1]}"
 
 
 def describe_places(platform: Platform, places: Sequence[Place]) -> list[str]:
-    """A line a unit: its die, and the memory of each port; on F2 that is the host's, and the tools choose the die."""
+    """One line for each unit, with its die and the memory of each port. On F2 the memory is the host's and the tools choose
+    the die."""
     if platform.flow is Flow.F2_HDK:
         return [f"{place.unit}: rows in host memory, through PCIM" for place in places]
     return [
@@ -215,11 +221,11 @@ def _die(place: Place) -> str:
 
 
 def check_vitis(platform: Platform, release: str) -> None:
-    """release: 2024.2 or 2024.2.1. Raises LinkError for one that no longer has the shell."""
+    """Raises LinkError for a Vitis release, such as 2024.2 or 2024.2.1, that no longer supports the platform's shell."""
     if platform.newest_vitis and _release(release) > _release(platform.newest_vitis):
         raise LinkError(
-            f"Vitis {release} no longer supports {platform.name}: expected {platform.newest_vitis} or older; install that one, "
-            "several can live side by side"
+            f"Vitis {release} no longer supports {platform.name}: expected {platform.newest_vitis} or older; install that "
+            "release, several can be installed side by side"
         )
 
 
@@ -233,9 +239,10 @@ def _release(text: str) -> tuple[int, int]:
 def vpp_config(
     platform: Platform, kernel: KernelDescription, places: Sequence[Place], *, vitis: str, kernel_mhz: int | None = None
 ) -> str:
-    """The text for `v++ -l --config`. vitis: the release that will read it. kernel_mhz: ap_clk, the platform's own by default.
+    """The text of the file for `v++ -l --config`. vitis: the release that will read it. kernel_mhz: frequency of ap_clk; the
+    platform's default when None.
 
-    Raises LinkError for a platform v++ does not link for and for a release that no longer supports it.
+    Raises LinkError for a platform that v++ does not link for, and for a release that no longer supports the platform.
     """
     if platform.flow is not Flow.XRT:
         raise LinkError(f"platform {platform.name} is built with the AWS kit, which takes no linker configuration")

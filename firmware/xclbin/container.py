@@ -8,7 +8,7 @@ Source of the layout: XRT's xrt/detail/xclbin.h (struct axlf, axlf_header, axlf_
     456   one section header of 40 bytes each: kind, name[16], offset, size
     ...   the sections, each at a multiple of 8
 
-Everything a file says about itself is checked against its real size before it is believed.
+Every size, offset and count in a file is checked against the file's real size before it is used.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from hypersonic.firmware.xclbin.sections import Kind
 __all__ = ["ComputeUnit", "Section", "Xclbin", "XclbinError"]
 
 MAGIC = b"xclbin2\0"
-#: XCLBIN_MAX_NUM_SECTION
+#: XCLBIN_MAX_NUM_SECTION of xclbin.h
 MAX_SECTIONS = 0x10000
-#: larger than any bitstream there is; keeps a hostile file from filling the memory
+#: larger than any existing bitstream; keeps a hostile file from filling the memory
 MAX_FILE_BYTES = 2 << 30
 
 _TOP = struct.Struct("<8si28s256sQ")
@@ -47,7 +47,7 @@ _MODES = {Target.HW: 0, Target.HW_EMU: 4, Target.SW_EMU: 5}
 
 @dataclass(frozen=True)
 class Section:
-    """One section: kind as in axlf_section_kind, a name (mostly empty) and its bytes."""
+    """One section: its kind (axlf_section_kind), its bytes and its name, which is usually empty."""
 
     kind: int
     payload: bytes = field(repr=False)
@@ -55,13 +55,17 @@ class Section:
 
     @property
     def kind_name(self) -> str:
+        """The kind's name in xclbin.h without its suffix, such as MEM_TOPOLOGY; `kind N` for a number that is not known."""
         return tables.KIND_NAMES[self.kind] if self.kind < len(tables.KIND_NAMES) else f"kind {self.kind}"
 
 
 @dataclass(frozen=True)
 class ComputeUnit:
-    """One instance of a kernel. memories: argument index -> index into Xclbin.group_memories of the last that it reaches: the
-    group of all of them where there is one, as XRT takes it. reach: argument index -> indices of all."""
+    """One instance of a kernel.
+
+    memories: argument index -> index into Xclbin.group_memories of the last memory that the argument reaches, as XRT chooses
+    it: the group, where the argument reaches several memories. reach: argument index -> the indices of all memories it reaches.
+    """
 
     name: str
     kernel: str
@@ -73,7 +77,7 @@ class ComputeUnit:
 
 @dataclass(frozen=True)
 class Xclbin:
-    """The contents of an xclbin file. Built by `read`, `parse` or `create`, which check everything before they return."""
+    """The contents of an xclbin file. `read`, `parse` and `create` make one, and check it completely before they return it."""
 
     mode: int
     vbnv: str
@@ -87,12 +91,13 @@ class Xclbin:
     unique_id: int = 0
     debug_name: str = ""
     key_block: bytes = field(default=bytes(256), repr=False)
-    trailer: bytes = field(default=b"", repr=False)  # xclbinutil's mirror of the metadata, kept as it is
-    signature: bytes = field(default=b"", repr=False)  # PKCS7 after the image
+    trailer: bytes = field(default=b"", repr=False)  # xclbinutil's copy of the metadata, kept unchanged
+    signature: bytes = field(default=b"", repr=False)  # PKCS7, after the image
 
     @classmethod
     def read(cls, path: Path) -> Xclbin:
-        """Raises XclbinError naming the file when it is truncated, foreign or damaged, OSError when it cannot be read."""
+        """The xclbin in a file. Raises XclbinError, which names the file, when it is not a complete xclbin; OSError when it
+        cannot be read."""
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
             raise XclbinError(f"{path}: {size} bytes, expected an xclbin of at most {MAX_FILE_BYTES}")
@@ -103,16 +108,17 @@ class Xclbin:
 
     @classmethod
     def parse(cls, data: bytes) -> Xclbin:
-        """The whole file's bytes -> Xclbin. Raises XclbinError for anything that is not one whole, consistent xclbin."""
+        """The xclbin in the bytes of a whole file. Raises XclbinError unless they are one complete, consistent xclbin."""
         xclbin = _parse(data)
         _check(xclbin)
         return xclbin
 
     @classmethod
     def create(cls, target: Target, vbnv: str, sections: Iterable[Section], interface_uuid: str = "0" * 32) -> Xclbin:
-        """A new xclbin. uuid, unique id and timestamp come from the content, so equal inputs give equal bytes.
+        """A new xclbin. Its uuid, unique id and timestamp are a hash of the content, so equal inputs give equal bytes.
 
-        The timestamp is no date: loaders compare it, and the unique id, to tell a new image from the one on the card.
+        interface_uuid: 32 hex digits. The timestamp is not a date: loaders compare it and the unique id with those of the image
+        on the card, to find out whether this one is new. Raises XclbinError when the sections are not consistent.
         """
         blank = cls(_MODES[target], vbnv, "0" * 32, tuple(sections), interface_uuid)
         digest = hashlib.sha256(blank.to_bytes()).digest()
@@ -122,7 +128,7 @@ class Xclbin:
         return xclbin
 
     def to_bytes(self) -> bytes:
-        """The file. parse(to_bytes()) gives an equal Xclbin."""
+        """The bytes of the file; `parse` of them gives an equal Xclbin."""
         offset = _align(_SECTIONS_START + len(self.sections) * _SECTION.size)
         heads, body = [], bytearray()
         for section in self.sections:
@@ -143,57 +149,58 @@ class Xclbin:
         )  # fmt: skip
 
     def section(self, kind: int) -> bytes | None:
-        """The payload of the first section of that kind."""
+        """The payload of the first section of that kind; None when there is none."""
         return next((section.payload for section in self.sections if section.kind == kind), None)
 
     @property
     def target(self) -> Target:
+        """The target that the mode stands for (XCLBIN_MODE)."""
         return _TARGETS[self.mode]
 
     @property
     def bitstream(self) -> bytes:
-        """BITSTREAM: the configuration of the card, or the simulator for the emulation targets; empty when there is none."""
+        """The BITSTREAM section: the FPGA's configuration, or the simulator for the emulation targets; empty without one."""
         return self.section(Kind.BITSTREAM) or b""
 
     @cached_property
     def memories(self) -> tuple[tables.Memory, ...]:
-        """MEM_TOPOLOGY."""
+        """The entries of MEM_TOPOLOGY; empty without that section."""
         payload = self.section(Kind.MEM_TOPOLOGY)
         return tables.decode_memories(payload) if payload is not None else ()
 
     @cached_property
     def group_memories(self) -> tuple[tables.Memory, ...]:
-        """GROUP_TOPOLOGY, or MEM_TOPOLOGY where there is none: what a group id counts."""
+        """The entries of GROUP_TOPOLOGY, or of MEM_TOPOLOGY where there is none. XRT's memory groups are indices into them."""
         payload = self.section(Kind.GROUP_TOPOLOGY)
         return tables.decode_memories(payload, "GROUP_TOPOLOGY") if payload is not None else self.memories
 
     @cached_property
     def ips(self) -> tuple[tables.Ip, ...]:
-        """IP_LAYOUT."""
+        """The entries of IP_LAYOUT; empty without that section."""
         payload = self.section(Kind.IP_LAYOUT)
         return tables.decode_ips(payload) if payload is not None else ()
 
     @cached_property
     def connections(self) -> tuple[tables.Connection, ...]:
-        """CONNECTIVITY."""
+        """The entries of CONNECTIVITY, whose memories are indices into `memories`; empty without that section."""
         payload = self.section(Kind.CONNECTIVITY)
         return tables.decode_connections(payload) if payload is not None else ()
 
     @cached_property
     def group_connections(self) -> tuple[tables.Connection, ...]:
-        """GROUP_CONNECTIVITY, or CONNECTIVITY where there is none."""
+        """The entries of GROUP_CONNECTIVITY, or of CONNECTIVITY where there is none."""
         payload = self.section(Kind.GROUP_CONNECTIVITY)
         return tables.decode_connections(payload, "GROUP_CONNECTIVITY") if payload is not None else self.connections
 
     @cached_property
     def clocks(self) -> tuple[tables.Clock, ...]:
-        """CLOCK_FREQ_TOPOLOGY."""
+        """The entries of CLOCK_FREQ_TOPOLOGY; empty without that section."""
         payload = self.section(Kind.CLOCK_FREQ_TOPOLOGY)
         return tables.decode_clocks(payload) if payload is not None else ()
 
     @cached_property
     def kernels(self) -> tuple[KernelDescription, ...]:
-        """EMBEDDED_METADATA."""
+        """The kernels in EMBEDDED_METADATA; empty without that section."""
         payload = self.section(Kind.EMBEDDED_METADATA)
         return parse_kernels(payload) if payload is not None else ()
 
@@ -204,7 +211,7 @@ class Xclbin:
 
     @cached_property
     def compute_units(self) -> tuple[ComputeUnit, ...]:
-        """Every kernel instance of IP_LAYOUT, with its memories of GROUP_CONNECTIVITY."""
+        """Every kernel instance of IP_LAYOUT, with its memories from GROUP_CONNECTIVITY."""
         reach: dict[int, dict[int, set[int]]] = {}
         for connection in self.group_connections:
             reach.setdefault(connection.ip, {}).setdefault(connection.argument, set()).add(connection.memory)
@@ -225,15 +232,15 @@ def _align(size: int) -> int:
 
 def _parse(data: bytes) -> Xclbin:
     if len(data) < _SECTIONS_START:
-        raise XclbinError(f"the file is {len(data)} bytes, expected at least {_SECTIONS_START}: truncated, or no xclbin")
+        raise XclbinError(f"the file is {len(data)} bytes, expected at least {_SECTIONS_START}: truncated, or not an xclbin")
     magic, signature_length, _, key_block, unique_id = _TOP.unpack_from(data)
     if magic != MAGIC:
-        raise XclbinError(f"the file starts with {magic!r}, expected {MAGIC!r}: no xclbin")
+        raise XclbinError(f"the file starts with {magic!r}, expected {MAGIC!r}: not an xclbin")
     header = _HEADER.unpack_from(data, _TOP.size)
     length, timestamp, rom, patch, major, minor, mode, mask, interface, vbnv, uuid, debug, count = header
     whole = length + max(signature_length, 0)
     if whole != len(data):
-        cause = "truncated" if whole > len(data) else "something follows the image"
+        cause = "truncated" if whole > len(data) else "there are bytes after the image"
         raise XclbinError(f"the file is {len(data)} bytes, its header says {whole}: {cause}")
     if mode not in _TARGETS:
         raise XclbinError(f"mode is {mode}, expected one of {sorted(_TARGETS)}")
@@ -248,7 +255,7 @@ def _parse(data: bytes) -> Xclbin:
 
 
 def _parse_sections(data: bytes, length: int, count: int) -> tuple[tuple[Section, ...], int]:
-    """The sections, and where the last one's padding ends."""
+    """The sections, and the offset at which the last one's padding ends."""
     sections = []
     end = _align(_SECTIONS_START + count * _SECTION.size)
     taken = 0
@@ -265,7 +272,7 @@ def _parse_sections(data: bytes, length: int, count: int) -> tuple[tuple[Section
 
 
 def _check(xclbin: Xclbin) -> None:
-    """Reads every typed view once, so that none raises later, and checks what refers to what."""
+    """Decode every table once, so that no property raises later, and check the indices and names in them."""
     for ip in xclbin.ips:
         if ip.type == tables.IP_KERNEL and not all(ip.name.partition(":")[::2]):
             raise XclbinError(f"IP_LAYOUT names a kernel {ip.name!r}, expected kernel:compute_unit")
@@ -274,7 +281,7 @@ def _check(xclbin: Xclbin) -> None:
     known = {kernel.name for kernel in xclbin.kernels}
     for unit in xclbin.compute_units:
         if unit.kernel not in known:
-            raise XclbinError(f"compute unit {unit.name} is of kernel {unit.kernel!r}, EMBEDDED_METADATA has {sorted(known)}")
+            raise XclbinError(f"compute unit {unit.name} has kernel {unit.kernel!r}, EMBEDDED_METADATA has {sorted(known)}")
     _ = xclbin.clocks
 
 

@@ -13,7 +13,7 @@ _PROTOCOLS = ("ap_ctrl_hs", "ap_ctrl_chain", "ap_ctrl_none")
 
 
 def describe(xclbin: Xclbin) -> str:
-    """Several lines without a last newline: head, kernels, compute units, used memories, clocks, sections, build metadata."""
+    """Lines with the head, kernels, compute units, used memories, clocks, sections and build metadata; no trailing newline."""
     blocks = (
         _head(xclbin),
         [line for kernel in xclbin.kernels for line in _kernel(kernel)],
@@ -27,7 +27,7 @@ def describe(xclbin: Xclbin) -> str:
 
 
 def _printable(line: str) -> str:
-    """Names come from the file: none may move the cursor or start a line of its own."""
+    """The line without unprintable characters: names come from the file, and must not move the cursor or begin a new line."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
 
 

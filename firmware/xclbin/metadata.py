@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EMBEDDED_METADATA of an xclbin: the platform, and the kernel with its instances, in XML (kernel/vitis_xml.py reads it)."""
+"""The section EMBEDDED_METADATA: the platform and the kernel with its instances, in XML (kernel/vitis_xml.py reads it)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hypersonic.firmware.kernel.vitis_xml import KernelDescription, document, me
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 
-#: `core target=`, as v++ writes it
+#: the attribute `target` of the element `core`, as v++ writes it
 CORE_TARGETS = {Target.SW_EMU: "csim", Target.HW_EMU: "hw_em", Target.HW: "bitstream"}
 
 
 def embedded_metadata(kernel: KernelDescription, target: Target, platform: Platform) -> bytes:
-    """EMBEDDED_METADATA of an xclbin that holds this kernel and its instances."""
+    """The payload of EMBEDDED_METADATA for an xclbin with this kernel and its instances."""
     vendor, _, shell = platform.vbnv.partition("_")
     part, _, package = platform.part.partition("-")
     project = ET.Element("project", name=kernel.name)

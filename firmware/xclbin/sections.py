@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables inside an xclbin: memories, IPs, their connections, clocks.
 
-Layouts: XRT's xrt/detail/xclbin.h (mem_topology, ip_layout, connectivity, clock_freq_topology), little endian. Every
-decoder takes the whole payload of a section and raises XclbinError when it is shorter than its own count says.
+Source of the layouts: XRT's xrt/detail/xclbin.h (mem_topology, ip_layout, connectivity, clock_freq_topology), little endian.
+Every decoder takes the whole payload of a section and raises XclbinError when it is too short for the entries it counts.
 
-One more section: its number in Kind, a dataclass of an entry with decode_ and encode_ functions here, a property of Xclbin
+To add a section: its number in Kind, a dataclass for an entry with decode_ and encode_ functions here, a property of Xclbin
 (container.py) that decodes it, and its payload among the sections of assemble_xclbin (assemble.py).
 """
 
@@ -20,7 +20,7 @@ from hypersonic.firmware.errors import XclbinError
 
 
 class Kind(IntEnum):
-    """axlf_section_kind, the ones this project reads or writes."""
+    """The section kinds (axlf_section_kind in xclbin.h) that this project reads or writes."""
 
     BITSTREAM = 0
     EMBEDDED_METADATA = 2
@@ -33,7 +33,7 @@ class Kind(IntEnum):
     GROUP_CONNECTIVITY = 27
 
 
-#: every kind of the 2.25 header, for people
+#: every kind that xclbin.h of XRT 2.25 defines, for display
 KIND_NAMES = [
     "BITSTREAM",
     "CLEARING_BITSTREAM",
@@ -71,7 +71,7 @@ KIND_NAMES = [
     "IP_METADATA",
 ]
 
-#: MEM_TYPE
+#: MEM_TYPE of xclbin.h
 MEMORY_KINDS = [
     "DDR3",
     "DDR4",
@@ -94,7 +94,7 @@ CLOCK_KINDS = ("UNUSED", "DATA", "KERNEL", "SYSTEM")
 
 @dataclass(frozen=True)
 class Memory:
-    """One entry of MEM_TOPOLOGY or GROUP_TOPOLOGY; its index is what buffer objects are allocated in."""
+    """One entry of MEM_TOPOLOGY or GROUP_TOPOLOGY. Its index is the memory group that buffer objects are allocated in."""
 
     kind: int  # index into MEMORY_KINDS
     used: bool
@@ -105,7 +105,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Ip:
-    """One entry of IP_LAYOUT. name is "kernel:compute_unit" where type is IP_KERNEL."""
+    """One entry of IP_LAYOUT (ip_data). name is "kernel:compute_unit" where type is IP_KERNEL."""
 
     type: int
     properties: int
@@ -114,13 +114,14 @@ class Ip:
 
     @property
     def control_protocol(self) -> int:
-        """0 ap_ctrl_hs, 1 ap_ctrl_chain, 2 ap_ctrl_none."""
+        """The control protocol, bits 15:8 of the properties: 0 ap_ctrl_hs, 1 ap_ctrl_chain, 2 ap_ctrl_none."""
         return self.properties >> 8 & 0xFF
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Argument `argument` of the IP at index `ip` reaches the memory at index `memory`."""
+    """One entry of CONNECTIVITY or GROUP_CONNECTIVITY: argument `argument` of the IP with index `ip` reaches the memory with
+    index `memory`."""
 
     argument: int
     ip: int
@@ -129,6 +130,8 @@ class Connection:
 
 @dataclass(frozen=True)
 class Clock:
+    """One entry of CLOCK_FREQ_TOPOLOGY."""
+
     frequency_mhz: int
     kind: int  # index into CLOCK_KINDS
     name: str
@@ -141,7 +144,7 @@ _CLOCK = struct.Struct("<HB5x128s")
 
 
 def fixed_text(value: str, size: int, what: str) -> bytes:
-    """Text for a C array of `size` bytes, its terminator included. Raises XclbinError when it does not fit."""
+    """The text as a C array of `size` bytes with its terminating NUL. Raises XclbinError when it does not fit."""
     encoded = value.encode()
     if len(encoded) >= size or b"\0" in encoded:
         raise XclbinError(f"{what} is {value!r} ({len(encoded)} bytes), expected at most {size - 1} bytes without NUL")
@@ -149,16 +152,18 @@ def fixed_text(value: str, size: int, what: str) -> bytes:
 
 
 def text(value: bytes) -> str:
-    """A C array of characters, terminated or full."""
+    """The text in a C array of characters, up to the terminating NUL if there is one."""
     return value.split(b"\0", 1)[0].decode(errors="replace")
 
 
 def encode_memories(memories: Sequence[Memory]) -> bytes:
+    """The payload of MEM_TOPOLOGY or GROUP_TOPOLOGY. Raises XclbinError for a tag longer than 15 bytes."""
     entries = (_MEMORY.pack(m.kind, m.used, m.size_kib, m.base_address, fixed_text(m.tag, 16, "memory tag")) for m in memories)
     return struct.pack("<i4x", len(memories)) + b"".join(entries)
 
 
 def decode_memories(payload: bytes, what: str = "MEM_TOPOLOGY") -> tuple[Memory, ...]:
+    """The entries of MEM_TOPOLOGY or GROUP_TOPOLOGY. what: the section's name, for the error. Raises XclbinError."""
     return tuple(
         Memory(kind, bool(used), size_kib, base, text(tag))
         for kind, used, size_kib, base, tag in _entries(payload, "<i4x", _MEMORY, what)
@@ -166,36 +171,43 @@ def decode_memories(payload: bytes, what: str = "MEM_TOPOLOGY") -> tuple[Memory,
 
 
 def encode_ips(ips: Sequence[Ip]) -> bytes:
+    """The payload of IP_LAYOUT. Raises XclbinError for a name longer than 63 bytes."""
     entries = (_IP.pack(ip.type, ip.properties, ip.base_address, fixed_text(ip.name, 64, "IP name")) for ip in ips)
     return struct.pack("<i4x", len(ips)) + b"".join(entries)
 
 
 def decode_ips(payload: bytes) -> tuple[Ip, ...]:
+    """The entries of IP_LAYOUT. Raises XclbinError."""
     return tuple(
         Ip(type_, properties, base, text(name)) for type_, properties, base, name in _entries(payload, "<i4x", _IP, "IP_LAYOUT")
     )
 
 
 def encode_connections(connections: Sequence[Connection]) -> bytes:
+    """The payload of CONNECTIVITY or GROUP_CONNECTIVITY."""
     return struct.pack("<i", len(connections)) + b"".join(_CONNECTION.pack(c.argument, c.ip, c.memory) for c in connections)
 
 
 def decode_connections(payload: bytes, what: str = "CONNECTIVITY") -> tuple[Connection, ...]:
+    """The entries of CONNECTIVITY or GROUP_CONNECTIVITY, with the indices as they are in the file. what: the section's name,
+    for the error. Raises XclbinError."""
     return tuple(Connection(*entry) for entry in _entries(payload, "<i", _CONNECTION, what))
 
 
 def encode_clocks(clocks: Sequence[Clock]) -> bytes:
+    """The payload of CLOCK_FREQ_TOPOLOGY. Raises XclbinError for a name longer than 127 bytes."""
     entries = (_CLOCK.pack(c.frequency_mhz, c.kind, fixed_text(c.name, 128, "clock name")) for c in clocks)
     return struct.pack("<h", len(clocks)) + b"".join(entries)
 
 
 def decode_clocks(payload: bytes) -> tuple[Clock, ...]:
+    """The entries of CLOCK_FREQ_TOPOLOGY. Raises XclbinError."""
     entries = _entries(payload, "<h", _CLOCK, "CLOCK_FREQ_TOPOLOGY")
     return tuple(Clock(frequency, kind, text(name)) for frequency, kind, name in entries)
 
 
 def _entries(payload: bytes, head: str, entry: struct.Struct, what: str) -> Iterator[tuple[Any, ...]]:
-    """The entries after a count, checked against the payload's size before any is taken."""
+    """The fields of each entry after the count. The count is checked against the payload's size before any entry is read."""
     start = struct.calcsize(head)
     if len(payload) < start:
         raise XclbinError(f"section {what} is {len(payload)} bytes, expected at least {start}")

@@ -100,7 +100,7 @@ def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
         ('newest_vitis = "2025.1"', 'newest_vitis = "soon"', "newest_vitis is 'soon', expected a release such as 2025.1"),
         ("807a580e", "807A", "interface_uuid is .*, expected 32 hexadecimal digits"),
         ('name = "u250"', 'name = "u251"', "name is 'u251', expected the file's name 'u250'"),
-        ("uram = 320", "", r"uram is to be said in every \[\[slr\]\], or once in \[total\]"),
+        ("uram = 320", "", r"uram must be given in every \[\[slr\]\], or once in \[total\]"),
         ("uram = 320", "uram = 1.5", r"slr\[0\]: uram is 1.5, expected an integer"),
         ('kind = "DDR4"', 'kind = "tape"', r"memory\[0\]: kind is 'tape', expected DDR4 or HBM"),
         (
@@ -110,8 +110,8 @@ def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
         ),
         ("slr = 3", "slr = 4", r"memory\[3\]: expected slr below 4"),
         ("base = 0x5000000000", "base = 0x4000000001", "memory bank1 begins at 0x4000000001, expected 0x4400000000 or above"),
-        ("unverified = []", 'unverified = ["clock.mhz"]', "unverified names 'clock.mhz', which is no field"),
-        ("unverified = []", 'unverified = ["memory[9]"]', r"unverified names 'memory\[9\]', which is no field"),
+        ("unverified = []", 'unverified = ["clock.mhz"]', "unverified names 'clock.mhz', which is not a field"),
+        ("unverified = []", 'unverified = ["memory[9]"]', r"unverified names 'memory\[9\]', which is not a field"),
         ("[clock]", "[clock", "is not TOML"),
     ],
 )

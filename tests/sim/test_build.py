@@ -235,7 +235,7 @@ def test_what_cannot_be_built_here_says_why(tmp_path: Path) -> None:
         with pytest.raises(PublishError, match=r"model name is '.*', expected letters, digits"):
             build("facile", name=name, repository=tmp_path, progress=no_work)
     (tmp_path / "file").touch()
-    with pytest.raises(PublishError, match="file is no directory"):
+    with pytest.raises(PublishError, match="file is not a directory"):
         build("facile", repository=tmp_path / "file", progress=no_work)
     (tmp_path / "file").unlink()
     with pytest.raises(BuildError, match="target is 'hw_emulation', expected one of sw_emu, hw_emu, hw"):

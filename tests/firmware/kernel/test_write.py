@@ -159,7 +159,7 @@ def test_tensors_whose_beats_look_alike_share_a_converter() -> None:
 def test_a_beats_scales_are_those_of_every_beat_or_the_element_is_named(core: Core, tmp_path: Path) -> None:
     x = TensorSpec("image", (4, 2), FixedPoint(16, 6), scale_exponents=(1, 2, 1, 2, 1, 3, 1, 2))
     beats = replace(core, inputs=Row((x,)), x_lanes=(2,))
-    with pytest.raises(KernelError, match=r"'image', element 5: scale exponent is 3, expected 2 as of element 1: .* every 2"):
+    with pytest.raises(KernelError, match=r"'image', element 5: scale exponent is 3, expected 2 as for element 1: .* every 2"):
         write_kernel(beats, tmp_path)
     assert write_kernel(replace(beats, x_lanes=(8,)), tmp_path)
     assert write_kernel(replace(beats, inputs=Row((replace(x, scale_exponents=(1, 2) * 4),))), tmp_path)
@@ -167,7 +167,7 @@ def test_a_beats_scales_are_those_of_every_beat_or_the_element_is_named(core: Co
 
 def test_several_outputs_in_beats_are_refused(core: Core, tmp_path: Path) -> None:
     y = Row(tuple(TensorSpec(name, (4,), FixedPoint(16, 6)) for name in "ab"))
-    with pytest.raises(KernelError, match="core bench: 2 outputs leave in beats, expected one"):
+    with pytest.raises(KernelError, match="core bench: 2 outputs in several beats each, expected one output"):
         write_kernel(replace(core, outputs=y, y_lanes=(2, 2)), tmp_path)
 
 

@@ -64,12 +64,12 @@ def test_weights_stand_in_the_manifest_by_size_and_hash_and_are_checked_by_them(
 
 
 def test_weights_where_the_kernel_takes_none_or_none_where_it_does_are_refused() -> None:
-    with pytest.raises(ManifestMismatchError, match=r"weights_bytes is 64, but the xclbin's kernel takes none \(it has no"):
+    with pytest.raises(ManifestMismatchError, match=r"weights_bytes is 64, but the xclbin's kernel reads none \(it has no"):
         check(replace(MANIFEST, weights_bytes=64, weights_sha256="0" * 64), XCLBIN)
     xclbin = assemble_xclbin("facile", Target.HW_EMU, find_platform("u250"), b"simulator", compute_units=2, weights=True)
     manifest = replace(MANIFEST, uuid=Xclbin.parse(xclbin).uuid, sha256=hashlib.sha256(xclbin).hexdigest())
     with pytest.raises(
-        ManifestMismatchError, match=r"weights_bytes is 0, but the xclbin's kernel takes weights \(its argument w"
+        ManifestMismatchError, match=r"weights_bytes is 0, but the xclbin's kernel reads weights \(its argument w"
     ):
         check(manifest, xclbin)
 
@@ -149,7 +149,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         (_with(weights_bytes="64"), "weights_bytes is '64', expected 0, or whole"),
         (_with(weights_bytes=64), "weights_sha256 is '', expected 64 hexadecimal digits"),
         (_with(weights_bytes=64, weights_sha256="0" * 62), "weights_sha256 has 62 digits, expected 64"),
-        (_with(weights_sha256="0" * 64), "weights_sha256 is '0000.*expected none of 0 weights_bytes"),
+        (_with(weights_sha256="0" * 64), "weights_sha256 is '0000.*expected an empty text with 0 weights_bytes"),
         (_with(compute_units=[]), "compute_units is .*, expected a list of names"),
         (_with(compute_units=["facile_1", 2]), "compute_units is .*, expected a list of names"),
         (_with(tools=[]), "tools is .*, expected an object"),
@@ -158,12 +158,12 @@ def test_a_missing_field_is_named(field: str) -> None:
         (_with(inputs=[{}] * 65), "inputs has 65 tensors, expected 1 to 64"),
         (_with(inputs=[{}]), "a tensor of inputs has no field 'name'"),
         (_with(outputs=[OUTPUT.to_json(), 5]), r"outputs\[1\] is 5, expected a tensor"),
-        (_with(outputs=[OUTPUT.to_json()] * 2), "outputs make no row: .*y, y: a name appears twice"),
-        (_with(inputs=[INPUT.to_json() | {"shape": [0]}]), "inputs make no row: .*shape is"),
-        (_with(inputs=[INPUT.to_json() | {"shape": 5}]), "inputs make no row"),
-        (_with(outputs=[OUTPUT.to_json() | {"shape": [1 << 62]}]), "outputs make a row of 18446744073709551616 bytes"),
-        (_with(outputs=[OUTPUT.to_json() | {"fixed": "float"}]), "outputs make no row: precision is 'float'"),
-        (_with(outputs=[OUTPUT.to_json() | {"fixed": 7}]), "outputs make no row"),
+        (_with(outputs=[OUTPUT.to_json()] * 2), "outputs is not a valid row: .*y, y: a name appears twice"),
+        (_with(inputs=[INPUT.to_json() | {"shape": [0]}]), "inputs is not a valid row: .*shape is"),
+        (_with(inputs=[INPUT.to_json() | {"shape": 5}]), "inputs is not a valid row"),
+        (_with(outputs=[OUTPUT.to_json() | {"shape": [1 << 62]}]), "outputs is a row of 18446744073709551616 bytes"),
+        (_with(outputs=[OUTPUT.to_json() | {"fixed": "float"}]), "outputs is not a valid row: precision is 'float'"),
+        (_with(outputs=[OUTPUT.to_json() | {"fixed": 7}]), "outputs is not a valid row"),
     ],
 )
 def test_a_field_that_is_not_what_it_must_be_is_named(text: str, message: str) -> None:

@@ -67,7 +67,7 @@ def test_the_next_build_gets_the_next_version_and_replaces_the_config(tmp_path: 
 
 def test_a_version_that_is_taken_is_refused_and_kept(tmp_path: Path) -> None:
     publish(tmp_path, XCLBIN, MANIFEST, "name", version=7)
-    with pytest.raises(PublishError, match=r"facile/7 is there already"):
+    with pytest.raises(PublishError, match=r"facile/7 exists already"):
         publish(tmp_path, XCLBIN, MANIFEST, "name", version=7)
     assert _complete(tmp_path) == (7,)
 
@@ -144,7 +144,7 @@ def test_files_of_any_backend_are_published_and_what_is_beside_them_replaced(tmp
 def test_versions_of_two_backends_do_not_share_a_model(tmp_path: Path) -> None:
     publish_files(tmp_path, "facile", {"model.onnx": b"net"}, {"config.pbtxt": b"theirs"})
     with pytest.raises(
-        PublishError, match=r"version 1 has model.onnx, the new build manifest.json, model.xclbin \(.* is not there"
+        PublishError, match=r"version 1 has model.onnx, the new build manifest.json, model.xclbin \(.* is missing"
     ):
         publish(tmp_path, XCLBIN, MANIFEST, "ours")
     assert (tmp_path / "facile" / "config.pbtxt").read_text() == "theirs"
@@ -217,10 +217,10 @@ def test_a_place_that_can_hold_no_repository_is_refused_and_one_that_can_is_not_
 ) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "models"):
-        with pytest.raises(PublishError, match=r"model repository .*: .*/file is no directory; choose another one"):
+        with pytest.raises(PublishError, match=r"model repository .*: .*/file is not a directory; choose another one"):
             check_repository(place)
     check_repository(tmp_path / "new" / "models")
     assert not (tmp_path / "new").exists()
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everywhere
-    with pytest.raises(PublishError, match=r"may not be written by this user"):
+    with pytest.raises(PublishError, match=r"is not writable for this user"):
         check_repository(tmp_path)
