@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates before any vendor tool has run: a kernel's resources, its longest paths and its rate."""
+"""Estimates that need no vendor tool: a kernel's resources, its longest paths and its rate."""

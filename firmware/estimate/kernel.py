@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel takes of an FPGA, before any vendor tool has seen it: Yosys' estimate, module by module.
+"""The resources of a kernel, module by module, as Yosys estimates them without any vendor tool.
 
-The core and the shell around it are mapped apart, each kept by the hash of its own sources, and counted together. The
-estimate errs upwards in LUTs: Vivado puts two small LUTs into one and optimises over module borders, which Yosys leaves
-standing here so that there is something to report. It errs upwards in registers too: those beside a multiplier are counted
-that Vivado puts into the DSP. An rf core is mapped stage by stage (stages.py); a da core too large for Yosys counts
-as its adders say, a third more than Yosys makes of FACILE's.
+The core and the shell around it are mapped separately, each cached by the hash of its own sources, and are counted together.
+The estimate of LUTs is too high: Vivado packs two small LUTs into one and optimises across module boundaries, which Yosys
+keeps here so that each module can be reported. The estimate of registers is too high as well, because it includes registers
+beside a multiplier that Vivado moves into the DSP. An rf core is mapped stage by stage (stages.py). A da core too large for
+Yosys is counted by its adders, which gives a third more LUTs for FACILE than Yosys does.
 
     python -m hypersonic.firmware.estimate.kernel DIRECTORY [--platform NAME] [--write FILE]
 
-prints the report of the core in DIRECTORY (hypersonic build --build-directory leaves it in <name>/core) in its kernel.
+prints the report of the kernel around the core in DIRECTORY (hypersonic build --build-directory writes it to <name>/core).
 """
 
 from __future__ import annotations
@@ -45,24 +45,27 @@ from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 Progress = Callable[[str], None]
 
-#: per cent by which a module may grow before somebody has to say why, and what is too little to speak of
+#: per cent by which a module may grow without a reason, and the growth in cells that is ignored in a small module
 GROWTH_PERCENT = 2
 _SLACK = {"lut": 4, "ff": 4, "dsp": 0, "bram36": 0, "uram": 0}
 
 
-#: a core of more LUTs, by its own count, is not mapped: Yosys needs minutes for these, and one of 333,000 ended it with a
-#: WebAssembly exception
+#: a core with more LUTs than this, by its own count, is not mapped: Yosys needs minutes for as many, and ended with a
+#: WebAssembly exception for a core of 333,000
 MAPPED_LUTS = 150_000
 
 
 class GrowthError(FirmwareError):
-    """A kernel takes more than its kept report says: which modules, by how much, and what to do."""
+    """A kernel needs more resources than in its stored report. The message names the modules and both amounts."""
 
 
 @dataclass(frozen=True)
 class ResourceReport:
-    """What one compute unit takes. paths: the deepest logic, longest first. cpu_seconds: what the synthesis cost when done.
-    notes: what of it was not mapped as it is."""
+    """The estimated resources of one compute unit.
+
+    tool: version of Yosys. paths: the deepest logic, longest first. cpu_seconds: processor time of the synthesis when it was
+    first done. notes: sentences on the parts that were not mapped as they are.
+    """
 
     kernel: str
     tool: str
@@ -72,7 +75,7 @@ class ResourceReport:
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """For the manifest and for the report kept beside a model: the same for the same sources, whenever it is made."""
+        """The report as a JSON object, for the manifest and for a model's stored report. Equal sources give equal objects."""
         return {
             "tool": self.tool,
             "family": FAMILY,
@@ -85,7 +88,7 @@ class ResourceReport:
         }
 
     def lines(self, platform: Platform) -> list[str]:
-        """The report as a table: modules, the share of one die, the limits of planning, the deepest path."""
+        """The report as the lines of a table: modules, their share of one die, the planning limits, the deepest paths."""
         shares = _shares(self.top.total, platform)
         return [*_table(self.top), *self.notes, *shares, *_path_lines(self.paths, platform), self._cost()]
 
@@ -94,9 +97,9 @@ class ResourceReport:
 
 
 def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport:
-    """Synthesise the kernel's own sources; what was synthesised before is read back.
+    """Synthesise the kernel, or read an earlier result from the cache. xclbin/connectivity.py checks whether it fits a card.
 
-    Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys. What fits a card: xclbin/connectivity.py.
+    Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not installed.
     """
     progress(f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)")
     core, shell = _parts(kernel)
@@ -107,14 +110,15 @@ def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceRep
 
 
 def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
-    """The core's sources and the shell's; the shared stream modules belong to both."""
+    """The sources of the core, and those of the shell. The stream modules that both use are in both lists."""
     core = [source.resolve() for source in kernel.core.sources]
     own = {source for source in core if not source.is_relative_to(CORE_RTL)}
     return core, [source for source in kernel.sources if source.resolve() not in own]
 
 
 def _box(core: Core, sources: list[Path]) -> Path:
-    """The core's ports. Those of an rf core, or of one that is not mapped, are not asked of Yosys, which would read it all."""
+    """A file with the core's ports. For an rf core, and for a core that is not mapped, it is written without Yosys, which would
+    have to read all of the core."""
     if core.kind != CoreKind.RF and not _counted(core):
         return ports(core.top, sources)
     text = core_ports(core)
@@ -126,7 +130,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def core_ports(core: Core) -> str:
-    """The module without its inside (see hls/core.py)."""
+    """The Verilog of the core's module with its ports and no contents (see hls/core.py)."""
     ports = ["input clk", "input rst_n"]
     for name, port, way, back in (("s_axis_x", core.x, "input", "output"), ("m_axis_y", core.y, "output", "input")):
         ports += [f"{way} {name}_tvalid", f"{back} {name}_tready", f"{way} {name}_tlast"]
@@ -139,7 +143,8 @@ def core_ports(core: Core) -> str:
 
 @dataclass(frozen=True)
 class _Inner:
-    """A mapped core: its modules, its cells between given nets, what decides them."""
+    """A mapped core. cells: gives the cells of its netlist from the nets at its ports. key: hash of everything that decides
+    them."""
 
     module: Module
     cells: Callable[[Mapping[str, str]], Iterator[Cell]]
@@ -164,19 +169,19 @@ def _core(core: Core, sources: list[Path]) -> _Inner | CoreSynthesis:
 
 
 def _counted(core: Core) -> _Inner | None:
-    """A core that is too large to be mapped, by its own count; its paths are not known."""
+    """The count of a core that is too large to be mapped, by its adders and without paths; None for other cores."""
     if core.logic is None or core.logic.luts <= MAPPED_LUTS:
         return None
     most = Amounts(lut=core.logic.luts, ff=core.logic.registers)
     note = (
-        f"{core.top} is too large for Yosys (over {MAPPED_LUTS:,} LUTs): its figures are a LUT for each bit of its adders, the "
-        "most it can take, and the paths below are the shell's"
+        f"{core.top} is too large for Yosys (over {MAPPED_LUTS:,} LUTs): its figures are one LUT for each bit of its adders, "
+        "an upper bound, and the paths below are the shell's"
     )
     return _Inner(Module(core.top, 1, most), lambda _: iter(()), 0.0, repr(core.logic), (note,))
 
 
 def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:
-    """Counting takes seconds, so its result is kept too."""
+    """The report of shell and core together. Counting takes seconds, so its result is cached too."""
     here = Path(__file__).resolve()
     files = [here, *(here.with_name(name) for name in ("logic_path.py", "module_tree.py"))]
     name = kernel.core.top
@@ -194,7 +199,7 @@ def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> R
 
 
 def _deepest(shell: Synthesis, name: str, core: _Inner | CoreSynthesis) -> tuple[LogicPath, ...]:
-    """Over the whole kernel: the core's ports are the shell's nets."""
+    """The longest paths of the whole kernel, with the core's ports connected to the shell's nets."""
     cells = list(parse_blif(shell.netlist()))
     box = next(cell for cell in cells if cell.type == name)
     return longest_paths([*(cell for cell in cells if cell is not box), *core.cells(box.ports)])
@@ -222,13 +227,13 @@ def _shares(total: Amounts, platform: Platform) -> list[str]:
     ]
     if platform.spread:
         spread = ", ".join(LABELS[name] for name in platform.spread)
-        lines.append(f"{spread}: only the card's total is known, an equal part of it is taken for an SLR")
+        lines.append(f"{spread}: only the card's total is known; each SLR is assumed to hold an equal part")
     return lines
 
 
 def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
     period_ns = 1000 / platform.kernel_clock_mhz
-    lines = [f"deepest logic by a rule of thumb, no wire being known yet; a clock is {period_ns:.2f} ns"]
+    lines = [f"deepest logic by a rule of thumb, as no wire is routed yet; a clock period is {period_ns:.2f} ns"]
     for path in paths:
         mark = "!" if path.estimated_ns > period_ns else " "
         lines.append(
@@ -238,16 +243,17 @@ def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
 
 
 def estimate_f2_shell(compute_units: int) -> Module:
-    """What stands once between that many kernels and the AWS F2 shell. Raises as estimate does."""
+    """The resources of f2_shell, the one module between that many kernels and the AWS F2 shell. Raises like estimate."""
     synthesis = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
     return module_of(synthesis.top, 1, synthesis.cells)
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What `hypersonic build` says of a kernel's resources.
+    """The resources of a kernel as `hypersonic build` reports them.
 
-    entry: for the manifest's report, under "resources". misfit: why the compute units do not fit the card, empty when they do.
+    lines: for the terminal. entry: for the manifest's report, under "resources". misfit: why the compute units do not fit the
+    card; empty when they do.
     """
 
     lines: list[str]
@@ -258,18 +264,18 @@ class BuildReport:
 def report_build(
     kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
 ) -> BuildReport:
-    """The estimate of one compute unit and the place of each. Memories that cannot fit alone are told without synthesis.
-    Raises as estimate does."""
+    """The estimate of one compute unit and the place of each unit. If the memories alone do not fit the card, nothing is
+    synthesised. Raises like estimate."""
     memories = memory_resources(kernel.core.memories)
     if misfit := _places(kernel, platform, compute_units, memories)[1]:
         blocks = f"{amount_text(memories.bram36)} {LABELS['bram36']}"
-        lines = [f"the {len(kernel.core.memories)} memories alone take {blocks} (an estimate)", misfit]
+        lines = [f"the {len(kernel.core.memories)} memories alone need {blocks} (an estimate)", misfit]
         return BuildReport(lines, {"platform": platform.name, "memories": memories.to_json()}, misfit)
     report = estimate(kernel, progress)
     lines, around = report.lines(platform), dict[str, Any]()
     if platform.flow is Flow.F2_HDK:
         shell = estimate_f2_shell(compute_units)
-        lines += [f"and once, between {compute_units} compute units and the shell of AWS, by Yosys too:", *_table(shell)[1:]]
+        lines += [f"and once, between {compute_units} compute units and the AWS shell, also by Yosys:", *_table(shell)[1:]]
         around = {"f2_shell": shell.total.to_json()}
     places, misfit = _places(kernel, platform, compute_units, report.top.total)
     share = report.top.total.percent_of(platform.slrs[0])
@@ -278,7 +284,7 @@ def report_build(
 
 
 def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
-    """Lines, and why the units do not fit."""
+    """A line on the place of each unit, and why the units do not fit; the latter is empty when they do."""
     units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
     try:
         description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
@@ -288,20 +294,22 @@ def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amount
 
 
 def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
-    """kept: an earlier report's to_json(). Raises GrowthError naming each module that itself, without those inside, takes over
-    GROWTH_PERCENT more than then."""
+    """Raises GrowthError, which names each module that has grown by more than GROWTH_PERCENT since the stored report.
+
+    kept: to_json() of that report. Modules are compared without the modules inside them.
+    """
     now = report.to_json()["modules"]
     grown = [growth for path, module in now.items() if (growth := _growth(path, kept["modules"].get(path), module["own"]))]
     if grown:
         tools = "" if kept["tool"] == report.tool else f" (Yosys was {kept['tool']}, now is {report.tool})"
         raise GrowthError(
-            f"{report.kernel} grew{tools}: {'; '.join(grown)}; say why and write the report anew: "
+            f"{report.kernel} grew{tools}: {'; '.join(grown)}; give the reason and write a new report: "
             "python -m hypersonic.firmware.estimate.kernel DIRECTORY --write FILE"
         )
 
 
 def _growth(path: str, before: Mapping[str, Any] | None, now: Mapping[str, float]) -> str:
-    """What grew, in words; nothing for a few cells more in a small module."""
+    """A text on the growth of one module; empty when it has not grown, or by a few cells in a small module."""
     if before is None:
         return f"{path} is new: " + ", ".join(f"{LABELS[name]} {now[name]:g}" for name in KINDS if now[name])
     was: Mapping[str, float] = before["own"]
@@ -314,12 +322,14 @@ def _growth(path: str, before: Mapping[str, Any] | None, now: Mapping[str, float
 
 
 def main(argv: list[str]) -> int:
+    """Print the report of a core's kernel. Returns the exit code: 1 when the kernel cannot be estimated, with the reason on
+    standard error."""
     parser = argparse.ArgumentParser(
         prog="python -m hypersonic.firmware.estimate.kernel", description="Estimate a kernel's resources."
     )
-    parser.add_argument("directory", type=Path, help="a core's directory, with core.json")
+    parser.add_argument("directory", type=Path, help="directory of a core, with its core.json")
     parser.add_argument("--platform", default="u250", help="the card to compare with (default: u250)")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="keep the report in FILE")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write the report as JSON to FILE")
     arguments = parser.parse_args(argv)
     try:
         platform = find_platform(arguments.platform, retired_too=True)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The longest paths of logic between registers in a netlist of UltraScale+ cells, by a rule of thumb.
 
-No wire has a length before place and route, so this is no timing analysis. Each LUT counts with a usual wire to it; carry
-chains count what a chain adds. The figures (hls/da/delay.py) are of the order of a -2 part; nothing here has been confirmed on
-a routed design. The path says where the logic is deep; the nanoseconds say whether a clock is out of reach, within some 30 %.
+This is not a timing analysis, because no wire has a length before place and route. Each LUT counts with the delay of a typical
+wire to it, a carry chain with the delay along it. The delays (hls/da/delay.py) are of the order of those of a -2 part; they
+have not been confirmed on a routed design. A path shows where the logic is deep, and its estimated delay, to within some 30 %,
+whether a clock is out of reach.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass, field
 
 from hypersonic.hls.da.delay import CARRY_ALONG, CARRY_IN, CARRY_OUT, FF_OUT, FF_SETUP, LUT, WIRE
 
-#: picoseconds: clock to output and set-up of a block RAM without output register
+#: clock-to-output and set-up time of a block RAM without output register, in ps
 RAM_OUT, RAM_SETUP = 900, 200
-#: DSP48E2: a multiplication that no register cuts, what is left of it beside one register, and beside two
+#: DSP48E2: a multiplication without a register, and the part of it beside one and between two registers, in ps
 DSP_WHOLE, DSP_HALF, DSP_REGISTERED = 2000, 1500, 300
 
 _SEQUENTIAL = re.compile(r"FD[CPRS]E|LD[CP]E|SRL\w+|RAMB(18|36)E2|URAM288\w*|rf_rom")
@@ -26,7 +27,7 @@ _LUT = re.compile(r"LUT[1-6]|RAM\d+(X1[SD]|M\d*)")
 
 @dataclass(frozen=True)
 class LogicPath:
-    """The path that takes longest. luts, carries: cells on it (a carry cell is four bits). start, end: registers or ports."""
+    """One path. luts, carries: the number of LUTs and of carry cells (four bits each) on it. start, end: registers or ports."""
 
     luts: int
     carries: int
@@ -36,7 +37,7 @@ class LogicPath:
 
     @property
     def fastest_mhz(self) -> int:
-        """The clock the estimate allows."""
+        """The highest clock frequency, in MHz, at which the estimate meets timing; 0 for a path without delay."""
         return int(1000 / self.estimated_ns) if self.estimated_ns else 0
 
 
@@ -45,19 +46,19 @@ class Cell:
     """One .subckt of a netlist."""
 
     type: str
-    ports: dict[str, str]  # port, with its bit -> net
+    ports: dict[str, str]  # port with its bit, such as S[0] -> net
     parameters: dict[str, int] = field(default_factory=dict)
-    name: str = ""  # where the netlist tells it
+    name: str = ""  # empty where the netlist does not give it
 
 
 @dataclass
 class _Graph:
-    """Combinational arcs between nets, and what begins and ends at them."""
+    """The timing graph: combinational arcs between nets, and the nets at which paths start and end."""
 
     arcs: dict[str, list[tuple[str, int, str]]] = field(default_factory=dict)  # from -> (to, ps, kind)
-    waiting: dict[str, int] = field(default_factory=dict)  # net -> arcs that end there
+    waiting: dict[str, int] = field(default_factory=dict)  # net -> number of arcs that end there
     starts: dict[str, int] = field(default_factory=dict)  # net -> ps after the clock edge
-    ends: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # net -> (ps before the clock edge, the register)
+    ends: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # net -> (ps before the clock edge, register)
 
     def arc(self, source: str, target: str, ps: int, kind: str = "") -> None:
         self.arcs.setdefault(source, []).append((target, ps, kind))
@@ -68,9 +69,9 @@ class _Graph:
 
 
 def parse_blif(text: str, prefix: str = "", ports: Mapping[str, str] | None = None) -> Iterator[Cell]:
-    """The cells of a flat netlist. prefix: put before every net, but for those of `ports`, which are given their own names.
+    """The cells of a flat netlist. prefix: put before the name of every net, except those in `ports`, which are renamed by it.
 
-    Constants and aliases (.names) come as cells of type "BUF" with ports I and O.
+    Aliases of nets (.names) are returned as cells of type "BUF" with the ports I and O.
     """
     outside = ports or {}
     pending: tuple[str, dict[str, str], dict[str, int], str] | None = None
@@ -109,8 +110,8 @@ _CONSTANTS = frozenset({"$false", "$true", "$undef"})
 
 
 def longest_paths(cells: Iterable[Cell], most: int = 5) -> tuple[LogicPath, ...]:
-    """The longest path into each module, over registers, memories and the netlist's own ports; the longest `most` of them,
-    longest first."""
+    """The longest path that ends in each module: of these the `most` longest, the longest first. Paths start and end at
+    registers, memories and the netlist's ports."""
     graph = _graph(cells)
     arrival: dict[str, int] = {}
     before: dict[str, tuple[str, str]] = {}
@@ -148,19 +149,19 @@ def _path(total: int, name: str, net: str, before: Mapping[str, tuple[str, str]]
     while net in before:
         net, kind = before[net]
         kinds.append(kind)
-    # a chain passes several bits of one carry cell: those count once
+    # a path through several bits of one carry cell counts the cell once
     carries = {kind for kind in kinds if kind.startswith("carry")}
     return LogicPath(kinds.count("lut"), len(carries), round(total / 1000, 2), plain_name(net), plain_name(name))
 
 
 def _module(register: str) -> str:
-    """u_control of u_control.state_q[3]; lanes that are generated alike are one."""
+    """The instance that a register is in: u_control for u_control.state_q[3]. Generated copies count as one instance."""
     plain = re.sub(r"\[\d+\]", "", plain_name(register))
     return plain if "$" in register else plain.rpartition(".")[0]
 
 
 def plain_name(net: str) -> str:
-    """A net's name without the synthesiser's marks: u_control.state_q[3]."""
+    """A net's name without the synthesiser's decorations, such as u_control.state_q[3]."""
     if "$" not in net:
         return net
     parts = [part for part in re.split(r"[.\\]+", net) if re.fullmatch(r"\w+(\[\d+\])?", part)]
@@ -183,7 +184,7 @@ def _graph(cells: Iterable[Cell]) -> _Graph:
 
 
 def _outputs(pins: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Nets a cell drives and nets it reads, clocks left out."""
+    """The nets that a cell drives, and the nets that it reads apart from clocks."""
     out = [
         net for pin, net in pins.items() if re.match(r"(Q|O|DO|P|PCOUT|CASDO|DOUT|word)(?![A-Z]*(EN|MODE))\w*(\[\d+\])?$", pin)
     ]
@@ -192,7 +193,8 @@ def _outputs(pins: Mapping[str, str]) -> tuple[list[str], list[str]]:
 
 
 def _logic(graph: _Graph, pins: Mapping[str, str], type_: str) -> None:
-    """LUTs, reads of distributed RAM, multiplexers; inverters and aliases are taken up by what they feed."""
+    """Add LUTs, reads of distributed RAM, and multiplexers. Inverters and aliases count as no delay: they are absorbed by the
+    cells that they feed."""
     is_lut = _LUT.fullmatch(type_) is not None
     ps = WIRE + LUT if is_lut else LUT if type_.startswith("MUXF") else 0
     out, into = _outputs(pins)
@@ -208,7 +210,8 @@ def _logic(graph: _Graph, pins: Mapping[str, str], type_: str) -> None:
 
 
 def _carry(graph: _Graph, pins: Mapping[str, str], number: int) -> None:
-    """Four bits: bit j's sum is of S[j] and the carry into it; the carry out of it of S[j], DI[j] and the carry in."""
+    """Add the arcs of a carry cell of four bits. The sum of bit j depends on S[j] and its carry input; the carry output depends
+    on S[j], DI[j] and the carry input."""
     kind = f"carry{number}"
     into = [f"{kind}:{bit}" for bit in range(5)]
     for pin in ("CI", "CYINIT"):
@@ -241,12 +244,12 @@ def _register(graph: _Graph, pins: Mapping[str, str], type_: str) -> None:
             for target in out:
                 graph.arc(net, target, WIRE + LUT, "lut")
         else:
-            near = not ram and pin == "D"  # a LUT and the register behind it share a slice
+            near = not ram and pin == "D"  # a LUT and the register that it feeds share a slice
             graph.end(net, (0 if near else WIRE) + (RAM_SETUP if ram else FF_SETUP), name)
 
 
 def _dsp(graph: _Graph, pins: Mapping[str, str], parameters: Mapping[str, int]) -> None:
-    """Cut by its own registers or not: at the operands, after the multiplier, at the result."""
+    """Add a DSP. Its own registers, at the operands, after the multiplier and at the result, may cut the path through it."""
     out, into = _outputs(pins)
     operands = bool(parameters.get("AREG") and parameters.get("BREG"))
     product, result = bool(parameters.get("MREG")), bool(parameters.get("PREG"))

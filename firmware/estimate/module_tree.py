@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a netlist of UltraScale+ cells takes of an FPGA, module by module, the hierarchy as it was written.
+"""The resources that a netlist of UltraScale+ cells needs, module by module, in the hierarchy of the RTL.
 
-Inverters count as LUTs, two RAMB18 as one RAMB36. A memory filled from a file (rf_rom) is no cell of the netlist: its block
-RAMs follow from its shape.
+Inverters count as LUTs, and two RAMB18 as one RAMB36. A memory filled from a file (rf_rom) is not a cell of the netlist; its
+block RAMs are computed from its width and depth.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypersonic.firmware.estimate.yosys import SynthesisError
 from hypersonic.hls.resources import KINDS, NOTHING, Amounts
 from hypersonic.hls.rf.cost import block_rams
 
-#: cell -> LUTs it takes; carry chains and multiplexers take none of their own
+#: cell -> number of LUTs; carry chains and multiplexers need none of their own
 _LUTS = {
     **dict.fromkeys(["LUT1", "LUT2", "LUT3", "LUT4", "LUT5", "LUT6", "INV", "SRL16E", "SRLC16E", "SRLC32E"], 1),
     "RAM32X1S": 1, "RAM64X1S": 1, "RAM32X1D": 2, "RAM64X1D": 2, "RAM128X1S": 2, "RAM128X1D": 4, "RAM256X1S": 4,
@@ -39,9 +39,9 @@ _FREE = re.compile(r"CARRY[48]|MUXF[789]|VCC|GND|\$scopeinfo")
 
 @dataclass(frozen=True)
 class Module:
-    """A module and what is inside it; all its instances at this place count together.
+    """All instances of a module at one place of the hierarchy, together.
 
-    own: without the modules inside.
+    count: the number of instances. own: their resources without those of the modules inside.
     """
 
     name: str
@@ -51,10 +51,11 @@ class Module:
 
     @property
     def total(self) -> Amounts:
+        """The resources of all instances, with those of the modules inside."""
         return sum((child.total for child in self.children), self.own)
 
     def walk(self, above: str = "") -> Iterator[tuple[str, Module]]:
-        """(path, module) of this and every module inside: kernel/kernel_shell/axis_row_unpack."""
+        """(path, module) of this module and of every module inside, with paths such as kernel/kernel_shell/axis_row_unpack."""
         path = f"{above}/{self.name}" if above else self.name
         yield path, self
         for child in self.children:
@@ -64,9 +65,10 @@ class Module:
 def module_of(
     name: str, count: int, cells: Mapping[str, Mapping[str, int]], known: Mapping[str, Module] | None = None
 ) -> Module:
-    """`count` instances of a module, with what is inside; modules that differ in their parameters alone count together.
+    """`count` instances of a module, with the modules inside. Modules that differ only in their parameters count together.
 
-    known: modules that were counted elsewhere, each of which stands inside once. Memories (ROM) are left to the caller.
+    cells: as in Synthesis. known: modules that were counted elsewhere, each of which is instantiated once. The caller adds the
+    memories (ROM). Raises SynthesisError for a cell of unknown size.
     """
     own, inside, elsewhere = NOTHING, list[Module](), known or {}
     for cell, number in cells[name].items():
@@ -80,7 +82,7 @@ def module_of(
 
 
 def merged(modules: Iterable[Module]) -> tuple[Module, ...]:
-    """One line for all of a name."""
+    """The modules with those of the same name added up, sorted by name."""
     by_name: dict[str, list[Module]] = {}
     for module in modules:
         by_name.setdefault(module.name, []).append(module)
@@ -98,32 +100,34 @@ def merged(modules: Iterable[Module]) -> tuple[Module, ...]:
 def _size(cell: str) -> Amounts:
     if cell not in _SIZES and not _FREE.fullmatch(cell):
         raise SynthesisError(
-            f"Yosys used the cell {cell}, of which the size is not known; add it to firmware/estimate/module_tree.py"
+            f"Yosys used the cell {cell}, whose size is not known; add it to firmware/estimate/module_tree.py"
         )
     return _SIZES.get(cell, NOTHING)
 
 
 def _written(name: str) -> str:
-    """The module's name as it was written: Yosys appends a hash or the parameters."""
+    """The module's name in the RTL, without the hash or the parameters that Yosys adds."""
     match = re.match(r"\$paramod(?:\$\w+)?\\(\w+)", name)
     return match[1] if match else name
 
 
 def read_module(value: dict[str, Any]) -> Module:
+    """The module in the JSON object that dataclasses.asdict made of it."""
     children = tuple(read_module(child) for child in value["children"])
     return Module(value["name"], value["count"], Amounts.from_json(value["own"]), children)
 
 
 @dataclass(frozen=True)
 class Rom:
-    """An rf_rom: bits of a word, words."""
+    """An rf_rom. width: bits of a word. depth: words."""
 
     width: int
     depth: int
 
     @property
     def module(self) -> Module:
-        """Block RAM, or look-up tables and a register where it is small; constants where it is one word. An estimate."""
+        """Its estimated resources: block RAM, or LUTs and a register for a small memory; none for a single word, which is a
+        constant."""
         blocks = block_rams(self.depth, self.width)
         if blocks or self.depth == 1:
             return Module(ROM, 1, Amounts(bram36=blocks))
@@ -131,24 +135,24 @@ class Rom:
 
 
 def memory_resources(files: Iterable[Path]) -> Amounts:
-    """What $readmemh's files take at least, by their first lines and sizes. An estimate."""
+    """The estimated resources of memories filled by $readmemh, at least, from the first lines and the sizes of their files."""
     return sum((_rom_of(file).module.total for file in files), NOTHING)
 
 
 def _rom_of(file: Path) -> Rom:
-    """A line is a word; its last digit may hold but one bit."""
+    """The smallest memory with this file's contents: a line is a word, whose leading digit may hold only one bit."""
     with file.open("rb") as stream:
         line = len(stream.readline(1 << 24))
     return Rom(max(1, 4 * line - 7), max(1, file.stat().st_size // max(1, line)))
 
 
 def with_roms(module: Module, roms: Iterable[Rom]) -> Module:
-    """The module with its memories inside."""
+    """The module with these memories added inside it."""
     return replace(module, children=merged([*module.children, *(rom.module for rom in roms)]))
 
 
 def scaled(parts: Sequence[tuple[Module, float]]) -> Module:
-    """The sum of the modules, each times its weight, rounded to whole cells, up; for modules of one structure."""
+    """The weighted sum of modules with the same structure, rounded up to whole cells."""
     names = dict.fromkeys(child.name for module, _ in parts for child in module.children)
     own = Amounts(**{name: _whole(sum(getattr(module.own, name) * weight for module, weight in parts)) for name in KINDS})
     children = (

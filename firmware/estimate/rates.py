@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rate of a model on a card: the least of what each part of the way carries, and which part that is.
+"""The rate of a model on a card: the lowest rate among the parts of the data's path, and the part that limits it.
 
     client --network--> server --PCIe--> memory bank --> kernel --> memory bank --PCIe--> server --network--> client
 
-An event's bytes pass a memory bank twice: the host writes what the kernel reads, and the other way round for the results. On
-a DIMM inputs and results share one bank; on HBM each port has channels of its own, of which a buffer lies in one. On AWS F2
-the kernel reads and writes the host's memory, so there is no bank in between.
+An event's bytes pass a memory bank twice: the host writes the inputs and the kernel reads them; the kernel writes the results
+and the host reads them. On a DIMM, inputs and results share one bank. On HBM each port has channels of its own, and a buffer
+is in one of them. On AWS F2 the kernel reads and writes the host's memory, so there is no bank.
 
-A limit is measured where somebody has measured the rate it rests on (the card's file in platforms/ says who); the kernel's
-clock and the network are always assumed. What the server's processors carry is not counted: no card has been served by them.
+A limit counts as measured where the rate that it follows from has been measured (the card's file in platforms/ names the
+source). The kernel's clock and the network are always assumed. The server's processors are not included, because no server
+with a card has been measured.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from typing import Any
 from hypersonic.firmware.platform import Flow, MemoryBank, Platform
 from hypersonic.firmware.xclbin.connectivity import assign_banks, most_units
 
-#: of the server's network, where nobody says another one
+#: the default rate of the server's network, in Gb/s
 NETWORK_GBPS = 25.0
 
-#: what a kernel's port moves in a clock, each way
+#: bytes that a kernel's memory port moves in one clock
 BEAT_BYTES = 64
 
-#: m_axi ports of our kernels that rows pass: inputs, results
+#: the m_axi ports of a kernel that rows pass through: one for inputs, one for results
 _PORTS = 2
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Events a second that one part of the way carries. what: the rate it rests on, in words. measured: or else assumed."""
+    """The rate of one part of the path, in events per second.
+
+    what: the figures that it follows from, in words. measured: True if the rate of transfer was measured, False if assumed.
+    """
 
     part: str
     events_per_s: float
@@ -49,32 +53,32 @@ class Limit:
 
 @dataclass(frozen=True)
 class CardRate:
-    """The rate of one model on a card. limits: of each part of the way, the least first."""
+    """The rate of one model on a card. limits: of each part of the path, the lowest first."""
 
     platform: str
     limits: tuple[Limit, ...]
 
     @property
     def binding(self) -> Limit:
-        """The least of them: the part that limits the rate."""
+        """The lowest limit: the part that limits the rate."""
         return self.limits[0]
 
     @property
     def events_per_s(self) -> float:
-        """The rate: a prediction, as the clock and the network are assumed."""
+        """The predicted rate; the clock and the network are assumed."""
         return self.binding.events_per_s
 
     def of(self, part: str) -> float:
-        """Events a second that one part carries alone. Raises KeyError for a part that this card does not have."""
+        """The rate of one part alone, in events per second. Raises KeyError for a part that this card does not have."""
         return {limit.part: limit.events_per_s for limit in self.limits}[part]
 
     def lines(self, unit: str = "events") -> list[str]:
-        """A headline, and a line a limit. unit: what is counted."""
+        """A headline, and one line for each limit. unit: the name of what is counted, in the plural."""
         head = f"{self.events_per_s:,.0f} {unit}/s on one {self.platform}, limited by the {self.binding.part}: a prediction"
         return [head, *(f"  {limit.events_per_s:>14,.0f}  {limit.part}: {limit}" for limit in self.limits)]
 
     def as_data(self) -> dict[str, Any]:
-        """For programs."""
+        """The rate and its limits as a JSON object."""
         return {
             "platform": self.platform,
             "events_per_s": self.events_per_s,
@@ -97,9 +101,9 @@ def card_rate(
 ) -> CardRate:
     """The rate of `units` compute units on one card.
 
-    clocks: of one event in one unit. event_bytes: of an event's inputs and of its results on the wire. network_gbps: of the
-    server's network, each way, in 10**9 bits a second. kernel_mhz: 0 is the card's default. GB are 10**9 bytes.
-    Raises ValueError for clocks, bytes, units or a network that are not above 0, LinkError for a card without memory.
+    clocks: of one event in one unit. event_bytes: sizes of an event's inputs and of its results. network_gbps: rate of the
+    server's network in each direction, in 10**9 bits per second. kernel_mhz: 0 means the card's default. A GB is 10**9 bytes.
+    Raises ValueError unless clocks, bytes, units and network are above 0, LinkError for a card without memory.
     """
     x, y = event_bytes
     if min(clocks, x, y, units, network_gbps) <= 0:
@@ -117,7 +121,10 @@ def card_rate(
 
 
 def least_clocks(ii: int, row_bytes: tuple[int, int]) -> float:
-    """Clocks a row that no kernel of ours can do without: its core's interval, or 64 bytes a clock in and out."""
+    """The least clocks per row of a kernel: its core's interval, or the time to read or write the row at 64 bytes per clock.
+
+    ii: the core's interval in clocks. row_bytes: of the inputs and of the results.
+    """
     return max(ii, *(size / BEAT_BYTES for size in row_bytes))
 
 
@@ -132,7 +139,7 @@ def _pcie(platform: Platform, x: int, y: int) -> list[Limit]:
 def _bank(platform: Platform, x: int, y: int, units: int) -> list[Limit]:
     if platform.flow is Flow.F2_HDK:
         return []
-    with_bank = min(units, most_units(platform))  # units on other cards have banks of their own there
+    with_bank = min(units, most_units(platform))  # the other units are on further cards with banks of their own
     inputs, results = assign_banks(platform, with_bank, _PORTS)[0]
     bank = platform.memory[inputs.start]
     passing = 2 * (x + y) if inputs == results else 2 * max(x, y)

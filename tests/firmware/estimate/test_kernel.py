@@ -148,7 +148,7 @@ def test_instances_that_differ_in_parameters_alone_are_one_line() -> None:
 
 
 def test_a_cell_of_unknown_size_is_an_error_not_nothing() -> None:
-    with pytest.raises(SynthesisError, match="Yosys used the cell PCIE40E4, of which the size is not known"):
+    with pytest.raises(SynthesisError, match="Yosys used the cell PCIE40E4, whose size is not known"):
         module_of("top", 1, {"top": {"PCIE40E4": 1}})
 
 
@@ -166,7 +166,7 @@ def report(**luts: int) -> ResourceReport:
 def test_growth_names_the_module_that_grew_and_not_those_around_it() -> None:
     kept = json.loads(json.dumps(report(a=1000, b=1000).to_json()))
     check_growth(kept, report(a=1020, b=900))
-    with pytest.raises(GrowthError, match=r"^k grew: k/a: LUT 1000 -> 1100; say why and write the report anew"):
+    with pytest.raises(GrowthError, match=r"^k grew: k/a: LUT 1000 -> 1100; give the reason and write a new report"):
         check_growth(kept, report(a=1100, b=1000))
 
 
@@ -196,7 +196,7 @@ def test_the_table_says_the_share_of_a_die_and_the_limits() -> None:
     assert lines[2].split() == ["a", "1", "34,500", "0", "0", "0", "0"]
     assert next(line for line in lines if line.startswith("share of it")).split()[3:5] == ["10", "%"]
     assert lines[-1] == "Yosys 0.70 took 12 s of processor time when this was first synthesised"
-    assert lines[-4] == "deepest logic by a rule of thumb, no wire being known yet; a clock is 3.33 ns"
+    assert lines[-4] == "deepest logic by a rule of thumb, as no wire is routed yet; a clock period is 3.33 ns"
     assert lines[-3:-1] == ["   3.10 ns   7 LUTs  2 carry  a_q -> b_q", "!  3.40 ns   8 LUTs  0 carry  a_q -> c.d_q"]
     assert any("only the card's total is known" in line for line in report(a=1).lines(find_platform("u55c")))
     assert Amounts(lut=34_500).percent_of(U250.slrs[0]) == {"lut": 10, "ff": 0, "dsp": 0, "bram36": 0, "uram": 0}
@@ -309,7 +309,7 @@ def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) 
         built = report_build(replace(kernel, core=replace(core, memories=(weights,))), platform, 1, told.append)
         assert "compute unit bench_1 does not fit" in built.misfit
         assert "RAMB36" in built.misfit
-        assert built.lines[0].startswith("the 1 memories alone take ")
+        assert built.lines[0].startswith("the 1 memories alone need ")
     assert told == []
 
 
@@ -332,7 +332,7 @@ def test_facile_takes_no_more_than_its_kept_report_says(tmp_path: Path, capsys: 
 
     on_f2 = report_build(kernel, find_platform("aws_f2"), 2)
     assert on_f2.entry["f2_shell"]["bram36"] == sum(child.total.bram36 for child in estimate_f2_shell(2).children) > 0
-    assert "and once, between 2 compute units and the shell of AWS, by Yosys too:" in on_f2.lines
+    assert "and once, between 2 compute units and the AWS shell, also by Yosys:" in on_f2.lines
     assert on_f2.lines[-2:] == [f"facile_{k}: rows in host memory, through PCIM" for k in (1, 2)]
 
     assert main([str(tmp_path / "facile" / "core"), "--write", str(tmp_path / "kept.json")]) == 0

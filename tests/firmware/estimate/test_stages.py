@@ -213,7 +213,7 @@ def test_a_core_is_its_stages_and_what_joins_them(tmp_path: Path) -> None:
         "tiny_core": 1, "tiny_core/axis_fifo": 1, "tiny_core/rf_lanes": 2, "tiny_core/rf_mac": 1, "tiny_core/rf_mac/rf_rom": 2,
     }  # fmt: skip
     assert synthesis.module.total.dsp == figures["dsp48e2"] == figures["multipliers"] == 2
-    assert synthesis.notes == ("1 of 4 stages are scaled from fewer multipliers or lanes, in a straight line",)
+    assert synthesis.notes == ("1 of 4 stages are extrapolated linearly from fewer multipliers or lanes",)
     nets = {net for cell in synthesis.cells({"clk": "outer_clk"}) for net in cell.ports.values()}
     assert "outer_clk" in nets
     assert "tiny_core.u_d.u_rf_mac_engine.address_q[0]" in nets
