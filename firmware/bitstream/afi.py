@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An xclbin for AWS F1 -> an Amazon FPGA image and the .awsxclbin that names it.
+"""The Amazon FPGA image of an xclbin for AWS F1, and the .awsxclbin that names it.
 
-AWS ended the F1 instances on 20 December 2025: nothing runs such an image any more. The step is kept for those who keep such
-images; aws_f2 is the living platform. It was never run against AWS from here, only against files.
+AWS ended the F1 instances on 20 December 2025, and such an image can no longer be run. The step is kept for users who keep
+images for F1; the platform in service is aws_f2. It has been tested on files only, never against AWS.
 
 Source: aws-fpga, branch master: create_vitis_afi.sh (manifest version 2, the tar, the sections), `aws ec2 create-fpga-image`.
 """
@@ -25,10 +25,10 @@ from hypersonic.firmware.xclbin import sections as tables
 from hypersonic.firmware.xclbin.container import Section, Xclbin
 from hypersonic.firmware.xclbin.sections import Kind
 
-#: of the last kit for F1 and its one shell
+#: the versions of the last kit for F1 and of its only shell
 HDK_VERSION, SHELL_VERSION = "1.4.24", "0x04261818"
 
-#: sections that describe the shell's partition and are not true of an image AWS keeps
+#: the sections that describe the shell's partition, which do not apply to an image at AWS
 _REMOVED = tuple(tables.KIND_NAMES.index(name) for name in ("PARTITION_METADATA", "SYSTEM_METADATA"))
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -38,7 +38,7 @@ _MAX_ANSWER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Bucket:
-    """Where AWS reads the design and writes its logs: an S3 bucket, and the prefixes of the keys."""
+    """The S3 bucket from which AWS reads the design and to which it writes its logs. designs, logs: prefixes of the keys."""
 
     name: str
     designs: str = "dcp"
@@ -48,7 +48,10 @@ class Bucket:
 def make_image(
     xclbin: Path, platform: Platform, tools: Tools, bucket: Bucket | None, build: Path, progress: Progress = lambda _: None
 ) -> tuple[Path, dict[str, str]]:
-    """Hand the design to AWS; returns the .awsxclbin and the image's ids. Raises MissingVendorError, StepError, XclbinError."""
+    """Upload the design and request its image. Returns the path of the .awsxclbin, and the image's ids under "afi" and "agfi".
+
+    Raises MissingVendorError without a valid bucket, StepError when a call of AWS' command line fails, XclbinError.
+    """
     checked = check_bucket(platform, bucket)
     if platform.retired:
         progress(f"note: {platform.retired}")
@@ -63,12 +66,12 @@ def make_image(
 
 
 def is_bucket(bucket: Bucket) -> bool:
-    """Whether its names are such as S3 takes."""
+    """True if the bucket's name and the prefixes are valid for S3."""
     return bool(_BUCKET.fullmatch(bucket.name) and _PREFIX.fullmatch(bucket.designs) and _PREFIX.fullmatch(bucket.logs))
 
 
 def require_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
-    """Raises MissingVendorError when there is none, or its name is none."""
+    """The bucket. Raises MissingVendorError when it is None or its name is not valid."""
     if bucket is None:
         raise MissingVendorError(
             f"platform {platform.name}: AWS makes the FPGA image from a design in an S3 bucket: name yours with --afi-bucket"
@@ -79,11 +82,12 @@ def require_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
 
 
 def check_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
-    """Raises MissingVendorError when there is none, saying what has become of the platform."""
+    """The bucket, for a retired platform. Raises MissingVendorError when it is None or its name is not valid; the message says
+    that the platform is retired."""
     what = f"platform {platform.name} is retired: {platform.retired}"
     if bucket is None:
         raise MissingVendorError(
-            f"{what}. Build for aws_f2 (docs/aws.md: how far that goes); to make an F1 image nevertheless, name an S3 bucket "
+            f"{what}. Build for aws_f2 (docs/aws.md describes its state); to make an F1 image nevertheless, name an S3 bucket "
             "with --afi-bucket"
         )
     if not is_bucket(bucket):
@@ -92,7 +96,7 @@ def check_bucket(platform: Platform, bucket: Bucket | None) -> Bucket:
 
 
 def manifest_text(xclbin: Xclbin, design: bytes, stamp: str, release: str) -> str:
-    """The manifest AWS reads, version 2. stamp: %y_%m_%d-%H%M%S. Raises StepError when the xclbin lacks a clock."""
+    """The manifest that AWS reads, version 2. stamp: %y_%m_%d-%H%M%S. Raises StepError when the xclbin lacks a clock."""
     clocks = {
         "a0": _clock_mhz(xclbin, "SYSTEM", ""), "b0": _clock_mhz(xclbin, "DATA", "DATA_CLK"),
         "c0": _clock_mhz(xclbin, "KERNEL", "KERNEL_CLK"),
@@ -115,7 +119,7 @@ def _clock_mhz(xclbin: Xclbin, kind: str, name: str) -> str:
 
 
 def design_archive(xclbin: Xclbin, stamp: str, release: str) -> bytes:
-    """The tar AWS takes: to_aws/<stamp>_SH_CL_routed.dcp (v++ keeps the checkpoint as BITSTREAM) and the manifest."""
+    """The tar archive for AWS: to_aws/<stamp>_SH_CL_routed.dcp (v++ stores the checkpoint in BITSTREAM) and the manifest."""
     files = {
         f"to_aws/{stamp}_SH_CL_routed.dcp": xclbin.bitstream,
         f"to_aws/{stamp}_manifest.txt": manifest_text(xclbin, xclbin.bitstream, stamp, release).encode(),
@@ -130,7 +134,7 @@ def design_archive(xclbin: Xclbin, stamp: str, release: str) -> bytes:
 
 
 def image_steps(program: Path | None, name: str, archive: str, bucket: Bucket) -> tuple[Step, Step]:
-    """Upload the archive, and have an image made of it; what AWS answers is kept in afi.txt. program: the AWS command line."""
+    """The steps that upload the archive and request an image. AWS' answer is stored in afi.txt. program: AWS' command line."""
     aws, key = str(program or "aws"), f"{bucket.designs}/{archive}"
     return (
         Step(
@@ -151,7 +155,7 @@ def image_steps(program: Path | None, name: str, archive: str, bucket: Bucket) -
 
 
 def read_image(file: Path) -> dict[str, str]:
-    """{"afi": ..., "agfi": ...} of what create-fpga-image printed. Raises StepError when it names none."""
+    """The ids {"afi": ..., "agfi": ...} in the output of create-fpga-image. Raises StepError when it has none."""
     with file.open("rb") as stream:
         text = stream.read(_MAX_ANSWER_BYTES).decode(errors="replace")
     ids = {name: re.search(rf'"{name}-[0-9a-f]{{17}}"', text) for name in ("afi", "agfi")}
@@ -161,10 +165,11 @@ def read_image(file: Path) -> dict[str, str]:
 
 
 def awsxclbin(xclbin: Xclbin, agfi: str) -> bytes:
-    """The container for F1: the global image id in the bitstream's place; without what describes the shell's partition."""
+    """The container for F1, with the global image id in place of the bitstream and without the sections on the shell's
+    partition."""
     kept = (section for section in xclbin.sections if section.kind not in _REMOVED)
     sections = tuple(
         Section(section.kind, agfi.encode(), section.name) if section.kind == Kind.BITSTREAM else section for section in kept
     )
-    # xclbinutil's mirror and a signature would be of the old content
+    # xclbinutil's copy of the metadata and the signature belong to the old content
     return replace(xclbin, sections=sections, trailer=b"", signature=b"").to_bytes()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build --target hw`: a kernel and a platform -> the card's xclbin, with what the tools said of it.
+"""`hypersonic build --target hw`: builds a card's xclbin from a kernel and a platform, and reads the tools' reports.
 
     check_part --> package_xo --> synthesise --> implement --> [Image.AFI: the image at AWS --> .awsxclbin]
 
-All of it happens in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that decides the result. The same
-call again goes on where the last one stopped, and returns at once when it had come to its end.
+All files are in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that determines the result. A repeated
+call continues where the last one stopped, and returns at once if that one was complete.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash
 from hypersonic.hls.resources import Amounts
 
-#: the clock a shell drives ap_clk from, by its name in the xclbin
+#: names in the xclbin of the shell clock that drives ap_clk
 _KERNEL_CLOCKS = ("ulp_ucs_aclk_kernel_00", "clkwiz_kernel_clk_out1", "DATA_CLK")
 
-#: what the clock generators of the shells give
+#: the range of the shells' clock generators
 MIN_KERNEL_MHZ, MAX_KERNEL_MHZ = 10, 650
 
-#: per cent by which an achieved clock may be below the request: clock generators have steps
+#: per cent by which the achieved clock may be below the requested one, because clock generators have discrete steps
 _CLOCK_STEP_PERCENT = 1.0
 
 
 @dataclass(frozen=True)
 class Bitstream:
-    """What a build gave. report and tools go into the manifest."""
+    """The result of a build. report and tools are fields of the manifest."""
 
     xclbin: Path
     report: dict[str, Any]
@@ -61,11 +61,12 @@ class Bitstream:
 
 @dataclass(frozen=True)
 class BitstreamOptions:
-    """How the kernel is put on the card. unit: what one compute unit takes (estimate/kernel.py), so that what cannot fit is
-    refused first; kernel_mhz: ap_clk, the platform's by default.
+    """The options of a build.
 
-    lower_clock: take an xclbin whose clock place and route had to lower. bucket: where aws_f1 keeps its images. jobs: Vivado
-    runs at the same time. needed_bytes: what must be free on the disk before a step is run.
+    unit: resources of one compute unit (estimate/kernel.py), so that units which cannot fit are refused first. kernel_mhz:
+    frequency of ap_clk; None means the platform's default. lower_clock: accept an xclbin whose clock the tools had to lower.
+    bucket: S3 bucket for the images of aws_f1. jobs: number of parallel Vivado runs. needed_bytes: disk space that must be free
+    before a step is run.
     """
 
     compute_units: int = 1
@@ -78,7 +79,7 @@ class BitstreamOptions:
 
 
 def describe_units(name: str, compute_units: int, weights: bool = False) -> KernelDescription:
-    """The kernel with its instances <name>_1 ... as place_units takes it; v++ gives them their addresses itself."""
+    """The kernel with its instances <name>_1 and so on, for place_units. Their addresses are 0, because v++ assigns them."""
     return describe_kernel(name, [Instance(f"{name}_{k + 1}", 0) for k in range(compute_units)], weights)
 
 
@@ -90,10 +91,10 @@ def build_bitstream(
     options: BitstreamOptions,
     progress: Progress = lambda _: None,
 ) -> Bitstream:
-    """Build, or go on building, below `directory`; progress is told each step and each stage of v++.
+    """Build an xclbin below `directory`, or continue an interrupted build. progress: called with each step and stage of v++.
 
-    Raises StepError with a tool's own words, TimingError for a missed clock, MissingVendorError, LinkError, ResourceError,
-    XclbinError.
+    Raises StepError when a tool fails, with its errors; TimingError for a missed clock; MissingVendorError for missing disk
+    space or a missing bucket; LinkError and ResourceError for units that cannot be placed; XclbinError for a bad product.
     """
     if platform.image is Image.AFI:
         check_bucket(platform, options.bucket)
@@ -128,9 +129,9 @@ def _build_name(kernel: Kernel, platform: Platform, tools: Tools, config: str) -
 
 
 def _check_xclbin(file: Path, platform: Platform, kernel: KernelDescription) -> None:
-    """What v++ linked is what was asked for: target, shell, compute units, and each argument where the register map has it.
+    """Check that v++ linked what was requested: target, shell, compute units, and the offset of each argument.
 
-    Raises StepError naming the difference, XclbinError for a file that is none.
+    Raises StepError, which names the difference; XclbinError when the file is not an xclbin.
     """
     xclbin = Xclbin.read(file)
     linked = xclbin.kernels[0] if xclbin.kernels else describe_kernel("")
@@ -151,30 +152,33 @@ def _arguments(kernel: KernelDescription) -> list[tuple[str, int, int, int]]:
 
 
 def _read_reports(build: Path, xclbin: Path, platform: Platform, options: BitstreamOptions) -> dict[str, Any]:
-    """The reports, copied to where they stay, as the manifest has them. Raises TimingError, ReportError, StepError."""
+    """Copy the tools' reports into the build's directory, check the timing, and return the manifest's report. Raises
+    TimingError, ReportError, StepError."""
     timing = read_timing(keep_report(build, "timing.rpt", TIMING_REPORTS))
     used = read_kernel_utilisation(keep_report(build, "utilisation.rpt", UTILISATION_REPORTS))
     clocks = read_clocks(xclbin.with_suffix(".xclbin.info"))
     asked = options.kernel_mhz or platform.kernel_clock_mhz
     achieved = _kernel_clock_mhz(xclbin, clocks)
     check_timing(xclbin, timing, achieved, asked, lower_clock=options.lower_clock)
-    # a clock that is not the shell's own comes from a generator of its own, and the shell's says nothing of it
+    # a clock other than the shell's default has a generator of its own, which the shell's figure does not describe
     return {"kernel_mhz": min(achieved or asked, asked), **manifest_report(timing, clocks, used)}
 
 
 def _kernel_clock_mhz(file: Path, clocks: tuple[Clock, ...]) -> float:
-    """What ap_clk runs at: the shell's kernel clock, or DATA_CLK of the container where the info names none. 0: not known."""
+    """The frequency of ap_clk: that of the shell's kernel clock, or of the container's DATA_CLK if the info file names none; 0
+    when neither is known."""
     achieved = {clock.name: clock.achieved_mhz for clock in clocks}
     contained = {clock.name: float(clock.frequency_mhz) for clock in Xclbin.read(file).clocks}
     return next((source[name] for source in (achieved, contained) for name in _KERNEL_CLOCKS if name in source), 0.0)
 
 
 def check_timing(xclbin: Path, timing: Timing, achieved_mhz: float, asked_mhz: int, *, lower_clock: bool) -> None:
-    """Raises TimingError when hold is missed, or setup or the clock is and lower_clock does not allow it."""
+    """Raises TimingError when the design misses hold, or when it misses setup or the requested clock and lower_clock does not
+    allow that."""
     if timing.hold_whs_ns < 0:
         raise TimingError(
-            f"{xclbin} misses hold by {-timing.hold_whs_ns:.3f} ns in {timing.hold_failing} places, which no lower clock "
-            "mends: ask for fewer compute units"
+            f"{xclbin} misses hold by {-timing.hold_whs_ns:.3f} ns at {timing.hold_failing} endpoints, which a lower clock "
+            "does not correct: ask for fewer compute units"
         )
     slowed = 0 < achieved_mhz < asked_mhz * (1 - _CLOCK_STEP_PERCENT / 100)
     missed = f"its setup slack is {timing.setup_wns_ns:.3f} ns ({timing.setup_failing} endpoints fail)"
@@ -182,7 +186,7 @@ def check_timing(xclbin: Path, timing: Timing, achieved_mhz: float, asked_mhz: i
     if slowed and not lower_clock:
         raise TimingError(
             f"{xclbin} runs at {achieved_mhz:g} MHz, asked for {asked_mhz}: v++ lowered the clock, {missed}; "
-            f"take it with --lower-clock, or {advice}"
+            f"accept that with --lower-clock, or {advice}"
         )
     if timing.setup_wns_ns < 0 and not slowed:
         raise TimingError(f"{xclbin} misses {asked_mhz} MHz: {missed}; {advice}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Whether this Vivado can build for the card's device at all: `vivado -mode batch -source check_part.tcl -tclargs PART FILE`.
-# One register is synthesised, which takes a minute and needs the device to be installed and licensed, as the kernel will
-# after hours. Writes FILE when it worked.
+# Checks whether this Vivado can build for the card's device: `vivado -mode batch -source check_part.tcl -tclargs PART FILE`.
+# One register is synthesised, which takes a minute and needs the device to be installed and licensed, just as the kernel will
+# hours later. Writes FILE when that worked.
 
 lassign $argv part file
 set here [file dirname [file normalize [info script]]]

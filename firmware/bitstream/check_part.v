@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least there is to synthesise: what check_part.tcl asks a Vivado for its device and licence with.
+// A minimal design that check_part.tcl synthesises to find out whether Vivado has the device and a licence for it.
 module check_part (
     input  wire clk,
     input  wire d,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The `hls` core: the HLS project's C++ through Vitis HLS, and its Verilog behind the two streams every core has.
+"""The `hls` core: the Verilog that Vitis HLS generates from an HLS project, wrapped in the two streams that every core has.
 
     project --vitis-run--> Verilog, report --> <name>_hls.v and the rest, <name>_core.sv around them --> Core
 
-What Vitis HLS writes for hls4ml's io_parallel top: ap_ctrl_hs, for each input tensor one wide port with ap_vld, for each output
-tensor one port with ap_vld per element (or one in all, when there is one). It was checked against published Verilog of hls4ml
-projects, which had one tensor a side; here the tool cannot run.
+For the io_parallel top of hls4ml, Vitis HLS generates a block with the protocol ap_ctrl_hs. Each input tensor has one wide port
+with ap_vld; each output tensor has one port with ap_vld for each element. This was checked against published Verilog of hls4ml
+projects with one input and one output tensor. The tool itself has not been run for this project.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from hypersonic.hls.core import AXIS_RTL, Core, core_signals, module_header
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.project import HlsProject
 
-#: what hls4ml's build_prj.tcl is to do, in its own words
+#: the options of hls4ml's build_prj.tcl
 _BUILD_OPTIONS = {"reset": 1, "csim": 0, "synth": 1, "cosim": 0, "validation": 0, "export": 0, "vsynth": 0, "fifo_opt": 0}
 
-#: of the block-level protocol; every other port is data
+#: the ports of the block-level protocol; all other ports are data
 _CONTROL = {"ap_clk", "ap_rst", "ap_start", "ap_done", "ap_idle", "ap_ready"}
 
 #: clocks that axis_skid and axis_fifo add
@@ -42,7 +42,7 @@ _MAX_ROM_WORDS = 1 << 16
 
 @dataclass(frozen=True)
 class HlsPorts:
-    """The data ports of the block, (name, bits): an input per tensor, and the outputs of all tensors, element by element."""
+    """The data ports of the block, as (name, bits): one input for each tensor, one output for each element of each tensor."""
 
     inputs: tuple[tuple[str, int], ...]
     outputs: tuple[tuple[str, int], ...]
@@ -51,9 +51,12 @@ class HlsPorts:
 def synthesise_hls_core(
     project: HlsProject, platform: Platform, tools: Tools, directory: Path, progress: Progress = lambda _: None
 ) -> Core:
-    """Run Vitis HLS below `directory`, or find that it ran, and wrap what it wrote. Raises MissingVendorError, StepError."""
+    """Run Vitis HLS below `directory` unless its results are there, and wrap the generated block as a core.
+
+    Raises MissingVendorError when `tools` has no vitis-run, StepError when the tool fails or its output does not fit the model.
+    """
     if tools.hls is None:
-        raise MissingVendorError("core hls needs vitis-run, which was not looked for")
+        raise MissingVendorError("core hls needs vitis-run: find the tools with hls=True")
     key = content_hash([project.hls, platform.part, str(platform.kernel_clock_mhz), tools.release])
     build = directory / f"{project.name}-hls-{key[:12]}"
     with locked(build):
@@ -66,7 +69,7 @@ def _verilog(name: str) -> str:
 
 
 def hls_step(project: HlsProject, platform: Platform, tools: Tools, build: Path) -> Step:
-    """A copy of the HLS project in `build`, for this platform's part and clock; the call of Vitis HLS on it."""
+    """Copy the HLS project into `build`, set this platform's part and clock, and return the step that runs Vitis HLS on it."""
     shutil.copytree(project.hls, build, dirs_exist_ok=True)
     options = "".join(f"    {name:<10} {value}\n" for name, value in _BUILD_OPTIONS.items())
     write_whole(build / "build_opt.tcl", f"array set opt {{\n{options}}}\n")
@@ -84,11 +87,15 @@ def hls_step(project: HlsProject, platform: Platform, tools: Tools, build: Path)
 
 
 def wrap(project: HlsProject, verilog: Path, report: Path, directory: Path) -> Core:
-    """What Vitis HLS wrote -> a Core in `directory`, replaced when there. Raises StepError for what does not fit."""
+    """Wrap the generated block as a core in `directory`, whose contents are replaced.
+
+    verilog: the directory with the block's Verilog. report: csynth.xml. Raises StepError when ports or report do not fit the
+    model.
+    """
     name = project.name
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    block = directory / f"{name}_hls.v"  # the kernel's own top has the model's name
+    block = directory / f"{name}_hls.v"  # renamed, because the kernel's top module has the model's name
     ports = read_ports(verilog / f"{name}.v")
     _check_ports(project, ports, verilog)
     copied = [_copy(file, block if file.name == f"{name}.v" else directory / file.name, name) for file in _modules(verilog)]
@@ -106,8 +113,9 @@ def _modules(verilog: Path) -> list[Path]:
 
 
 def _copy(file: Path, target: Path, name: str) -> Path:
-    """The file with the block renamed and its ROMs' words written out, so that no tool has to find their files; without
-    `timescale, which our modules do not have: there are no delays in it.
+    """Copy a file with the block renamed and the contents of its ROMs written into it, so that no tool has to find their files.
+
+    `timescale is removed: the project's own modules have none, and the block contains no delays.
     """
     text = re.sub(rf"(?m)^(\s*module\s+){name}(\s*[(#])", rf"\1{name}_hls\2", read_text(file))
     text = re.sub(r"(?m)^\s*`timescale .*$", "", text)
@@ -125,7 +133,7 @@ def _words(file: Path, match: re.Match[str]) -> str:
 
 
 def read_ports(top: Path) -> HlsPorts:
-    """The data ports of the block's Verilog. Raises StepError for ports that a block of io_parallel does not have."""
+    """The data ports of the block's Verilog. Raises StepError when they are not those of an io_parallel block."""
     declared = re.findall(r"(?m)^\s*(input|output)\s+(?:wire\s+|reg\s+)?(?:\[(\d{1,6}):0\]\s*)?(\w+)\s*;", read_text(top))
     bits = {name: int(high or 0) + 1 for _, high, name in declared}
     data = [(way, name) for way, _, name in declared if name not in _CONTROL and not name.endswith("_ap_vld")]
@@ -135,13 +143,14 @@ def read_ports(top: Path) -> HlsPorts:
     if not inputs or not outputs or missing:
         raise StepError(
             f"{top}: inputs {_brief(inputs)}, outputs {_brief(outputs)}, without {_brief(missing) or 'nothing'}; expected "
-            "inputs and outputs with ap_vld, as hls4ml's io_parallel gives: set io_type to io_parallel"
+            "inputs and outputs with ap_vld, as hls4ml generates for io_parallel: set io_type to io_parallel"
         )
     return HlsPorts(tuple((name, bits[name]) for name in inputs), tuple((name, bits[name]) for name in outputs))
 
 
 def _by_element(names: list[str]) -> list[str]:
-    """Tensors in the order in which they are declared, the elements of each by number: layer2_out_10 after layer2_out_9."""
+    """The names with tensors in the order of their declaration and the elements of each sorted by number, so that layer2_out_10
+    follows layer2_out_9."""
     tensors: dict[str, list[tuple[int, str]]] = {}
     for name in names:
         tensor, _, number = name.rpartition("_")
@@ -166,7 +175,8 @@ def _check_ports(project: HlsProject, ports: HlsPorts, verilog: Path) -> None:
 
 
 def read_performance(report: Path) -> tuple[int, int]:
-    """(interval, latency) in clocks of a csynth.xml. Raises StepError when it names none, as for loops without bound."""
+    """(interval, latency) in clocks, from a csynth.xml. Raises StepError when the report has none, as for loops without a fixed
+    bound."""
     text = read_text(report)
     matches = [re.search(rf"<{name}>\s*(\d{{1,9}})\s*</{name}>", text) for name in ("Interval-max", "Worst-caseLatency")]
     if matches[0] is None or matches[1] is None:
@@ -175,7 +185,7 @@ def read_performance(report: Path) -> tuple[int, int]:
 
 
 def core_text(name: str, ports: HlsPorts, depth: int) -> str:
-    """<name>_core: the block between two streams."""
+    """The text of the module <name>_core, the block between two streams. depth: rows in its output FIFO."""
     count, lane = len(ports.outputs), max(bits for _, bits in ports.outputs)  # axis_ap_ctrl has lanes of one width
     x_bits, y_bits = (sum(bits for _, bits in side) for side in (ports.inputs, ports.outputs))
     starts = accumulate((bits for _, bits in ports.inputs[:-1]), initial=0)

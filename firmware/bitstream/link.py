@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kernel.xo -> xclbin: `v++ --link` with the written configuration, in two steps, so that hours of place and route can be
-begun again without synthesising anew.
+"""The link step, from kernel.xo to xclbin: `v++ --link` with the generated configuration.
 
-Source: UG1393 (options of v++; --to_step and --from_step continue in one --temp_dir).
+It is run as two steps, so that place and route, which takes hours, can be started again without repeating synthesis. Source:
+UG1393 (the options of v++; --to_step and --from_step continue in the same --temp_dir).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from hypersonic.firmware.bitstream.steps import Product, Step
 from hypersonic.firmware.bitstream.tools import Tools
 
 CONFIG = "link.cfg"
-#: below the build's directory; v++ keeps its Vivado project in it
+#: directories below the build's; v++ keeps its Vivado project in the first
 TEMP, LOGS, REPORTS = "link", "link/logs", "link/reports"
 
-#: v++'s own names for its place-and-route reports; the first that is there counts, the later stage before the earlier
+#: v++'s names for its place-and-route reports, those of later stages first; the first that exists is used
 TIMING_REPORTS = (
     "impl_1_hw_bb_locked_timing_summary_postroute_physopted.rpt",
     "impl_1_hw_bb_locked_timing_summary_routed.rpt",
@@ -32,9 +32,9 @@ _LOOKED_AT = 10_000
 
 
 def link_steps(tools: Tools, kernel_name: str, jobs: int) -> tuple[Step, Step]:
-    """Synthesis, then place and route with everything after it. jobs: Vivado runs at the same time.
+    """The two steps of linking: synthesis, and everything from place and route on. jobs: number of parallel Vivado runs.
 
-    Both run in the build's directory, where <kernel>.xo and link.cfg are; the second leaves <kernel>.xclbin and
+    Both run in the build's directory, which holds <kernel>.xo and link.cfg. The second writes <kernel>.xclbin and
     <kernel>.xclbin.info.
     """
     xo, key = f"{kernel_name}.xo", (tools.release, tools.shell.name)
@@ -58,9 +58,10 @@ def _link(tools: Tools, kernel_name: str, jobs: int) -> tuple[str, ...]:
 
 
 def keep_report(build: Path, name: str, patterns: tuple[str, ...]) -> Path:
-    """build/reports/<name>, a copy of the report that the first fitting pattern names, wherever below REPORTS v++ put it.
+    """Copy a report of v++ to build/reports/<name>, and return that path.
 
-    The copy stays when v++'s own directory is removed to make room. Raises StepError when there is neither.
+    patterns: names to look for below REPORTS; the report that matches the first one is copied. The copy remains when v++'s own
+    directory is removed to free disk space. Raises StepError when there is neither a report nor an earlier copy.
     """
     kept = build / "reports" / name
     files = sorted(path for path in islice((build / REPORTS).rglob("*.rpt"), _LOOKED_AT) if path.is_file())

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel -> kernel.xo: the files Vivado reads (RTL, kernel.xml, kernel.tcl) and the call of package_xo.tcl.
+"""Packaging of a kernel as kernel.xo: the files that Vivado reads (RTL, kernel.xml, kernel.tcl) and the call of package_xo.tcl.
 
-Nothing of the kernel's ports, arguments and addresses is said again here: all of it is taken from firmware/kernel/write.py,
-vitis_xml.py and registers.py, and written as Tcl data.
+This module does not repeat the kernel's ports, arguments and addresses: it takes them from firmware/kernel/files.py,
+vitis_xml.py and registers.py, and writes them as Tcl data.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ HERE = Path(__file__).resolve().parent
 
 CLOCK, RESET, INTERRUPT = "ap_clk", "ap_rst_n", "interrupt"
 
-#: our names of registers that Vitis knows by its own
+#: this project's name of a register -> Vitis' name of it
 _VITIS_NAMES = {"CONTROL": "CTRL", "GIE": "GIER", "IER": "IP_IER", "ISR": "IP_ISR"}
 _ACCESS = {"RW": "read-write", "R": "read-only"}
 
 
 def package_steps(tools: Tools, platform: Platform, kernel: Kernel, build: Path) -> tuple[Step, ...]:
-    """Write what Vivado reads into `build`; the steps that check the device and make <kernel>.xo of it.
+    """Write the files that Vivado reads into `build`, and return the steps that check the device and make <kernel>.xo.
 
-    Raises VendorError for sources that cannot lie beside each other, and for a memory file that is missing.
+    Raises VendorError for sources with the same name, and for a memory file that is missing.
     """
     check_memories(kernel.core)
     staged = _stage_sources([*kernel.sources, *kernel.core.memories], build)
@@ -68,7 +68,8 @@ def _vivado(tools: Tools) -> tuple[str, ...]:
 
 
 def _stage_sources(sources: Sequence[Path], build: Path) -> tuple[str, ...]:
-    """Copies of the sources in build/rtl, all in one directory as Vivado finds included files; their names there."""
+    """Copy the sources to build/rtl, and return their paths relative to `build`. One directory holds them all, so that Vivado
+    finds included files."""
     place = build / "rtl"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -82,7 +83,8 @@ def _stage_sources(sources: Sequence[Path], build: Path) -> tuple[str, ...]:
 def kernel_tcl(
     description: KernelDescription, platform: Platform, sources: Sequence[str], xo: str, memories: Sequence[str] = ()
 ) -> str:
-    """kernel.tcl: what package_xo.tcl needs to know of the kernel, as Tcl variables. Paths are relative to the file."""
+    """The text of kernel.tcl: the properties of the kernel that package_xo.tcl uses, as Tcl variables. Paths are relative to
+    the file."""
     control = next(port.name for port in description.ports if port.mode == "slave")
     lines = [
         "# SPDX-License-Identifier: Apache-2.0",
@@ -112,12 +114,13 @@ def _set(name: str, value: str) -> str:
 
 
 def _set_list(name: str, items: Iterable[str]) -> str:
-    """One item a line."""
+    """A Tcl command that sets a list, with one item on each line."""
     return "\n".join([f"set {name} {{", *(f"  {item}" for item in items), "}"])
 
 
 def tcl_word(text: str) -> str:
-    """`text` as one word of Tcl, braced so that nothing in it is substituted. Raises VendorError for what braces cannot."""
+    """`text` as one word of Tcl, in braces so that nothing in it is substituted. Raises VendorError for braces, backslashes and
+    unprintable characters."""
     if any(character in "{}\\" or not character.isprintable() for character in text):
         raise VendorError(f"{text[:80]!r} cannot be handed to Tcl, expected printable text without braces and backslashes")
     return f"{{{text}}}"
@@ -133,7 +136,7 @@ def _interface(name: str) -> str:
 
 
 def _mode(name: str, ports: Sequence[str]) -> str:
-    """READ_WRITE_MODE of a master; empty for the slave, which has both and needs none."""
+    """The READ_WRITE_MODE of a master; empty for the slave, which has both directions and needs no mode."""
     channels = {port.removeprefix(f"{name}_")[:2] for port in ports}
     if name.startswith("s_"):
         return ""
@@ -141,13 +144,13 @@ def _mode(name: str, ports: Sequence[str]) -> str:
 
 
 def _there(arguments: Sequence[Argument]) -> list[Register]:
-    """The registers of a kernel with these arguments: one without w has none for it."""
+    """The registers of a kernel with these arguments: W is left out if there is no argument w."""
     offsets = {argument.offset for argument in arguments}
     return [register for register in registers.REGISTERS if register.offset != registers.W or registers.W in offsets]
 
 
 def _register(register: Register, arguments: Sequence[Argument]) -> str:
-    """An argument's register has the argument's name and, for a pointer, its port."""
+    """A register as a Tcl list. An argument's register has the argument's name and, for a pointer, its port."""
     argument = next((argument for argument in arguments if argument.offset == register.offset), None)
     name = argument.name if argument else _VITIS_NAMES.get(register.name, register.name)
     pointer = argument.port if argument and argument.address_qualifier == 1 else ""

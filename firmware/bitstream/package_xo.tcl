@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# The kernel's RTL -> a Vitis kernel object: `vivado -mode batch -source package_xo.tcl`.
+# Packages a kernel's RTL as a Vitis kernel object: `vivado -mode batch -source package_xo.tcl`.
 #
-# Everything that is this kernel's stands in kernel.tcl beside this file, written from the register map; here is only what is
-# done with it. Commands and properties: UG1393 and UG1118 (packaging RTL kernels), UG835 (Vivado's Tcl commands).
+# All properties of the kernel are in kernel.tcl in the same directory, which is generated from the register map; this script
+# only uses them. Sources of the commands and properties: UG1393 and UG1118 (packaging RTL kernels), UG835 (Tcl commands).
 
 set here [file dirname [file normalize [info script]]]
 source [file join $here kernel.tcl]
 
-# The interface called `name`: the one the packager inferred, or inferred now from the ports that belong to it.
+# Returns the interface called `name`: the one that the packager inferred, or one inferred now from the given ports.
 proc bus_interface {core name ports abstraction} {
   set found [ipx::get_bus_interfaces -quiet $name -of_objects $core]
   if {[llength $found] == 0} {
@@ -29,7 +29,7 @@ proc set_bus_parameter {interface name value} {
   set_property value $value $parameter
 }
 
-# One register of the control port, with its fields; a pointer names the interface it points through.
+# Adds one register of the control port, with its fields. pointer: for the address of a buffer, the interface that accesses it.
 proc add_register {block name offset bits access text pointer fields} {
   set register [ipx::add_register $name $block]
   set_property description $text $register
@@ -54,7 +54,7 @@ add_files -norecurse [lmap source $sources {file join $here $source}]
 if {[llength $memories] != 0} {
   set files [lmap memory $memories {file join $here $memory}]
   add_files -norecurse $files
-  # by this Vivado finds them by their base names, here and in every synthesis of the packaged kernel
+  # with this file type Vivado finds them by their base names, here and in every synthesis of the packaged kernel
   set_property file_type {Memory Initialization Files} [get_files $files]
 }
 set_property include_dirs [list [file join $here rtl]] [get_filesets sources_1]
@@ -115,7 +115,7 @@ ipx::check_integrity -kernel $core
 ipx::save_core $core
 close_project
 
-# A file that was left behind would become zeros in the synthesis, with no more than a warning.
+# For a memory file that is missing in the package, synthesis would use zeros, with no more than a warning.
 set component [open [file join $ip component.xml]]
 set packaged [read $component]
 close $component

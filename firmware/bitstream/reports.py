@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the vendor's tools say of a finished xclbin: timing, clocks, utilisation.
+"""The vendor tools' reports on a finished xclbin: timing, clocks, utilisation.
 
-Formats, from reports of Vivado and v++ 2020 to 2025: `report_timing_summary` (the table under "Design Timing Summary"), v++'s
-kernel utilisation (`585049 [ 56.28%]` cells, one row for the platform, the kernels and each compute unit),
-`xclbinutil --info` ("System Clocks").
-Read as hostile: bounded sizes, anything unexpected is a ReportError that names the file.
+The formats are those of Vivado and v++ 2020 to 2025: `report_timing_summary` (the table under "Design Timing Summary"), v++'s
+kernel utilisation (cells such as `585049 [ 56.28%]`, one row each for the platform, the kernels and each compute unit), and
+`xclbinutil --info` ("System Clocks"). Reports are read as hostile input: sizes are bounded, and anything unexpected is a
+ReportError that names the file.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from typing import Any
 
 from hypersonic.firmware.bitstream.errors import VendorError
 
-#: a full timing report lists every path; what is read here stands before them
+#: a full timing report lists every path; the tables that are read here are before that list
 MAX_BYTES = 8 << 20
 _MAX_ROWS = 10_000
 _MAX_LINE = 2_000
 
 
 class ReportError(VendorError):
-    """A report that is not as the tools write it: which file, what was looked for."""
+    """A report is not in the tools' format. The message names the file and what was expected in it."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Slacks of the routed design in ns; negative ones are misses. Whole design, the shell included."""
+    """The slacks of the whole routed design, the shell included, in ns; a negative slack is a violation. wns, whs: the worst
+    slack of setup and hold; tns, ths: the totals of the negative ones; failing: number of failing endpoints."""
 
     setup_wns_ns: float
     setup_tns_ns: float
@@ -44,7 +45,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Clock:
-    """One clock of an xclbin in MHz: as asked for, and as place and route made it possible."""
+    """One clock of an xclbin: its requested frequency, and the one that was achieved after place and route."""
 
     name: str
     kind: str  # SCALABLE or FIXED
@@ -62,7 +63,7 @@ def read_text(file: Path) -> str:
 
 
 def read_timing(file: Path) -> Timing:
-    """From a `report_timing_summary` report. Raises ReportError."""
+    """The slacks in a `report_timing_summary` report. Raises ReportError."""
     lines = iter(_lines(read_text(file)))
     for line in lines:
         columns = re.split(r"\s{2,}", line.strip())
@@ -75,7 +76,7 @@ def read_timing(file: Path) -> Timing:
 
 
 def _timing(file: Path, row: dict[str, str]) -> Timing:
-    """A design without paths of a kind has NA there: nothing can fail."""
+    """The slacks in one row of the table. A value is NA, read as 0, when the design has no paths of that kind."""
     names = ("WNS(ns)", "TNS(ns)", "TNS Failing Endpoints", "WHS(ns)", "THS(ns)", "THS Failing Endpoints")
     try:
         wns, tns, setup, whs, ths, hold = (0.0 if row[name] == "NA" else float(row[name]) for name in names)
@@ -89,7 +90,7 @@ def _timing(file: Path, row: dict[str, str]) -> Timing:
 
 
 def read_clocks(file: Path) -> tuple[Clock, ...]:
-    """The "System Clocks" of an `xclbinutil --info` text, which v++ leaves as <name>.xclbin.info. Raises ReportError."""
+    """The "System Clocks" in the text of `xclbinutil --info`, which v++ writes to <name>.xclbin.info. Raises ReportError."""
     clocks: list[dict[str, str]] = []
     inside = False
     for line in _lines(read_text(file)):
@@ -108,7 +109,7 @@ def read_clocks(file: Path) -> tuple[Clock, ...]:
             if {"Requested Freq", "Achieved Freq"} <= clock.keys()
         )
     except ValueError as error:
-        raise ReportError(f"{file}: a clock's frequency is no number: {error}") from error
+        raise ReportError(f"{file}: a clock's frequency is not a number: {error}") from error
 
 
 def _frequency(text: str) -> float:
@@ -119,9 +120,9 @@ def _frequency(text: str) -> float:
 
 
 def read_kernel_utilisation(file: Path) -> dict[str, dict[str, int]]:
-    """v++'s kernel utilisation: row name -> {LUT: n, REG: n, BRAM: n, URAM: n, DSP: n, ...}. Raises ReportError.
+    """The table of v++'s kernel utilisation: row -> {LUT: n, REG: n, BRAM: n, URAM: n, DSP: n, ...}. Raises ReportError.
 
-    Rows are Platform, User Budget, Used Resources, Unused Resources, each kernel, and each compute unit.
+    The rows are Platform, User Budget, Used Resources, Unused Resources, each kernel, and each compute unit.
     """
     columns: list[str] = []
     rows: dict[str, dict[str, int]] = {}
@@ -153,6 +154,6 @@ def _count(cell: str) -> int | None:
 
 
 def manifest_report(timing: Timing, clocks: tuple[Clock, ...], used: dict[str, dict[str, int]]) -> dict[str, Any]:
-    """What of them goes into the manifest's `report`."""
+    """The fields of the manifest's `report` that are taken from the tools' reports."""
     rows = {name: row for name, row in used.items() if name != "Unused Resources"}
     return {"timing": asdict(timing), "clocks": [asdict(clock) for clock in clocks], "utilisation": rows}

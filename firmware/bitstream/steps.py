@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call of a vendor's tool, and running a row of them so that an interrupted build goes on where it stopped.
+"""The steps of a build, each one call of a vendor's tool, run so that an interrupted build continues where it stopped.
 
-A build has a directory of its own, named by the hash of all that goes into it. In it each step has a stamp, written when its
-products are in place; a step whose stamp fits its inputs is not run again. A tool writes its product under a name that
-nobody looks for, and the product is renamed when the tool ended well, so half a product is never taken for one.
+A build has a directory of its own, named by the hash of everything that goes into it. Each step has a stamp there, written when
+its products are in place; a step whose stamp matches its inputs is not run again. A tool writes its product under a temporary
+name, and the product is renamed when the tool has succeeded, so that a partial product is never used.
 
-    <build>/<step>.log     what the tool said
+    <build>/<step>.log     the tool's output
     <build>/<step>.json    the stamp: the hash of the inputs, and of each product
 """
 
@@ -34,17 +34,17 @@ Progress = Callable[[str], None]
 
 MAX_STAMP_BYTES = 1 << 20
 
-#: lines of a tool that are kept for the message of its failure, and how long one may be
+#: the number of a tool's last lines that are kept for an error message, and the length to which each is cut
 _KEPT_LINES, _LINE_BYTES = 400, 4096
 _SHOWN_ERRORS, _SHOWN_LINES = 3, 8
 _STOP_TIMEOUT_S = 20
-#: how often a silent tool is looked at
+#: polling interval, in seconds, at which a silent tool is checked for having ended
 _LOOK_S = 2
 
-#: v++ tells its stages as `[13:31:18] Starting bitstream generation..`
+#: v++ reports its stages as `[13:31:18] Starting bitstream generation..`
 _STAGE = re.compile(r"\[\d\d:\d\d:\d\d\] (\S.*)")
 
-#: what the tools say when the fault is not in the kernel -> what to do; sources: the vendor's message ids
+#: the tools' messages when the fault is not in the kernel -> advice; source: the vendor's message ids
 EXPLANATIONS = (
     (r"\[Common 17-34[58]\]|valid license was not found|[Ff]ailed to get the license",
      "there is no licence for this device: set XILINXD_LICENSE_FILE, or check it with the Vivado License Manager"),
@@ -63,19 +63,20 @@ EXPLANATIONS = (
 
 @dataclass(frozen=True)
 class Product:
-    """A file the step makes: where the tool leaves it, where it belongs. Both relative to the build's directory."""
+    """A file that a step makes. Both paths are relative to the build's directory."""
 
-    made: str
-    kept: str
+    made: str  # where the tool writes it
+    kept: str  # where it is moved when the tool has succeeded
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a tool. All paths are relative to the build's directory, which is also where the tool runs.
+    """One call of a tool. All paths are relative to the build's directory, in which the tool runs.
 
-    argv: what is run, the program's path first. inputs: the files that decide the result; with `key` (releases, and whatever
-    else decides) and the arguments they are what the stamp holds. tee: a product's `made` that is what the tool prints.
-    leaves: a directory the tool keeps for a later step; without it the step is not done.
+    argv: the command, beginning with the program's path. inputs: the files that determine the result; the stamp holds the hash
+    of them, of the arguments and of `key`, which has the releases and anything else that determines the result. tee: the `made`
+    of a product that consists of the tool's output. leaves: a directory that the tool leaves for a later step; the step does
+    not count as done without it.
     """
 
     name: str
@@ -88,15 +89,18 @@ class Step:
     leaves: str = ""
 
     def log(self, build: Path) -> Path:
+        """The file with the tool's output; a repeated step appends to it."""
         return build / f"{self.name}.log"
 
     def stamp(self, build: Path) -> Path:
+        """The JSON file with the hash of the inputs, and of each product."""
         return build / f"{self.name}.json"
 
 
 @contextmanager
 def locked(build: Path) -> Iterator[None]:
-    """The build's directory (made when it is not there) for this process alone. Raises StepError when another one has it."""
+    """Lock the build's directory for this process; it is created if it does not exist. Raises StepError when another process
+    has locked it."""
     build.mkdir(parents=True, exist_ok=True)
     with (build / ".lock").open("w") as lock:
         try:
@@ -107,22 +111,23 @@ def locked(build: Path) -> Iterator[None]:
 
 
 def run_steps(steps: Sequence[Step], build: Path, progress: Progress = lambda _: None) -> None:
-    """Run what follows the last step that is done, in order. The caller holds the directory (locked).
+    """Run the steps after the last one that is done, in order. The caller has locked the directory.
 
-    A step that is done stands for those before it, whose products it was made of. Raises StepError for the first that fails.
+    When a step is done, those before it count as done too, because it was made from their products. Raises StepError for the
+    first step that fails.
     """
     for step in pending(steps, build):
         run_step(step, build, progress)
 
 
 def pending(steps: Sequence[Step], build: Path) -> Sequence[Step]:
-    """What run_steps has to run."""
+    """The steps after the last one that is done, which run_steps runs."""
     done = [number for number, step in enumerate(steps) if is_done(step, build)]
     return steps[max(done, default=-1) + 1 :]
 
 
 def is_done(step: Step, build: Path) -> bool:
-    """Whether the stamp is of these inputs and each product is the one that was stamped."""
+    """True if the step's stamp matches its inputs, and each product is the one that was stamped."""
     if step.leaves and not (build / step.leaves).is_dir():
         return False
     with suppress(OSError, ValueError, AttributeError):
@@ -134,7 +139,8 @@ def is_done(step: Step, build: Path) -> bool:
 
 
 def run_step(step: Step, build: Path, progress: Progress = lambda _: None) -> None:
-    """Run the tool to its end, put its products in place, and stamp them. Raises StepError."""
+    """Run a tool to its end, move its products into place, and write the stamp. Raises StepError when the tool fails or a
+    product is missing."""
     progress(f"{step.title} (log: {step.log(build)})")
     inputs = _inputs_hash(step, build)
     for product in step.products:
@@ -153,11 +159,11 @@ def _inputs_hash(step: Step, build: Path) -> str:
 
 
 def _keep_products(step: Step, build: Path, lines: Sequence[str]) -> dict[str, str]:
-    """Each product renamed to where it belongs, with its hash. Raises StepError for one that is missing or empty."""
+    """Move each product into place, and return its hash. Raises StepError for a product that is missing or empty."""
     for product in step.products:
         file = build / product.made
         if not file.is_file() or not file.stat().st_size:
-            raise StepError(_failure(step, build, f"ended well, but left no {product.made}", lines))
+            raise StepError(_failure(step, build, f"succeeded, but wrote no {product.made}", lines))
     kept = {}
     for product in step.products:
         target = build / product.kept
@@ -173,7 +179,7 @@ def _digest(file: Path) -> str:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file so that nobody ever sees a part of it."""
+    """Write a file atomically: it is flushed to the disk under another name and then renamed."""
     scratch = file.with_name(f".{file.name}.partial")
     with scratch.open("w") as stream:
         stream.write(text)
@@ -183,7 +189,8 @@ def write_whole(file: Path, text: str) -> None:
 
 
 def _call(step: Step, build: Path, progress: Progress) -> tuple[int, list[str]]:
-    """The exit code and the last lines. The tool and its children are ended when this process is interrupted."""
+    """Run the tool, and return its exit code and its last lines. If this process is interrupted, it stops the tool and the
+    tool's children."""
     lines: deque[str] = deque(maxlen=_KEPT_LINES)
     with ExitStack() as files:
         log = files.enter_context(step.log(build).open("ab"))
@@ -199,7 +206,7 @@ def _call(step: Step, build: Path, progress: Progress) -> tuple[int, list[str]]:
         try:
             _follow(process, sinks, lines, progress)
             os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        except BaseException:  # Ctrl-C: nobody would read what it goes on to write
+        except BaseException:  # such as Ctrl-C: the tool must not go on without this process
             _ask_to_end(process)
             raise
         finally:
@@ -208,9 +215,9 @@ def _call(step: Step, build: Path, progress: Progress) -> tuple[int, list[str]]:
 
 
 def _follow(process: subprocess.Popen[bytes], sinks: Sequence[IO[bytes]], lines: deque[str], progress: Progress) -> None:
-    """Every byte to the sinks as it comes; stages to `progress`; the last lines are kept, cut to _LINE_BYTES.
+    """Copy the tool's output to the sinks as it is written, report its stages to `progress`, and keep the last lines.
 
-    Ends when the tool closes its output, or has ended itself and left it to a child that is silent.
+    Returns when the tool closes its output, or has ended while a silent child of it still holds the output open.
     """
     output, rest = process.stdout, b""
     while output:
@@ -246,7 +253,7 @@ def _printable(text: str) -> str:
 
 
 def _ask_to_end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the tool and its children, and until _STOP_TIMEOUT_S for them to close the pipe they write to."""
+    """Send SIGTERM to the tool and its children, and wait up to _STOP_TIMEOUT_S for them to close their output."""
     os.killpg(process.pid, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_TIMEOUT_S
     while process.stdout and select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
@@ -255,8 +262,8 @@ def _ask_to_end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End what is left of the tool's group: Vivado starts children that outlive it. Its leader is reaped only then, so that
-    the number cannot have become another group's.
+    """Kill what is left of the tool's process group: Vivado starts children that outlive it. The group's leader is reaped only
+    afterwards, so that its number cannot have been given to another group.
     """
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -271,12 +278,12 @@ def _ending(code: int) -> str:
 
 
 def _failure(step: Step, build: Path, how: str, lines: Sequence[str]) -> str:
-    """One paragraph: what failed, why as far as is known, the tool's first errors, where the rest is, how to go on."""
+    """The error text: what failed, the cause if known, the tool's first errors, the path of its log and how to continue."""
     text = "\n".join(lines)
     advice = [advice for pattern, advice in EXPLANATIONS if re.search(pattern, text)][:1]
     errors = [line for line in lines if line.startswith(("ERROR", "CRITICAL WARNING: [Common 17-34"))][:_SHOWN_ERRORS]
     message = " | ".join(_printable(line) for line in errors or [line for line in lines if line.strip()][-_SHOWN_LINES:])
     return (
         f"{step.title}: {Path(step.argv[0]).name} {how}{': ' + advice[0] if advice else ''}; it said: {message or 'nothing'}; "
-        f"the whole log is {step.log(build)}; the same command goes on from here, and afresh when {build} is removed"
+        f"the whole log is {step.log(build)}; the same command continues from here, or from the start if {build} is removed"
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The vendor's tools on this machine: where they are, which release, and whether they can build for a card at all.
+"""The vendor's tools on this machine: their paths, their release, and whether they can build for a card.
 
-Everything here takes seconds, and is asked before anything that takes hours. Sources: UG1393 and UG1742 (environment, where
-platforms are installed), the platform's own release notes (newest_vitis).
+These checks take seconds, and are made before any step that takes hours. Sources: UG1393 and UG1742 (environment, directories
+of platforms), the release notes of each platform (newest_vitis).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.platform import GIB, Flow, Image, Platform
 from hypersonic.firmware.xclbin.connectivity import check_vitis
 
-#: tool -> the variable that the vendor's settings64.sh sets to where it is installed
+#: tool -> the variable that the vendor's settings64.sh sets to its installation directory
 HOMES = {"v++": "XILINX_VITIS", "vivado": "XILINX_VIVADO", "vitis-run": "XILINX_VITIS"}
 
-#: where platform packages install themselves
+#: the directory in which platform packages are installed
 PLATFORMS_DIRECTORY = Path("/opt/xilinx/platforms")
 
-#: what a build of one xclbin leaves behind at its largest, by our reckoning
+#: estimated disk space of the build of one xclbin
 BUILD_BYTES = 40 * GIB
 
 _RELEASE = re.compile(r"\bv(20\d\d\.\d)(?:\.\d)?\b")
@@ -35,25 +35,25 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Tools:
-    """What a build for one platform calls. release: of v++ and Vivado, as 2024.2. shell: the platform's .xpfm file."""
+    """The tools for building for one platform. release: of v++ and Vivado, such as 2024.2. shell: the platform's .xpfm file."""
 
     vpp: Path
     vivado: Path
     release: str
     shell: Path
-    hls: Path | None = None  # vitis-run, when the hls core was asked for
+    hls: Path | None = None  # vitis-run, when the hls core is requested
     aws: Path | None = None  # the AWS command line, for Image.AFI
 
 
 def find_tools(platform: Platform, *, hls: bool = False, environment: Mapping[str, str] = os.environ) -> Tools:
-    """The tools to build for `platform`. hls: whether Vitis HLS will be needed.
+    """The tools for building for `platform`. hls: whether Vitis HLS is needed.
 
     Raises MissingVendorError for a tool or a shell that is missing and for releases that do not match, LinkError for a release
     that no longer supports the platform.
     """
     if platform.flow is not Flow.XRT:
         raise MissingVendorError(
-            f"platform {platform.name} has no XRT shell that v++ could link for; it is built with the AWS FPGA development kit"
+            f"platform {platform.name} has no XRT shell for v++ to link with; it is built with the AWS FPGA development kit"
         )
     programs = {name: find_program(name, platform, environment) for name in ("v++", "vivado")}
     release = release_of(programs["v++"], "--version")
@@ -68,7 +68,7 @@ def find_tools(platform: Platform, *, hls: bool = False, environment: Mapping[st
 
 
 def find_program(name: str, platform: Platform, environment: Mapping[str, str] = os.environ) -> Path:
-    """On PATH, else in $XILINX_VITIS/bin or $XILINX_VIVADO/bin. Raises MissingVendorError."""
+    """The path of a tool: from PATH, otherwise in $XILINX_VITIS/bin or $XILINX_VIVADO/bin. Raises MissingVendorError."""
     home = environment.get(HOMES[name], "")
     places = [environment.get("PATH", ""), str(Path(home) / "bin") if home else ""]
     program = shutil.which(name, path=os.pathsep.join(place for place in places if place))
@@ -86,23 +86,24 @@ def _suitable(platform: Platform) -> str:
 
 
 def release_of(program: Path, option: str) -> str:
-    """As the tool says it. Raises MissingVendorError when it does not start or says none."""
+    """The release that the tool prints with that option, such as 2024.2. Raises MissingVendorError when the tool does not start
+    or prints none."""
     try:
         output = subprocess.run(
             [str(program), option], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_ASK_TIMEOUT_S, check=False
         ).stdout[: 1 << 16]
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingVendorError(f"{program} {option} does not run: {error}; mend the installation") from error
+        raise MissingVendorError(f"{program} {option} does not run: {error}; repair the installation") from error
     text = output.decode(errors="replace")
     match = _RELEASE.search(text)
     if match is None:
         last = text.strip().splitlines()[-1:] or ["nothing"]
-        raise MissingVendorError(f"{program} {option} names no release; it said last: {last[0][:200]}")
+        raise MissingVendorError(f"{program} {option} names no release; its last line is: {last[0][:200]}")
     return match[1]
 
 
 def _same_release(programs: Mapping[str, Path], release: str) -> None:
-    """v++ calls its own Vivado, and reads only what a Vivado of its release packaged."""
+    """Raises MissingVendorError unless Vivado has v++'s release: v++ reads only kernels packaged by its own release."""
     vivado = release_of(programs["vivado"], "-version")
     if vivado != release:
         raise MissingVendorError(
@@ -112,7 +113,7 @@ def _same_release(programs: Mapping[str, Path], release: str) -> None:
 
 
 def find_shell(platform: Platform, environment: Mapping[str, str] = os.environ) -> Path:
-    """<vbnv>.xpfm below $PLATFORM_REPO_PATHS, $XILINX_VITIS or /opt/xilinx/platforms. Raises MissingVendorError."""
+    """The file <vbnv>.xpfm below $PLATFORM_REPO_PATHS, /opt/xilinx/platforms or $XILINX_VITIS. Raises MissingVendorError."""
     roots = _platform_roots(environment)
     for root in roots:
         for file in (root / f"{platform.vbnv}.xpfm", root / platform.vbnv / f"{platform.vbnv}.xpfm"):
@@ -134,7 +135,7 @@ def _platform_roots(environment: Mapping[str, str]) -> list[Path]:
 
 
 def check_space(directory: Path, needed_bytes: int) -> None:
-    """Raises MissingVendorError when the disk that holds `directory` (or will) has less than needed_bytes free."""
+    """Raises MissingVendorError when the disk of `directory`, which need not exist, has less than needed_bytes free."""
     place = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     free = shutil.disk_usage(place).free
     if free < needed_bytes:

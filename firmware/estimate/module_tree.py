@@ -99,9 +99,7 @@ def merged(modules: Iterable[Module]) -> tuple[Module, ...]:
 
 def _size(cell: str) -> Amounts:
     if cell not in _SIZES and not _FREE.fullmatch(cell):
-        raise SynthesisError(
-            f"Yosys used the cell {cell}, whose size is not known; add it to firmware/estimate/module_tree.py"
-        )
+        raise SynthesisError(f"Yosys used the cell {cell}, whose size is not known; add it to firmware/estimate/module_tree.py")
     return _SIZES.get(cell, NOTHING)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AWS F2: a kernel as custom logic behind the shell."""
+"""AWS F2: a kernel as custom logic connected to the shell."""

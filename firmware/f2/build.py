@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build --target hw --platform aws_f2`: a kernel -> custom logic -> a checkpoint -> an Amazon FPGA image.
+"""`hypersonic build --target hw --platform aws_f2`: from a kernel to custom logic, a checkpoint and an Amazon FPGA image.
 
     write_cl --> build_dcp --> upload --> create_image --> [AWS makes the image] --> the container that names it
 
-All of it happens in <directory>/<kernel>-aws_f2-<hash>, resumable as the other platforms' builds are (steps.py). Each call is
-tested with stand-ins, none was run with the kit or against AWS from here.
+All files are in <directory>/<kernel>-aws_f2-<hash>. Like the builds of other platforms, an interrupted build can be continued
+(steps.py). Each call is tested with stand-ins of the tools; none has been run with the kit or against AWS.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.hls.cache import content_hash
 
-#: the kit names its files by it
+#: the tag in the names of the kit's files
 TAG = "hypersonic"
 
 _SCRIPTS = f"{CL}/build/scripts"
@@ -42,7 +42,7 @@ _ASK_TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class F2Build:
-    """What a build gave. report and tools go into the manifest."""
+    """The result of a build. report and tools are fields of the manifest. build: the directory with logs and reports."""
 
     xclbin: bytes
     report: dict[str, Any]
@@ -54,9 +54,11 @@ def build_f2(
     design: F2Design, platform: Platform, kit: Kit, bucket: Bucket | None, directory: Path,
     progress: Progress = lambda _: None, *, needed_bytes: int = BUILD_BYTES, sleep: Callable[[float], None] = time.sleep,
 ) -> F2Build:  # fmt: skip
-    """Build, or go on building, below `directory`. Waits for AWS, half an hour to hours; the same call may be made again.
+    """Build an image below `directory`, or continue an interrupted build. Waits until AWS has made the image, which takes from
+    half an hour to hours; the same call may be repeated.
 
-    Raises MissingVendorError without a bucket, before anything runs; StepError, TimingError.
+    needed_bytes: disk space that must be free. sleep: waits between two questions to AWS, in seconds. Raises MissingVendorError
+    without a bucket or disk space, before anything runs; StepError when a tool fails; TimingError for a missed clock.
     """
     checked = require_bucket(platform, bucket)
     check_memories(design.kernel.core)
@@ -79,7 +81,7 @@ def build_f2(
 
 
 def checkpoint_step(kit: Kit, build: Path, inputs: list[str]) -> Step:
-    """Synthesis, place and route by the kit's own script, run in the CL's build/scripts with CL_DIR set as it wants."""
+    """The step of synthesis, place and route: the kit's own script, run in the CL's build/scripts with CL_DIR set."""
     archive = f"{CL}/build/checkpoints/{TAG}.Developer_CL.tar"
     return Step(
         name="build_dcp", title="building the design checkpoint with the AWS kit, hours", inputs=tuple(inputs),
@@ -92,8 +94,8 @@ def checkpoint_step(kit: Kit, build: Path, inputs: list[str]) -> Step:
 
 
 def check_timing(build: Path, platform: Platform) -> float:
-    """The least setup slack after routing, in ns. Raises TimingError when the checkpoint is one that missed the shell's clock
-    (the kit packs it all the same), StepError when there is no report."""
+    """The least setup slack after routing, in ns. Raises TimingError when the checkpoint misses the shell's clock, because the
+    kit packs such a checkpoint too; StepError when there is no report."""
     report = build / CL / "build" / "reports" / f"{CL}.{TAG}.post_route_timing.rpt"
     try:
         with report.open() as file:
@@ -113,13 +115,14 @@ def check_timing(build: Path, platform: Platform) -> float:
 
 
 def describe_command(aws: Path, afi: str) -> list[str]:
+    """The command that asks AWS for the state of an image. aws: AWS' command line."""
     return [str(aws), "ec2", "describe-fpga-images", "--fpga-image-ids", afi, "--output", "json"]
 
 
 def wait_for_image(
     aws: Path, afi: str, progress: Progress = lambda _: None, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Until AWS has made the image. Raises StepError when it cannot be made, with AWS' message, or AWS does not answer."""
+    """Wait until AWS has made the image. Raises StepError when AWS cannot make it, with AWS' message, or does not answer."""
     told = ""
     while True:
         code, message = image_state(_ask(describe_command(aws, afi)))
@@ -128,13 +131,13 @@ def wait_for_image(
         if code != "pending":
             raise StepError(f"AWS did not make image {afi}: its state is {code}: {message or 'no message'}")
         if told != code:
-            progress(f"AWS makes image {afi}; this may be interrupted, and the same command waits on")
+            progress(f"AWS makes image {afi}; this may be interrupted, and the same command continues to wait")
             told = code
         sleep(_POLL_S)
 
 
 def image_state(answer: str) -> tuple[str, str]:
-    """(State.Code, State.Message) of what describe-fpga-images printed. Raises StepError for what is no such answer."""
+    """(State.Code, State.Message) in the output of describe-fpga-images. Raises StepError when it is not such an answer."""
     try:
         state = json.loads(answer)["FpgaImages"][0]["State"]
         return str(state["Code"]), str(state.get("Message", ""))[:400]

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A design as a directory of the AWS FPGA development kit: what aws_build_dcp_from_cl.py builds a checkpoint of.
+"""A design as a directory of the AWS FPGA development kit, from which aws_build_dcp_from_cl.py builds a checkpoint.
 
-    <build>/cl_hypersonic/                          $CL_DIR; its name is what --cl must be
-        design/*.v *.sv *.svh                       our RTL, and cl_hypersonic.sv, the module that the shell sees
-        design/cl_id_defines.vh                     the PCI ids, which the kit's script puts into AWS' manifest
+    <build>/cl_hypersonic/                          $CL_DIR; its name is the value of --cl
+        design/*.v *.sv *.svh                       this project's RTL, and cl_hypersonic.sv, the top module for the shell
+        design/cl_id_defines.vh                     the PCI ids, which the kit's script writes into AWS' manifest
         build/scripts/synth_cl_hypersonic.tcl       synthesis, between the kit's header and footer
         build/scripts/*.py *.tcl                    links to the kit's own scripts
-        build/constraints/*.xdc                     ours, of which there are none: one clock, the shell's
+        build/constraints/*.xdc                     empty: the only clock is the shell's
 
-cl_hypersonic.sv takes the kit's port list (cl_ports.vh) and its sh_ddr tie-off (unused_ddr_template.inc) by name when the kit
-builds; neither is here, so that one module is only checked against a list of our own that has the names it uses.
-Source: the kit's CL_TEMPLATE, cl_ports.vh, encrypt.tcl (which takes design/*.{v,sv,vh,svh,inc}) and build_all.tcl.
+cl_hypersonic.sv includes the kit's port list (cl_ports.vh) and its sh_ddr tie-off (unused_ddr_template.inc) by name. Neither
+file is part of this project, so that module is only checked against a list of the port names that it uses.
+Source: the kit's CL_TEMPLATE, cl_ports.vh, encrypt.tcl (which reads design/*.{v,sv,vh,svh,inc}) and build_all.tcl.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hypersonic.firmware.f2.kit import SCRIPTS, SHELL_MODE, Kit
 #: the custom logic's module, and its directory
 CL = "cl_hypersonic"
 
-#: 0x1D0F Amazon, which allows 0xF000 to 0xF0FF to anybody; host/f2/bar.py looks for them
+#: vendor 0x1D0F is Amazon, which leaves the device ids 0xF000 to 0xF0FF to its users; host/f2/bar.py looks for these ids
 PCI_IDS = {"CL_SH_ID0": "32'hF010_1D0F", "CL_SH_ID1": "32'h1D51_FEDC"}
 
 _LICENCE = "SPDX-License-Identifier: Apache-2.0"
@@ -34,7 +34,7 @@ _CONSTRAINTS = ("cl_synth_user.xdc", "cl_timing_user.xdc", f"{SHELL_MODE}_cl_pnr
 
 
 def write_cl(design: F2Design, kit: Kit, build: Path) -> list[str]:
-    """Write build/cl_hypersonic anew; returns the files that decide the result, relative to `build`."""
+    """Write build/cl_hypersonic, replacing an earlier one. Returns the files that determine the result, relative to `build`."""
     place = build / CL
     for folder in ("design", "build/scripts", "build/constraints"):
         shutil.rmtree(place / folder, ignore_errors=True)
@@ -58,14 +58,17 @@ def write_cl(design: F2Design, kit: Kit, build: Path) -> list[str]:
 
 
 def id_defines_text() -> str:
-    """cl_id_defines.vh, as the kit's script reads it: one `define a line, the ids as 32'hDEVICE_VENDOR."""
+    """The text of cl_id_defines.vh as the kit's script reads it: one `define on each line, the ids as 32'hDEVICE_VENDOR."""
     lines = [f"`define {name} {value}" for name, value in PCI_IDS.items()]
     return "\n".join([f"// {_LICENCE}", "`ifndef CL_ID_DEFINES", "`define CL_ID_DEFINES", *lines, "`endif", ""])
 
 
 def synthesis_tcl(sources: Sequence[str], memories: Sequence[str] = ()) -> str:
-    """synth_cl_hypersonic.tcl. The kit's build_all.tcl sources it with HDK_SHELL_DIR, src_post_enc_dir, CL, DEVICE_TYPE set;
-    sources: file names, packages first. memories: what $readmemh reads, which encrypt.tcl leaves in design/."""
+    """The text of synth_cl_hypersonic.tcl, which the kit's build_all.tcl sources with HDK_SHELL_DIR, src_post_enc_dir, CL and
+    DEVICE_TYPE set.
+
+    sources: file names, packages first. memories: names of the files for $readmemh, which encrypt.tcl leaves in design/.
+    """
     names = [name for name in sources if not name.endswith(".svh")] + [f"{CL}.sv"]
     listing = " \\\n".join(f"  ${{src_post_enc_dir}}/{name}" for name in names)
     return f"""# {_LICENCE}
@@ -91,13 +94,14 @@ source ${{HDK_SHELL_DIR}}/build/scripts/synth_cl_footer.tcl
 
 
 def _read_memories(memories: Sequence[str]) -> str:
-    """A file that is not found would become zeros and a warning."""
+    """The Tcl that reads the memory files. It makes Vivado's warning for a file that is not found an error, because Vivado
+    would use zeros in its place."""
     listing = " \\\n".join(f"  $::env(CL_DIR)/design/{name}" for name in memories)
     error = "set_msg_config -id {Synth 8-4445} -new_severity ERROR\n"
     return f"{error}read_mem [list \\\n{listing}\n]\n" if memories else ""
 
 
-#: output ports of cl_ports.vh that this logic drives to a constant; PCIS and SDA are not there for the host
+#: output ports of cl_ports.vh that this logic drives to zero; the host cannot use PCIS and SDA
 _ZERO = (
     "cl_sh_status0", "cl_sh_status1", "cl_sh_status2", "cl_sh_status_vled", "cl_sh_dma_wr_full", "cl_sh_dma_rd_full",
     "cl_sh_pcim_awcache", "cl_sh_pcim_awlock", "cl_sh_pcim_awprot", "cl_sh_pcim_awqos", "cl_sh_pcim_awuser",
@@ -115,7 +119,7 @@ _ZERO = (
 
 
 def connections() -> dict[str, str]:
-    """Port of hypersonic_f2 -> port of cl_ports.vh: the shell names who drives and who listens, cl_sh_ and sh_cl_."""
+    """Port of hypersonic_f2 -> port of cl_ports.vh. The shell's names give the direction: cl_sh_ from custom logic to shell."""
     names = {
         "clk": "clk_main_a0",
         "rst_n": "rst_main_n_sync",
@@ -133,7 +137,7 @@ def _signals(bus: str) -> list[tuple[str, bool]]:
 
 
 def wrapper_text() -> str:
-    """cl_hypersonic.sv: the kit's port list around hypersonic_f2, everything else at rest."""
+    """The text of cl_hypersonic.sv: hypersonic_f2 with the kit's port list, and constants on all other outputs."""
     joined = ",\n".join(f"      .{port}({signal})" for port, signal in connections().items())
     zero = "\n".join(f"  assign {name} = '0;" for name in _ZERO)
     return f"""// {_LICENCE}

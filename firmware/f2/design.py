@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel as custom logic for AWS F2: the top that joins several of it with f2_shell.sv.
+"""A kernel as custom logic for AWS F2: the top module hypersonic_f2, which connects several instances of it to f2_shell.sv.
 
-hypersonic_f2.sv   OCL, PCIM and interrupts, and nothing of the kit's; simulated here
+Its ports are OCL, PCIM and interrupts. It uses no file of the kit, and so can be simulated without it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ TOP = "hypersonic_f2"
 
 @dataclass(frozen=True)
 class F2Design:
-    """Custom logic without the kit's own parts. sources: every file, in compile order. uuid: what the identity block tells, 32
-    hexadecimal digits of everything that decides the logic."""
+    """Custom logic without the kit's own parts.
+
+    top: name of the top module. sources: every file, in compile order. uuid: the identity block's UUID, 32 hexadecimal digits,
+    a hash of everything that determines the logic.
+    """
 
     kernel: Kernel
     compute_units: int
@@ -36,7 +39,8 @@ class F2Design:
 
 
 def write_f2(kernel: Kernel, compute_units: int, directory: Path) -> F2Design:
-    """Write directory/hypersonic_f2.sv. Raises KernelError for a number of units out of range or a name that is taken."""
+    """Write directory/hypersonic_f2.sv, and return the design. Raises KernelError for a number of units that is out of range,
+    and for a name that the F2 top uses itself."""
     if not 1 <= compute_units <= MAX_UNITS:
         raise KernelError(f"compute units are {compute_units}, expected 1 to {MAX_UNITS}: the F2 shell has as many interrupts")
     shell = rtl_sources("f2_shell")
@@ -54,7 +58,8 @@ def write_f2(kernel: Kernel, compute_units: int, directory: Path) -> F2Design:
 def assemble_f2_xclbin(
     design: F2Design, target: Target, platform: Platform, image: bytes, tools: Mapping[str, str] | None = None
 ) -> bytes:  # fmt: skip
-    """The container's bytes. image: the simulator, or for target hw the image's name. Raises LinkError as link does."""
+    """The bytes of the design's xclbin. image: the simulator, or for target hw the image's id. Raises LinkError like
+    assemble_xclbin."""
     name, weights = design.kernel.name, design.kernel.core.takes_weights
     linked = assemble_xclbin(name, target, platform, image, compute_units=design.compute_units, tools=tools, weights=weights)
     return replace(Xclbin.parse(linked), uuid=design.uuid).to_bytes()
@@ -80,7 +85,7 @@ PORTS: tuple[tuple[str, str, int], ...] = (
     ("output", "irq_req", 16), ("input", "irq_ack", 16),
 )  # fmt: skip
 
-#: the wires between f2_shell and the kernels: (name, bits, one for each unit)
+#: the wires between f2_shell and the kernels: (name, bits, whether each unit has its own)
 _UNIT_WIRES: tuple[tuple[str, int, bool], ...] = (
     ("interrupt", 1, True),
     ("control_awaddr", 12, False), ("control_awvalid", 1, True), ("control_awready", 1, True),
@@ -95,7 +100,7 @@ _UNIT_WIRES: tuple[tuple[str, int, bool], ...] = (
     ("bresp", 2, False), ("bvalid", 1, True), ("bready", 1, True),
 )  # fmt: skip
 
-#: what a kernel drives and nobody needs: the control port's responses are always OKAY, the shape of a burst is the rule
+#: outputs of a kernel that are not used: the control port's responses are always OKAY, and all bursts have the same form
 _UNUSED = (
     "s_axi_control_bresp", "s_axi_control_rresp",
     *(f"m_axi_gmem0_ar{name}" for name in ("id", "size", "burst", "cache", "prot")),
@@ -112,7 +117,7 @@ def _connections(pairs: Iterable[tuple[str, str]], indent: int = 6) -> str:
 
 
 def _kernel_connections() -> list[tuple[str, str]]:
-    """Of the kernel number i: its ports, and the wires of f2_shell they go to."""
+    """The ports of kernel i, and the wires of f2_shell that are connected to them."""
     pairs = [("ap_clk", "clk"), ("ap_rst_n", "rst_n_q"), ("interrupt", "unit_interrupt[i]")]
     for name, _, each in _UNIT_WIRES[1:]:
         write = name.startswith(("aw", "w", "b"))
@@ -123,7 +128,7 @@ def _kernel_connections() -> list[tuple[str, str]]:
 
 
 def top_text(kernel: Kernel, compute_units: int, uuid: str) -> str:
-    """The module hypersonic_f2: f2_shell and `compute_units` times the kernel."""
+    """The text of the module hypersonic_f2: f2_shell and `compute_units` instances of the kernel."""
     ports = ",\n".join(f"    {direction:<6} wire {_range(bits)}{name}" for direction, name, bits in PORTS)
     wires = "\n".join(
         f"  wire {'[UNITS-1:0]' if each else ''}{_range(bits).strip() if bits > 1 else ''} unit_{name};"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The AWS FPGA development kit on this machine: whether it can build custom logic for F2 at all, asked before hours are spent.
+"""The AWS FPGA development kit on this machine, and a check that it can build custom logic for F2, before the long build.
 
 `source hdk_setup.sh` in a clone of https://github.com/aws/aws-fpga (branch f2) sets the variables, and fetches the shell's
-checkpoint. Source: the kit's aws_build_dcp_from_cl.py and build_all.tcl, which read them. The kit was never run from here.
+checkpoint. Source: the kit's aws_build_dcp_from_cl.py and build_all.tcl, which read them. The kit itself has not been run for
+this project.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.bitstream.tools import find_program, release_of
 from hypersonic.firmware.platform import Platform
 
-#: what the kit's scripts read
+#: the variables that the kit's scripts read
 VARIABLES = (
     "AWS_FPGA_REPO_DIR", "HDK_COMMON_DIR", "HDK_SHELL_DIR", "HDK_SHELL_DESIGN_DIR", "HDK_IP_SRC_DIR", "HDK_BD_SRC_DIR",
     "HDK_BD_GEN_DIR", "VIVADO_TOOL_VERSION",
@@ -26,7 +27,7 @@ VARIABLES = (
 #: the one shell that AWS supports on F2
 SHELL_MODE = "small_shell"
 
-#: scripts that a CL's build/scripts holds as links, and the files below $HDK_SHELL_DIR without which no build ends
+#: scripts that a CL's build/scripts holds as links, and the files below $HDK_SHELL_DIR that every build needs
 SCRIPTS = ("aws_build_dcp_from_cl.py", "build_all.tcl", "build_level_1_cl.tcl", "encrypt.tcl")
 _FILES = (
     *(f"build/scripts/{name}" for name in (*SCRIPTS, "synth_cl_header.tcl", "synth_cl_footer.tcl")),
@@ -40,7 +41,8 @@ _MOST_BYTES = 1 << 12
 
 @dataclass(frozen=True)
 class Kit:
-    """What a build for F2 calls. version: of the kit. release: of Vivado. shell: $HDK_SHELL_DIR. aws: None without a bucket."""
+    """The tools for building for F2. version: of the kit. release: of Vivado. shell: $HDK_SHELL_DIR. aws: AWS' command line;
+    None when no image is requested."""
 
     version: str
     shell: Path
@@ -51,9 +53,9 @@ class Kit:
 
 
 def find_kit(platform: Platform, *, image: bool, environment: Mapping[str, str] = os.environ) -> Kit:
-    """image: whether AWS will be asked for an image, which needs its command line.
+    """The kit on this machine. image: whether AWS will be asked for an image, which needs AWS' command line.
 
-    Raises MissingVendorError naming the first thing that is missing and what to do.
+    Raises MissingVendorError, which names the first thing that is missing and what to do.
     """
     for name in VARIABLES:
         if not environment.get(name):
@@ -65,7 +67,7 @@ def find_kit(platform: Platform, *, image: bool, environment: Mapping[str, str] 
     for file in wanted:
         if not file.is_file():
             raise MissingVendorError(
-                f"the AWS FPGA development kit lacks {file}: {_SET_UP} again, it fetches the shell's files"
+                f"the AWS FPGA development kit lacks {file}: {_SET_UP} again, which fetches the shell's files"
             )
     vivado = find_program("vivado", platform, environment)
     return Kit(
@@ -75,7 +77,7 @@ def find_kit(platform: Platform, *, image: bool, environment: Mapping[str, str] 
 
 
 def _version(root: Path) -> str:
-    """RELEASE_VERSION of the kit; "unknown" where the file is another one."""
+    """The kit's RELEASE_VERSION; "unknown" when its file does not have one."""
     try:
         with (root / "release_version.txt").open() as file:
             lines = file.read(_MOST_BYTES).splitlines()

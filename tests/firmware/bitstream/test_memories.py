@@ -79,8 +79,8 @@ def test_other_weights_are_another_build(filled: Kernel, vendor: Vendor, tools: 
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("gone", r"memory file .*bench_bias\.mem of core bench is not there or empty; build the model again"),
-        ("empty", r"memory file .*bench_bias\.mem of core bench is not there or empty"),
+        ("gone", r"memory file .*bench_bias\.mem of core bench is missing or empty; build the model again"),
+        ("empty", r"memory file .*bench_bias\.mem of core bench is missing or empty"),
         ("unnamed", r"core bench reads bench_weights\.mem, which is none of its 1 memory files"),
         ("name", r"memory file 'bench bias\.mem' of core bench: expected letters"),
     ],
@@ -113,7 +113,7 @@ def test_a_file_that_vivado_did_not_read_ends_the_build(tmp_path: Path) -> None:
         "CRITICAL WARNING: [Synth 8-4445] could not open $readmem data file 'bench_weights.mem'; please make sure the file "
         "is added to project and has read permission, ignoring [rf_rom.sv:39]\n"
     )
-    with pytest.raises(StepError, match=r"did not find memory file 'bench_weights\.mem' and goes on with zeros"):
+    with pytest.raises(StepError, match=r"did not find memory file 'bench_weights\.mem' and used zeros"):
         check_read(tmp_path)
 
 

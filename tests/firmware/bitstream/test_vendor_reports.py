@@ -93,7 +93,7 @@ def test_an_info_without_system_clocks_has_none(tmp_path: Path) -> None:
 
 def test_a_frequency_that_is_none_is_refused(tmp_path: Path) -> None:
     text = (STAND_INS / "xclbin.info").read_text().replace("Achieved Freq:  300", "Achieved Freq:  fast")
-    with pytest.raises(ReportError, match="a clock's frequency is no number"):
+    with pytest.raises(ReportError, match="a clock's frequency is not a number"):
         read_clocks(_file(tmp_path, text))
 
 

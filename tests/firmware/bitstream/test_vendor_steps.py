@@ -97,7 +97,7 @@ def test_half_a_product_of_a_failed_tool_is_not_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ["true", ": > partial/a"], ids=["none", "empty"])
 def test_a_tool_that_ends_well_without_its_product_has_failed(tmp_path: Path, script: str) -> None:
-    with pytest.raises(StepError, match="ended well, but left no partial/a"):
+    with pytest.raises(StepError, match="succeeded, but wrote no partial/a"):
         run_step(_step("a", script), tmp_path)
 
 

@@ -70,13 +70,13 @@ def test_two_releases_side_by_side_are_refused(vendor: Vendor) -> None:
 
 def test_a_tool_that_says_no_release_is_refused(vendor: Vendor) -> None:
     vendor.plan(**{"v++ release": "?"})
-    with pytest.raises(MissingVendorError, match=r"v\+\+ --version names no release; it said last: +\*\*\*\* SW Build"):
+    with pytest.raises(MissingVendorError, match=r"v\+\+ --version names no release; its last line is: +\*\*\*\* SW Build"):
         _find(vendor)
 
 
 def test_a_tool_that_does_not_start_is_refused(vendor: Vendor) -> None:
     (vendor.place / "bin" / "v++").write_text("#!/nowhere/interpreter\n")
-    with pytest.raises(MissingVendorError, match=r"v\+\+ --version does not run: .*mend the installation"):
+    with pytest.raises(MissingVendorError, match=r"v\+\+ --version does not run: .*repair the installation"):
         _find(vendor)
 
 

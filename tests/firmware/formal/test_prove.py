@@ -167,5 +167,5 @@ def test_the_command_prints_a_line_a_module_and_fails_with_the_property_that_doe
 
 
 def test_an_unknown_proof_is_named_with_those_there_are() -> None:
-    with pytest.raises(ProofError, match="proof 'nonesuch' is not there, expected one of axi_burst_split"):
+    with pytest.raises(ProofError, match="proof 'nonesuch' does not exist, expected one of axi_burst_split"):
         files("nonesuch")
