@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The card: device, buffer objects, runs and compute units, over a driver: XRT's C API, or the registers of an F2 card.
+"""The card: device, buffer objects, runs and compute units, on top of a driver for XRT's C API or for an F2 card's registers.
 
-One more accelerator: host/driver.py says what its driver needs, and where it is chosen.
+To add an accelerator, see host/driver.py: it describes the methods of a driver, and where the driver is chosen.
 """

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What XRT's drivers tell in sysfs of a card, its shell and what is loaded. A file that is absent is a fact that is absent.
+"""The state of a card, its shell and its xclbin, from XRT's files in sysfs. A fact is absent where its file is absent.
 
     <sysfs>/module/xocl/version                             the driver: 2.16.204,<hash>
     <sysfs>/bus/pci/devices/<address>/
         ready, dev_offline                                  0x1 once the shell answers; 1 while the card is being reset
         rom*/VBNV                                           the platform
-        interface_uuids                                     32 hex digits a line: what an xclbin's partition must fit
-        xclbinuuid                                          a line for each xclbin loaded, or zeros
+        interface_uuids                                     one uuid of 32 hex digits on each line, which an xclbin must match
+        xclbinuuid                                          one line for each loaded xclbin, or zeros
         kds_custat_raw                                      [slot,]index,kernel:unit,0xaddress,0xstatus,runs
-        kdsstat                                             ... "client pid:", then a process id a line
-        memstat_raw                                         bytes, buffers, 0 of each memory bank, up to a line that is no such
-        icap*/clock_freqs                                   MHz a line: data, kernel, system
+        kdsstat                                             ... "client pid:", then one process id on each line
+        memstat_raw                                         bytes, buffers and 0 for each memory bank, then other lines
+        icap*/clock_freqs                                   one frequency in MHz on each line: data, kernel, system
         link_speed, link_width                              generation and lanes of PCI Express
 
-Source: XRT's kernel driver, xocl/userpf/xocl_sysfs.c, xocl/subdev/icap.c and feature_rom.c, common/drv/kds_core.c. No card has
-been read by this yet: the tests have a tree that is made up after those sources.
+Source: XRT's kernel driver, xocl/userpf/xocl_sysfs.c, xocl/subdev/icap.c and feature_rom.c, common/drv/kds_core.c. This has not
+been used on a card yet: the tests use a directory tree written after those sources.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MOST_MHZ = 2000
 
 @dataclass(frozen=True)
 class UnitFacts:
-    """A compute unit of the xclbin that is loaded. runs: since then, by every process."""
+    """A compute unit of the loaded xclbin. runs: the number of runs by all processes since it was loaded."""
 
     kernel: str
     name: str
@@ -48,7 +48,11 @@ class UnitFacts:
 
 @dataclass(frozen=True)
 class CardFacts:
-    """present: the bus still shows it. uuids: 32 hex digits. clocks_mhz: of data (ap_clk), kernel (ap_clk_2), system."""
+    """The state of one card; None or empty where a fact is not known.
+
+    address: PCI address. present: False when the card is gone from the bus. The uuids have 32 hex digits. clocks_mhz: the
+    clocks data (ap_clk), kernel (ap_clk_2) and system.
+    """
 
     address: str
     present: bool = True
@@ -67,13 +71,13 @@ class CardFacts:
 
 
 def driver_version(root: Path = sysfs.SYSFS) -> str | None:
-    """Of the kernel module that is loaded; None without one."""
+    """The version of the loaded kernel module xocl, such as 2.16.204; None when it is not loaded."""
     match = _VERSION.fullmatch(sysfs.text(root / "module" / sysfs.DRIVER / "version", root) or "")
     return match[1] if match else None
 
 
 def read_facts(address: str, root: Path = sysfs.SYSFS) -> CardFacts:
-    """The card at that PCI address. Never raises: what cannot be read is absent."""
+    """The state of the card at that PCI address. Never raises: a fact that cannot be read is absent."""
     directory = sysfs.card_directory(address, root)
     if directory is None:
         return CardFacts(address, present=False)
@@ -131,11 +135,11 @@ def _processes(directory: Path) -> tuple[int, ...]:
 
 
 def _memory(directory: Path) -> tuple[int | None, int | None]:
-    """Bytes and buffers in use on all banks."""
+    """The bytes and the number of buffers in use on all banks; None for both when not known."""
     banks: list[tuple[int, int]] = []
     for line in _lines(directory, "memstat_raw"):
         match = _BANK.fullmatch(line)
-        if match is None:  # here the driver begins to count the same buffers by their kinds
+        if match is None:  # after the banks, the driver lists the same buffers by kind
             break
         banks.append((int(match[1]), int(match[2])))
     return (sum(size for size, _ in banks), sum(count for _, count in banks)) if banks else (None, None)

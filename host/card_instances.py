@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's instances on one card, which can be had again once the card was reset or plugged in again.
+"""A model's instances on one card, which can be recovered after the card was reset or plugged in again.
 
-    a compute unit hangs     its siblings go on. Nothing is given back: the unit may still write, and XRT's driver ends (SIGBUS)
-                             every process that has the card open when it is reset
-    all are lost             everything is given back: whoever resets the card finds nobody using it
-    recover(name)            the card is opened anew; refused until it answers, and no run hangs on any unit
+    one compute unit hangs   The others continue. Nothing is released: the unit may still write, and XRT's driver ends (SIGBUS)
+                             every process that has the card open when it is reset.
+    all units are lost       Everything is released, so that nothing uses the card when it is reset.
+    recover(name)            The card is opened again. Refused until the card responds and no unit has a hung run.
 
-Only the card's registers tell whether a unit still hangs: where they cannot be read nothing is given back, unless the card is
-gone altogether. Any thread.
+Only the card's registers show whether a unit is still hung. Where they cannot be read, nothing is released unless the card is
+gone. All methods may be called by any thread.
 """
 
 from __future__ import annotations
@@ -24,27 +24,29 @@ OpenInstances = Callable[[Device], tuple[ModelInstance, ...]]
 
 
 class CardInstances:
-    """instances: as open_instances gave them last."""
+    """A model's instances on one card. instances: those that open_instances returned last."""
 
     def __init__(self, device: Device, reopen: OpenDevice, open_instances: OpenInstances) -> None:
-        """Takes the device over. reopen: the same card with the same xclbin. Raises what open_instances does."""
+        """device: closed by this object from now on. reopen: opens the same card with the same xclbin. Raises the errors of
+        open_instances."""
         self._device, self._reopen, self._open_instances = device, reopen, open_instances
         self._lock = threading.Lock()
         self._closed = False
-        #: names whose users let go of their slots, until all have
+        #: the instances whose users no longer use the slots, until this is so for all
         self._given_back: set[str] = set()
         self._recovered: dict[str, ModelInstance] = {}
         self.instances = open_instances(device)
 
     @property
     def recoverable(self) -> bool:
-        """Whether a lost instance can ever be had again by this process."""
+        """True if this process can recover a lost instance."""
         return self._device.can_be_let_go
 
     def recover(self, name: str) -> ModelInstance:
-        """The instance of that name on the card opened anew; nobody uses the slots of the old one any more.
+        """Open the card again if necessary, and return the instance with that name, whose old slots must not be in use.
 
-        Raises ComputeUnitOutOfServiceError while others of the card are in service or in use, and what opening a card raises.
+        Raises ComputeUnitOutOfServiceError while other instances on the card are in service or in use, and the errors of
+        opening a card.
         """
         with self._lock:
             if self._closed:
@@ -55,8 +57,10 @@ class CardInstances:
             return self._recovered.pop(name)
 
     def close(self) -> None:
-        """Give the card back, with what a hung unit may still write to where that can be; nobody uses a slot any more. Harmless
-        the second time."""
+        """Release the card, and where that is safe also the buffers that a hung unit may still write to.
+
+        The slots must not be in use. A second call does nothing.
+        """
         with self._lock:
             self._closed = True
             if self.recoverable and not all(instance.in_service for instance in self.instances):
@@ -69,7 +73,7 @@ class CardInstances:
         in_use = [other.name for other in self.instances if other.in_service or other.name not in self._given_back]
         if in_use:
             raise ComputeUnitOutOfServiceError(
-                f"{name} can be had again once {', '.join(in_use)} of the same card are not in use either: unload the model, "
+                f"{name} can be recovered once {', '.join(in_use)} of the same card are not in use either: unload the model, "
                 f"{self._device.reset}, load it again"
             )
         self._device.let_go()

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A card with an xclbin on it, through a driver (driver.py): Device, ComputeUnit, BufferObject, Run.
+"""A card with an xclbin loaded, used through a driver (driver.py): Device, ComputeUnit, BufferObject, Run.
 
-    Device          one card, one xclbin; owns its compute units
+    Device          one card with one xclbin; owns its compute units
     `-- ComputeUnit     one kernel instance; owns its buffer objects and runs
-        |-- BufferObject    memory of one bank, with its host side as a numpy array
-        `-- Run             one set of arguments, started again and again
+        |-- BufferObject    memory in one bank, with its host side as a numpy array
+        `-- Run             one set of arguments, with which the unit can be started repeatedly
 
-Everything is made before the first run and closed in the opposite order; close() may be called twice. A Device may be
-shared between threads; a ComputeUnit is made and closed by one thread, each buffer object and each run used by one at a time.
+Everything is opened before the first run and closed in reverse order; close() may be called twice. Threads may share a Device.
+A ComputeUnit is opened and closed by one thread; a buffer object or a run is used by one thread at a time.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ from hypersonic.host.errors import (
     failure,
 )
 
-#: kinds of MEM_TOPOLOGY that are memory of the card, and not of the chip or the host
+#: the kinds in MEM_TOPOLOGY that are memory of the card, rather than of the FPGA or the host
 _BANKS = frozenset(MEMORY_KINDS.index(kind) for kind in ("DDR3", "DDR4", "DRAM", "HBM"))
-#: one call into XRT waits this long at most, so that signals are seen
+#: the longest that one call into XRT waits, so that Python can handle signals
 WAIT_SLICE_MS = 20
-#: how long close() waits for a run in flight before it leaves its buffers to the card
+#: how long close() waits for a run in flight before it leaves the buffers allocated
 CLOSE_TIMEOUT_MS = 1000
-#: who waits for a run looks so often whether the card is still there
+#: interval at which a thread that waits for a run checks that the card is still present
 HEARTBEAT_MS = 500
 
 
 class _Closing:
-    """close() once, and as a context manager."""
+    """An object that is closed once, and can be used as a context manager."""
 
     def __init__(self) -> None:
         self._closing = ExitStack()
         self.closed = False
 
     def close(self) -> None:
-        """Release everything, in the opposite order of its making. Harmless the second time."""
+        """Release everything in reverse order. A second call does nothing."""
         self.closed = True
         self._closing.close()
 
@@ -87,16 +87,16 @@ class _Closing:
 
 
 class Device(_Closing):
-    """One card. Made by opening.open_device."""
+    """One card with an xclbin loaded, opened by opening.open_device."""
 
     uuid: str  # of the xclbin, 32 hex digits
-    name: str  # the platform, as the xclbin names it
+    name: str  # the platform's name in the xclbin
     target: Target
-    kernel_clock_mhz: int  # what ap_clk was built for; 0 when the xclbin does not say
-    memory_bytes: int  # of all memory banks, as the xclbin names them
+    kernel_clock_mhz: int  # the frequency of ap_clk in the xclbin; 0 when it has none
+    memory_bytes: int  # the size of all memory banks in the xclbin
     compute_units: tuple[ComputeUnit, ...]
-    reset: str  # what brings back a card on which a run hangs, in words
-    lost: bool  # a call found the card gone; so are all its compute units then
+    reset: str  # how to make a card with a hung run usable again, as an instruction
+    lost: bool  # True once a call has found the card gone; all its compute units are then out of service
     xclbin: Path
 
     def __init__(self, driver: Driver, contents: Xclbin, path: Path, index: int) -> None:
@@ -124,7 +124,7 @@ class Device(_Closing):
             self._closing = opened.pop_all()
 
     def compute_unit(self, name: str) -> ComputeUnit:
-        """Raises ComputeUnitNotFoundError naming those there are."""
+        """The compute unit with that name. Raises ComputeUnitNotFoundError, which lists the existing ones."""
         for unit in self.compute_units:
             if unit.name == name:
                 return unit
@@ -133,12 +133,13 @@ class Device(_Closing):
 
     @property
     def can_be_let_go(self) -> bool:
-        """Whether this process may give everything back although a run hangs: who opens the card next will see that."""
+        """True if this process may release the card although a run is hung: the next process to open it can detect that run,
+        or the card is gone."""
         return self.lost or all(unit.tells for unit in self.compute_units)
 
     def let_go(self) -> None:
-        """close(), and give back too what a compute unit out of service may still write to: the card can be reset then. Raises
-        nothing: most of it fails on a card that is gone."""
+        """Close the device, and also free the buffers that a compute unit out of service may still write to, so that the card
+        can be reset. Never raises: most of these calls fail on a card that is gone."""
         for unit in self.compute_units:
             unit.let_go = True
         with suppress(DeviceError):
@@ -151,18 +152,23 @@ class Device(_Closing):
 
 
 class ComputeUnit(_Closing):
-    """One kernel instance, opened exclusively. Out of service once a run did not come back: until the card is reset it may
-    still write into its buffers, so they are neither freed nor used again."""
+    """One kernel instance, opened exclusively.
+
+    It is taken out of service when a run does not complete: until the card is reset, that run may still write into the unit's
+    buffers, so they are neither freed nor used again. Attributes: in_service; weights, see weights.py; tells, True if the
+    unit's registers show its health.
+    """
 
     def __init__(
         self, driver: Driver, calls: OptionalCalls, device: Handle, uuid: str, unit: Instance, lose: Callable[[str], None]
     ) -> None:
-        """calls: what the driver has besides. uuid: of the xclbin on the card. lose: told why, when the card is gone."""
+        """calls: the driver's optional protocols. uuid: of the xclbin on the card. lose: called with the reason when the card
+        is gone."""
         super().__init__()
         self.name, self._banks, self._reach = unit.name, unit.memories, unit.reach
         self.in_service = True
         self.let_go = False
-        #: what its runs may read at any time, by the file's sha256 (weights.py)
+        #: the weights that its runs may read at any time, by the sha256 of the file (weights.py)
         self.weights: dict[str, BufferObject] = {}
         self._driver, self._calls, self._device, self.reset = driver, calls, device, driver.reset
         self._why = f"a run did not complete; {self.reset}"
@@ -171,43 +177,46 @@ class ComputeUnit(_Closing):
         self._service_lock = Lock()
         self._handle = driver.open_kernel(device, uuid, f"{unit.kernel}:{{{unit.name}}}")
         self._closing.callback(self._release, driver.close_kernel, self._handle)
-        #: whether its registers tell how it is
+        #: True if its registers show its health
         self.tells = health.tells(self.read_register)
 
     def group_id(self, argument: int) -> int:
-        """The memory bank of a pointer argument. Raises ComputeUnitNotFoundError for what is none."""
+        """The memory bank of a pointer argument. Raises ComputeUnitNotFoundError for an argument that is not a pointer."""
         self._require_open(f"compute unit {self.name}")
         if self._calls.banks is not None:
             return self._calls.banks.group_id(self._handle, argument)
         if argument not in self._banks:
-            raise ComputeUnitNotFoundError(f"argument {argument} has no memory bank: it is no pointer")
+            raise ComputeUnitNotFoundError(f"argument {argument} has no memory bank: it is not a pointer")
         return self._banks[argument]
 
     def reaches(self, argument: int, group: int) -> bool:
-        """Whether a pointer argument takes a buffer object of that bank: its own, or one of those its group is made of."""
+        """True if a pointer argument takes a buffer object in that bank: its own bank, or one of the banks of its group."""
         return group == self.group_id(argument) or group in self._reach.get(argument, ())
 
     def allocate(self, size_bytes: int, argument: int) -> BufferObject:
-        """A buffer object in the bank of that argument. Raises BufferObjectError."""
+        """A new buffer object in the bank of that argument. Raises BufferObjectError."""
         return BufferObject(self, size_bytes, self.group_id(argument))
 
     def allocate_in(self, size_bytes: int, group: int) -> BufferObject:
-        """A buffer object in any bank; only one that an argument reaches can be set. Raises BufferObjectError."""
+        """A new buffer object in any bank. Only arguments that reach this bank can be set to it. Raises BufferObjectError."""
         self._require_open(f"compute unit {self.name}")
         return BufferObject(self, size_bytes, group)
 
     def open_run(self) -> Run:
+        """A new run without arguments. Raises DeviceClosedError, RunError."""
         self._require_open(f"compute unit {self.name}")
         return Run(self)
 
     def read_register(self, offset: int) -> int:
-        """A 32-bit register of s_axi_control. Any thread may ask, also while another one closes the unit."""
+        """The 32-bit register at `offset` bytes of s_axi_control. Raises DeviceError. Any thread, even while another thread
+        closes the unit."""
         with self._lock:
             self._require_open(f"compute unit {self.name}")
             return self._registers().read_register(self._handle, offset)
 
     def write_register(self, offset: int, value: int) -> None:
-        """A 32-bit register of s_axi_control; what runs need XRT writes itself. Any thread may ask."""
+        """Write the 32-bit register at `offset` bytes of s_axi_control. XRT itself writes the registers that runs need. Raises
+        DeviceError. Any thread."""
         with self._lock:
             self._require_open(f"compute unit {self.name}")
             self._registers().write_register(self._handle, offset, value)
@@ -218,34 +227,36 @@ class ComputeUnit(_Closing):
         return self._calls.registers
 
     def close(self) -> None:
-        """Close its runs, its buffer objects, then the unit. A run in flight is waited for, CLOSE_TIMEOUT_MS at most."""
+        """Close its runs, its buffer objects, then the unit. Waits for a run in flight, at most CLOSE_TIMEOUT_MS."""
         with self._lock:
             super().close()
 
     def take_out_of_service(self, why: str = "") -> bool:
-        """For good: only a reset of the card and a new Device bring it back. why: empty when a run did not complete.
-        Whether it was in service till now."""
+        """Take the unit out of service permanently: only a reset of the card and a new Device restore it. why: empty when a run
+        did not complete. Returns whether it was in service."""
         with self._service_lock:
             before, self.in_service = self.in_service, False
             self._why = why if before and why else self._why
         return before
 
     def lose_card(self, error: DeviceLostError) -> None:
-        """The card is gone: out of service, and so are the others on it."""
+        """Take all compute units of the card out of service, because the card is gone."""
         self._lose(str(error))
 
     def check_fit(self) -> None:
-        """Before the first run. Raises ComputeUnitOutOfServiceError when a run hangs on it, DeviceError."""
+        """Check the unit before its first run. Raises ComputeUnitOutOfServiceError when an earlier run is still hung or the
+        memory has responded with errors, DeviceError."""
         if self.tells:
             health.check_fit(self.name, self.read_register, self.reset)
 
     def check_present(self) -> None:
-        """Raises DeviceLostError when the card is gone."""
+        """Raises DeviceLostError when the card is gone, as far as the unit's registers show it."""
         if self.tells:
             health.check_present(self.name, self.read_register, self.reset)
 
     def check_accesses(self) -> None:
-        """After a run: raises MemoryAccessError when the memory answered with errors; the unit is out of service then."""
+        """Check the memory's responses after a run. Raises MemoryAccessError when one was an error, and takes the unit out of
+        service."""
         if self.tells:
             try:
                 health.check_accesses(self.name, self.read_register, self.reset)
@@ -260,14 +271,14 @@ class ComputeUnit(_Closing):
             raise self.out_of_service()
 
     def out_of_service(self) -> ComputeUnitOutOfServiceError:
-        """What to say once it is."""
+        """The error that reports that the unit is out of service, with the reason."""
         return ComputeUnitOutOfServiceError(f"compute unit {self.name} is out of service: {self._why}")
 
     def _owns(self, closing: Callable[[], None]) -> None:
         self._closing.callback(closing)
 
     def _release(self, release: Callable[[Handle], None], handle: Handle) -> None:
-        """Give a handle back, unless the card may still use what is behind it."""
+        """Release a handle, unless the card may still use its object."""
         if self.in_service or self.let_go:
             release(handle)
 
@@ -291,24 +302,24 @@ class BufferObject(_Closing):
 
     @property
     def array(self) -> NDArray[np.uint8]:
-        """The host side, (size_bytes,) uint8, no copy. Views of it must not be used after close()."""
+        """The host side, (size_bytes,) uint8, not a copy. It and its views must not be used after close()."""
         self._require_open("the buffer object")
         return self._array
 
     @property
     def address(self) -> int:
-        """On the card. Raises DeviceError where its driver does not tell."""
+        """The address on the card. Raises DeviceError when the driver does not support addresses."""
         self._require_open("the buffer object")
         if self._calls.addresses is None:
             raise DeviceError("the address of a buffer object is not known: the card's driver has no call for it")
         return self._calls.addresses.buffer_address(self._handle)
 
     def sync_to_device(self, size_bytes: int, offset: int = 0) -> None:
-        """Host side -> card. Raises BufferObjectError when the range is outside the buffer object."""
+        """Copy bytes from the host side to the card. Raises BufferObjectError for a range outside the buffer object."""
         self._sync(TO_DEVICE, size_bytes, offset)
 
     def sync_from_device(self, size_bytes: int, offset: int = 0) -> None:
-        """Card -> host side. Raises BufferObjectError when the range is outside the buffer object."""
+        """Copy bytes from the card to the host side. Raises BufferObjectError for a range outside the buffer object."""
         self._sync(FROM_DEVICE, size_bytes, offset)
 
     def _sync(self, direction: int, size_bytes: int, offset: int) -> None:
@@ -322,14 +333,14 @@ class BufferObject(_Closing):
             raise failure(BufferObjectError, what, code)
 
     def _copy(self, direction: int, size_bytes: int, offset: int) -> int:
-        """0, or an errno."""
+        """Copy through the driver, where it has copies. Returns 0 or an errno."""
         if self._calls.copies is not None:
             return self._calls.copies.sync(self._handle, direction, size_bytes, offset)
         return 0 if offset <= self.size_bytes - size_bytes else errno.EINVAL
 
 
 class Run(_Closing):
-    """One set of arguments of a compute unit. Made by ComputeUnit.open_run."""
+    """One set of arguments of a compute unit, made by ComputeUnit.open_run."""
 
     def __init__(self, unit: ComputeUnit) -> None:
         super().__init__()
@@ -341,7 +352,8 @@ class Run(_Closing):
         unit._owns(self.close)
 
     def set_arg(self, index: int, value: BufferObject | int) -> None:
-        """A buffer object for a pointer, 0 to 2**32 - 1 for a scalar. Raises BufferObjectError (wrong bank) or RunError."""
+        """Set argument `index`: a buffer object for a pointer, 0 to 2**32 - 1 for a scalar. Raises BufferObjectError (wrong
+        bank) or RunError."""
         self._require_open("the run")
         if isinstance(value, BufferObject):
             value._require_open("the buffer object")
@@ -351,7 +363,8 @@ class Run(_Closing):
             self._driver.set_scalar(self._handle, index, value)
 
     def _require_bank(self, index: int, buffer: BufferObject) -> None:
-        """XRT 2.13 takes a buffer object of any bank, and the run reads or writes elsewhere."""
+        """Raise BufferObjectError for a buffer object in a bank that the argument does not reach. XRT 2.13 accepts one, and the
+        run then reads or writes other memory."""
         if not self._unit.reaches(index, buffer.group):
             raise BufferObjectError(
                 f"argument {index} of {self._unit.name} does not take the buffer object: it is in memory bank {buffer.group}, "
@@ -359,15 +372,15 @@ class Run(_Closing):
             )
 
     def start(self) -> None:
-        """Hand the run to the compute unit; does not wait. Raises ComputeUnitOutOfServiceError or RunError."""
+        """Start the run, without waiting for it. Raises ComputeUnitOutOfServiceError or RunError."""
         self._require_open("the run")
         self._unit.require_service()
         self._driver.start(self._handle)
         self._pending = True
 
     def wait(self, timeout_ms: int) -> RunState:
-        """The run's last state, or TIMEOUT when it did not end within timeout_ms, or not before its compute unit went out of
-        service; then it is still in flight. Raises DeviceLostError when the card is gone."""
+        """Wait for the run, and return its final state. TIMEOUT means that it is still in flight: it did not end within
+        timeout_ms, or before its compute unit was taken out of service. Raises DeviceLostError when the card is gone."""
         self._require_open("the run")
         return self._wait(timeout_ms, self._unit.check_present)
 
@@ -387,6 +400,7 @@ class Run(_Closing):
                 return RunState.TIMEOUT
 
     def _settle(self) -> None:
-        """Before the handle goes: a run in flight is given a last chance, else its unit's buffers stay where they are."""
+        """Wait for a run in flight before its handle is closed. If it does not end, its unit is taken out of service, so that
+        the buffers remain allocated."""
         if self._pending and self._unit.in_service and self._wait(CLOSE_TIMEOUT_MS) is RunState.TIMEOUT:
             self._unit.take_out_of_service()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `hypersonic devices` shows: XRT, the cards it drives with what is on them, AWS F2's cards, and the emulated ones.
+"""The report of `hypersonic devices`: XRT, the cards that it drives with their contents, the F2 cards and the emulated cards.
 
-Opens no card.
+No card is opened.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _LABEL_WIDTH, _INDENT = 14, "  "
 
 @dataclass(frozen=True)
 class Xrt:
-    """The library that drives cards. problem: why there is none, else empty. version, file: None where nothing tells."""
+    """The XRT library that drives cards. problem: why it cannot be used; empty when it can. file, version, driver: None where
+    they are not known."""
 
     path: str
     file: Path | None = None
@@ -41,7 +42,7 @@ class Xrt:
 
 @dataclass(frozen=True)
 class CardInfo:
-    """One card. index: what open_device takes. facts: None of a simulated one."""
+    """One card. index: the argument of open_device. facts: None for a simulated card."""
 
     index: int
     targets: tuple[Target, ...]
@@ -50,21 +51,21 @@ class CardInfo:
 
     @property
     def status(self) -> str:
-        """In the order in which it has to be mended."""
+        """The state of the card in words. If it has several problems, the one to correct first."""
         facts = self.facts
         if facts is None:
             return "ready"
         if not facts.present:
-            return "gone: the bus does not show it any more"
+            return "gone: it is no longer on the bus"
         if facts.offline:
-            return "offline: it is being reset, or gets another shell"
+            return "offline: it is being reset, or is given another shell"
         if not facts.ready:
-            return "not ready: its shell is not loaded or its management function does not answer (`xbmgmt examine`)"
+            return "not ready: its shell is not loaded, or its management function does not respond (`xbmgmt examine`)"
         return f"in use by process {', '.join(map(str, facts.process_ids))}" if facts.process_ids else "ready"
 
 
 def find_devices(root: Path = SYSFS) -> tuple[CardInfo, ...]:
-    """Every card there is, real ones first, then the emulated ones. Never raises."""
+    """All cards that XRT drives, then the emulated cards. Never raises."""
     addresses = [] if find_xrt(root).problem else card_addresses(root)
     real = (
         CardInfo(index, (Target.HW,), read_facts(address, root), read_telemetry(address, root))
@@ -74,7 +75,7 @@ def find_devices(root: Path = SYSFS) -> tuple[CardInfo, ...]:
 
 
 def find_xrt(root: Path = SYSFS) -> Xrt:
-    """The XRT that drives cards here. Never raises."""
+    """The XRT library on this machine. Never raises."""
     path = library.library_path(Target.HW)
     try:
         loaded = library.load_library(Target.HW)
@@ -84,7 +85,7 @@ def find_xrt(root: Path = SYSFS) -> Xrt:
 
 
 def devices(root: Path = SYSFS) -> str:
-    """For people, without a last newline."""
+    """The report as text, without a trailing newline."""
     xrt, cards = find_xrt(root), find_devices(root)
     real = [card.facts for card in cards if card.facts is not None]
     f2 = read_f2_cards(root)
@@ -96,7 +97,7 @@ def devices(root: Path = SYSFS) -> str:
 
 
 def devices_as_data(root: Path = SYSFS) -> dict[str, Any]:
-    """For programs: the same as JSON's types; what is not known is null, or absent from a table."""
+    """The report as a JSON object. A value that is not known is null, or absent from its object."""
     xrt = find_xrt(root)
     known = {"library": xrt.path, "file": str(xrt.file) if xrt.file else None, "version": xrt.version, "driver": xrt.driver}
     cards = [_as_data(card) for card in find_devices(root)]
@@ -134,7 +135,7 @@ def _row(label: str, *parts: str) -> str:
 
 def _xrt_lines(xrt: Xrt, *, some: bool, f2: bool) -> list[str]:
     if xrt.problem:
-        cards = "F2 cards need none; others cannot be used without it" if f2 else "none can be used without it"
+        cards = "F2 cards do not need it; others cannot be used without it" if f2 else "none can be used without it"
         return ["XRT is not installed", _row("why", xrt.problem), _row("cards", cards)]
     lines = [f"XRT {xrt.version or '(version not known)'}", _row("library", str(xrt.file or xrt.path))]
     lines.append(_row("driver", f"{DRIVER} {xrt.driver}" if xrt.driver else f"{DRIVER} is not loaded", _mismatch(xrt)))
@@ -145,7 +146,7 @@ def _xrt_lines(xrt: Xrt, *, some: bool, f2: bool) -> list[str]:
 
 
 def _mismatch(xrt: Xrt) -> str:
-    """The library and the driver are of one package, and are tried together only by AMD."""
+    """A note when library and driver have different releases: AMD ships them as one package, and tests them only together."""
     if not xrt.version or not xrt.driver or xrt.version.split(".")[:2] == xrt.driver.split(".")[:2]:
         return ""
     return f"of another release than the library ({xrt.version}): install both from one package"
@@ -190,8 +191,8 @@ def _emulated_lines(cards: int) -> list[str]:
         "emulated card 0" if cards == 1 else f"emulated cards 0 to {cards - 1}",
         _row("status", "ready, simulated: no card and no XRT are needed"),
         _row("targets", *_EMULATED),
-        _row("platform", "the one of the xclbin that is loaded; each process has its own"),
-        _row("clocks", f"{_UNKNOWN}: the clocks of a run are counted, the time between them means nothing"),
+        _row("platform", "that of the loaded xclbin; each process has its own"),
+        _row("clocks", f"{_UNKNOWN}: the clocks of a run are counted, but have no frequency"),
     ]
 
 
@@ -206,7 +207,7 @@ def _emulated_cards() -> int:
 
 
 def none_left(busy: Sequence[DeviceError], *, emulated: bool) -> str:
-    """Why no card takes another xclbin, and what to do. busy: what each card said, one or more."""
+    """The message that no card is free for another xclbin, with what to do. busy: the error of each card, at least one."""
     kind = "emulated card" if emulated else "card"
     who = f"each of the {len(busy)} {kind}s" if len(busy) > 1 else f"the one {kind}"
     text = f"{who} holds another model's xclbin or is out of service"

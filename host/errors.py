@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong between this process and a card. Each message says what, got, expected and what to do.
+"""The errors between this process and a card. Each message names the failure, the values got and expected, and what to do.
 
 DeviceError
-|-- LibraryNotFoundError          no XRT library, or one that lacks a function
-|-- DeviceNotFoundError           no card of that index
-|-- DeviceBusyError               the card is used with another xclbin (EBUSY)
-|-- DeviceLostError               the card does not answer any more (ENODEV, EIO, ...)
-|-- XclbinMismatchError           the xclbin is not for this shell, or not the one the manifest describes
-|-- WeightsError                  no weights.bin for a kernel that takes one, or another than the manifest describes
+|-- LibraryNotFoundError          there is no XRT library, or it lacks a function
+|-- DeviceNotFoundError           there is no card with that index
+|-- DeviceBusyError               the card is in use with another xclbin (EBUSY)
+|-- DeviceLostError               the card no longer responds (ENODEV, EIO, ...)
+|-- XclbinMismatchError           the xclbin is not for this shell, or not the one that the manifest describes
+|-- WeightsError                  weights.bin is missing, or not the one that the manifest describes
 |-- ComputeUnitNotFoundError      the xclbin has no such kernel or compute unit
-|-- BufferObjectError             a buffer that cannot be allocated, mapped or synchronised as asked
-|-- RunError                      a run that cannot start, or ended in another state than COMPLETED
-|   `-- MemoryAccessError             a run that completed although the memory answered it with errors
-|-- ComputeUnitTimeoutError       a run that did not complete in time
-|-- ComputeUnitOutOfServiceError  use of a compute unit after that
-`-- DeviceClosedError             use of a handle after close()
+|-- BufferObjectError             a buffer cannot be allocated, mapped or synchronised as requested
+|-- RunError                      a run cannot start, or has ended in a state other than COMPLETED
+|   `-- MemoryAccessError             a run has completed, but the memory has responded to it with errors
+|-- ComputeUnitTimeoutError       a run has not completed in time
+|-- ComputeUnitOutOfServiceError  a compute unit was used after that
+`-- DeviceClosedError             a handle was used after close()
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import os
 
 
 class DeviceError(Exception):
-    """Root of this room's errors."""
+    """Base class of the errors of host/."""
 
 
 class LibraryNotFoundError(DeviceError):
@@ -32,23 +32,23 @@ class LibraryNotFoundError(DeviceError):
 
 
 class DeviceNotFoundError(DeviceError):
-    """There is no card of that index."""
+    """There is no card with that index."""
 
 
 class DeviceBusyError(DeviceError):
-    """The card is used with another xclbin, by this process or another."""
+    """The card is in use with another xclbin, by this process or another, or this user may not open it."""
 
 
 class DeviceLostError(DeviceError):
-    """The card does not answer any more; nothing on it can be used again before a reset."""
+    """The card no longer responds, and cannot be used before it is reset."""
 
 
 class XclbinMismatchError(DeviceError):
-    """The xclbin does not fit the shell on the card or the manifest beside it."""
+    """The xclbin does not match the shell on the card, or the manifest published with it."""
 
 
 class WeightsError(DeviceError):
-    """The file of the kernel's weights is not there, or not the one that was published."""
+    """The file with the kernel's weights is missing, or is not the one that was published."""
 
 
 class ComputeUnitNotFoundError(DeviceError):
@@ -56,23 +56,23 @@ class ComputeUnitNotFoundError(DeviceError):
 
 
 class BufferObjectError(DeviceError):
-    """A buffer object cannot be allocated, mapped or synchronised as asked."""
+    """A buffer object cannot be allocated, mapped or synchronised as requested."""
 
 
 class RunError(DeviceError):
-    """A run cannot start or ended in another state than COMPLETED."""
+    """A run cannot start, or has ended in a state other than COMPLETED."""
 
 
 class MemoryAccessError(RunError):
-    """The memory answered an access of the compute unit with an error: what its runs computed is not to be trusted."""
+    """The memory responded to an access of the compute unit with an error, so the results of its runs may be wrong."""
 
 
 class ComputeUnitTimeoutError(DeviceError):
-    """A run did not complete in time."""
+    """A run has not completed in time."""
 
 
 class ComputeUnitOutOfServiceError(DeviceError):
-    """The compute unit was lost before; the card needs a reset, or has to come back, before it can be used again."""
+    """The compute unit was taken out of service earlier; the card must be reset, or return to the bus, before it is used."""
 
 
 class DeviceClosedError(DeviceError):
@@ -81,7 +81,7 @@ class DeviceClosedError(DeviceError):
 
 #: errno -> error and what to do, the same whichever call reported it
 _CAUSES: dict[int, tuple[type[DeviceError], str]] = {
-    errno.EBUSY: (DeviceBusyError, "it is used with another xclbin, by this process or another: `xrt-smi examine` tells"),
+    errno.EBUSY: (DeviceBusyError, "it is in use with another xclbin, by this process or another: see `xrt-smi examine`"),
     errno.EOPNOTSUPP: (
         XclbinMismatchError,
         "the xclbin is built for another shell: build it for the platform `xrt-smi examine` shows, or flash that shell",
@@ -91,18 +91,18 @@ _CAUSES: dict[int, tuple[type[DeviceError], str]] = {
     errno.ESHUTDOWN: (DeviceLostError, "the card was shut down: `xrt-smi reset`, then start again"),
     errno.ETIMEDOUT: (DeviceLostError, "the card does not answer: `xrt-smi reset`, then start again"),
     errno.EACCES: (DeviceBusyError, "this user may not open the card: check the rights of /dev/dri/renderD*"),
-    errno.ENOMEM: (BufferObjectError, "the memory bank is full: fewer or smaller slots, or stop who else uses the card"),
+    errno.ENOMEM: (BufferObjectError, "the memory bank is full: use fewer or smaller slots, or stop other users of the card"),
 }
 
 
 def failure(error: type[DeviceError], what: str, code: int) -> DeviceError:
-    """The error for a failed call: by its errno where that tells the cause, else `error`.
+    """The error for a failed call: its class follows from the errno if that identifies the cause, otherwise it is `error`.
 
-    code: an errno, positive or negative; 0 or -1 when XRT told none.
+    what: the beginning of the message. code: an errno, positive or negative; 0 or -1 when XRT gave none.
     """
     number = abs(code)
     if number == errno.ENODEV and error is DeviceNotFoundError:
-        return error(f"{what}: there is no such card; `hypersonic devices` lists those there are")
-    kind, advice = _CAUSES.get(number, (error, "XRT's own message stands above on standard error"))
+        return error(f"{what}: there is no such card; `hypersonic devices` lists the cards")
+    kind, advice = _CAUSES.get(number, (error, "XRT's own message is above, on standard error"))
     name = errno.errorcode.get(number) if number > 1 else None
     return kind(f"{what}: XRT answered {name} ({os.strerror(number)}); {advice}" if name else f"{what}; {advice}")

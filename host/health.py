@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a compute unit's own registers tell of its health, where they can be read and are those of this project's kernels.
+"""The health of a compute unit, from its registers, where they can be read and are those of this project's kernels.
 
-    VERSION     reads as expected: the card is there. All ones: it is off the bus (PCI Express answers so for what is gone)
-    CONTROL     ap_idle: no run is in flight. A unit that hangs is not idle, whoever opens it, until its card is reset
-    AXI_ERROR   the memory answered an access with an error since reset: answers of this unit may be wrong
+    VERSION     the expected value: the card is present. All ones: it is gone (so PCI Express completes reads of absent devices)
+    CONTROL     ap_idle: no run is in flight. A hung unit is not idle, for any process that opens it, until its card is reset
+    AXI_ERROR   since reset, the memory has responded to an access with an error, and results of this unit may be wrong
 
-XRT lets registers be read through an exclusive handle only, its noop shim answers anything: VERSION decides, once, at load.
+XRT allows registers to be read only through an exclusive handle, and its noop shim returns arbitrary values. Whether the
+registers can be used is therefore decided once, at load, by VERSION.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from collections.abc import Callable
 from hypersonic.firmware.kernel import registers
 from hypersonic.host.errors import ComputeUnitOutOfServiceError, DeviceError, DeviceLostError, MemoryAccessError
 
-#: gives a register's value by its offset
+#: returns the value of the register at an offset
 Read = Callable[[int], int]
 
-#: how long a unit may work on a run of whoever had it before
+#: how long a unit may still work on a run of the process that used it before
 _IDLE_TIMEOUT_S = 1.0
 _POLL_S = 0.01
 
 
 def tells(read: Read) -> bool:
-    """Whether the registers can be read and are those this project knows."""
+    """True if the registers can be read and are those of this project's kernels."""
     try:
         return read(registers.VERSION) >> 16 == registers.MAP_VERSION >> 16
     except DeviceError:
@@ -33,7 +34,7 @@ def tells(read: Read) -> bool:
 
 
 def check_present(name: str, read: Read, reset: str) -> None:
-    """Raises DeviceLostError when the unit does not answer any more. reset: what to do about it, here and below."""
+    """Raises DeviceLostError when the unit no longer responds. reset: the instruction for the message, here and below."""
     try:
         version = read(registers.VERSION)
     except DeviceError as error:
@@ -46,12 +47,14 @@ def check_present(name: str, read: Read, reset: str) -> None:
 
 
 def check_fit(name: str, read: Read, reset: str) -> None:
-    """Raises ComputeUnitOutOfServiceError when a run hangs on the unit, or its memory answered with errors."""
+    """Check a unit before its first run. Raises ComputeUnitOutOfServiceError when an earlier run is still hung, or the memory
+    has responded with errors."""
     deadline = time.monotonic() + _IDLE_TIMEOUT_S
     while not read(registers.CONTROL) & registers.AP_IDLE:
         if time.monotonic() > deadline:
             raise ComputeUnitOutOfServiceError(
-                f"compute unit {name} is not idle before its first run: another run hangs on it or is somebody else's; {reset}"
+                f"compute unit {name} is not idle before its first run: an earlier run is still hung, or another process "
+                f"runs it; {reset}"
             )
         time.sleep(_POLL_S)
     if accesses := _failed_accesses(read):
@@ -61,16 +64,16 @@ def check_fit(name: str, read: Read, reset: str) -> None:
 
 
 def check_accesses(name: str, read: Read, reset: str) -> None:
-    """After a run. Raises MemoryAccessError when the memory answered it, or one before, with an error."""
+    """Check the memory's responses after a run. Raises MemoryAccessError when one of this or an earlier run was an error."""
     if accesses := _failed_accesses(read):
         raise MemoryAccessError(
-            f"a run on {name} completed, but the memory answered {accesses} with an error (AXI_ERROR): its results are not "
-            f"to be trusted; the compute unit is out of service and the others go on: {reset}"
+            f"a run on {name} completed, but the memory responded to {accesses} with an error (AXI_ERROR): its results may be "
+            f"wrong; the compute unit is out of service and the others continue: {reset}"
         )
 
 
 def _failed_accesses(read: Read) -> str:
-    """What the memory refused since reset; empty for nothing."""
+    """The kinds of access, as words, to which the memory has responded with an error since reset; empty for none."""
     error = read(registers.AXI_ERROR)
     kinds = {registers.READ_ERROR: "a read", registers.WRITE_ERROR: "a write"}
     return " and ".join(kind for bit, kind in kinds.items() if error & bit)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model on one compute unit: its slots, each a pair of buffer objects and a run, and its weights, made once at load.
+"""A model on one compute unit: its slots, each a pair of buffer objects and a run, and its weights, all set up at load.
 
     slot 0:  x -> card | kernel          | card -> y
     slot 1:             x -> card        | kernel          | card -> y
 
-While one slot computes, the next one's bytes travel: start A, start B, finish A, start A, finish B, ... Runs complete in
-the order they were started. A slot belongs to one thread at a time; different slots may be started and finished by different
-threads at once. Starts wait for each other: with the bus to itself, the first one's bytes arrive soonest.
+While one slot computes, the bytes of the next are transferred: start A, start B, finish A, start A, finish B, ... Runs complete
+in the order in which they were started. A slot is used by one thread at a time, but several threads may start and finish
+different slots concurrently. Starts are serialised, because the bytes of the first slot arrive soonest when it has the bus to
+itself.
 """
 
 from __future__ import annotations
@@ -27,31 +28,32 @@ from hypersonic.host.driver import RunState
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
 from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights
 
-#: the kernel's arguments, in xrtRunSetArg's count; W, where it takes weights, is weights.py's
+#: the indices of the kernel's arguments for xrtRunSetArg; W, for a kernel that reads weights, is in weights.py
 X, Y, ROWS = 0, 1, 2
 
 
 class SlotTimes(NamedTuple):
-    """When one run passed its borders, time.monotonic_ns()."""
+    """The times of one run, from time.monotonic_ns()."""
 
     start_ns: int  # start() was called
-    launched_ns: int  # x is on the card, the run is handed over
-    done_ns: int  # the run completed
-    end_ns: int  # y is in host memory
+    launched_ns: int  # x was on the card and the run had been started
+    done_ns: int  # the run had completed
+    end_ns: int  # y was in host memory
 
 
 class Slot:
-    """Room for one run. The server writes requests straight into x and reads answers straight from y.
+    """The buffers of one run. The server writes requests directly into x and reads answers directly from y.
 
-    x: (capacity_rows * row_in_bytes,) uint8, y: (capacity_rows * row_out_bytes,) uint8, both mapped buffer objects: rows
-    packed tightly. Neither may be used after the instance is closed.
+    x: (capacity_rows * row_in_bytes,) uint8; y: (capacity_rows * row_out_bytes,) uint8. Both are mapped buffer objects with
+    contiguous rows, and must not be used after the instance is closed. in_flight_rows: rows of the run in flight, None when
+    there is none.
     """
 
     def __init__(
         self, unit: ComputeUnit, starting: Lock, capacity_rows: int, row_bytes: tuple[int, int],
         weights: BufferObject | None = None,
     ) -> None:  # fmt: skip
-        """starting: held by the one slot of the unit that is being started. row_bytes: of x and of y. weights: of the unit."""
+        """starting: held while a slot of the unit is started. row_bytes: of x and of y. weights: of the unit, if it has any."""
         self.capacity_rows = capacity_rows
         self.in_flight_rows: int | None = None
         self._unit, self._starting = unit, starting
@@ -70,7 +72,7 @@ class Slot:
         self.y: NDArray[np.uint8] = self._y.array
 
     def start(self, rows: int) -> None:
-        """Send the first `rows` rows of x and start the run; does not wait for it.
+        """Copy the first `rows` rows of x to the card and start the run, without waiting for it.
 
         Raises RunError for rows out of range or a slot in flight, ComputeUnitOutOfServiceError, DeviceError.
         """
@@ -92,15 +94,15 @@ class Slot:
             self._launched_ns = time.monotonic_ns()
 
     def finish(self, timeout_ms: int) -> SlotTimes:
-        """Wait for the run and fetch its rows into y.
+        """Wait for the run and copy its rows into y.
 
-        Raises ComputeUnitTimeoutError when it does not complete within timeout_ms; the compute unit is out of service then
-        and this slot stays in flight. Raises ComputeUnitOutOfServiceError when another slot met that before or meanwhile,
-        RunError when the run failed (MemoryAccessError: and the unit is out of service), DeviceError.
+        Raises ComputeUnitTimeoutError when it does not complete within timeout_ms; the compute unit is then out of service, and
+        this slot remains in flight. Raises ComputeUnitOutOfServiceError when another slot has taken the unit out of service,
+        RunError when the run failed (after MemoryAccessError the unit is out of service), DeviceError.
         """
         rows = self.in_flight_rows
         if rows is None:
-            raise RunError(f"a slot of {self._unit.name} was finished that is not in flight: start() it first")
+            raise RunError(f"a slot of {self._unit.name} cannot be finished, because it is not in flight: start() it first")
         self._unit.require_service()
         try:
             state = self._run.wait(timeout_ms)
@@ -116,25 +118,25 @@ class Slot:
         return SlotTimes(self._start_ns, self._launched_ns, done_ns, time.monotonic_ns())
 
     def close(self) -> None:
-        """Free run and buffer objects, unless the card may still write into them."""
+        """Free the run and the buffer objects, unless the card may still write into them."""
         self.x = self.y = np.empty(0, dtype=np.uint8)
         self._closing.close()
 
     def _failed(self, state: RunState, rows: int, timeout_ms: int) -> DeviceError:
         if state is not RunState.TIMEOUT:
             self.in_flight_rows = None
-            self._unit.check_present()  # XRT aborts what is in flight on a card that is reset
+            self._unit.check_present()  # XRT aborts the runs in flight when the card is reset
             return RunError(f"a run of {rows} rows on {self._unit.name} ended as {state.name}, expected COMPLETED")
         if not self._unit.take_out_of_service():
             return self._unit.out_of_service()
         return ComputeUnitTimeoutError(
             f"a run of {rows} rows on {self._unit.name} did not complete within {timeout_ms} ms; the compute unit is out of "
-            f"service and the others go on: {self._unit.reset} and load the model again"
+            f"service and the others continue: {self._unit.reset} and load the model again"
         )
 
 
 class ModelInstance:
-    """One compute unit and its slots. Made by open_instances."""
+    """One compute unit with its slots, made by open_instances."""
 
     def __init__(
         self, unit: ComputeUnit, manifest: Manifest, slots: int, slot_rows: int, file: WeightsFile | None = None
@@ -151,28 +153,30 @@ class ModelInstance:
 
     @property
     def in_service(self) -> bool:
+        """True until the compute unit is taken out of service or closed."""
         return self._unit.in_service and not self._unit.closed
 
     def busy_clocks(self) -> int:
-        """Kernel clocks with a run in flight since load. The last figure known once the unit is out of service; 0 where
-        the card does not let registers be read. Any thread may ask."""
+        """Kernel clocks since load in which a run was in flight; the last known figure once the unit is out of service, and 0
+        where registers cannot be read. Any thread."""
         if self.in_service:
             self._last_busy = _busy_clocks(self._unit)
         return self._last_busy - self._busy_at_load
 
     def close(self) -> None:
-        """Close the slots; the compute unit is the device's, and the weights its. Harmless the second time."""
+        """Close the slots. The device closes the compute unit with its weights. A second call does nothing."""
         self._closing.close()
 
 
 def open_instances(
     device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384, weights: Path | None = None
 ) -> tuple[ModelInstance, ...]:
-    """One instance per compute unit of the manifest, each with `slots` slots of `slot_rows` rows.
+    """One instance for each compute unit of the manifest, each with `slots` slots of `slot_rows` rows.
 
-    weights: for a kernel that takes them, None = weights.bin beside the device's xclbin. Raises XclbinMismatchError when the
-    device holds another xclbin than the manifest describes, WeightsError when the file is not what it describes,
-    ComputeUnitNotFoundError, BufferObjectError (the bank is full); ValueError when slots or slot_rows are below 1.
+    weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin. Raises
+    XclbinMismatchError when the device has another xclbin than the manifest describes, WeightsError when the file is not the
+    one that it describes, ComputeUnitNotFoundError, BufferObjectError (the bank is full), and ValueError when slots or
+    slot_rows is below 1.
     """
     if slots < 1 or slot_rows < 1:
         raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")
@@ -201,7 +205,8 @@ def _slot(
 
 
 def _busy_clocks(unit: ComputeUnit) -> int:
-    """The 64-bit counter: the high word is read again until it did not change under the low one."""
+    """The 64-bit counter BUSY_CYCLES; 0 where registers cannot be read. The words are read again until the high word was the
+    same before and after the low word."""
     try:
         high = unit.read_register(BUSY_CYCLES + 4)
         while True:

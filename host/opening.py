@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An xclbin -> the driver of its platform, and a Device on it.
+"""Opening a card: the driver is chosen by the platform of the xclbin, and the Device is made with it.
 
-A third driver (driver.py) is chosen here, in choose_driver: by the Flow of the platform that the xclbin is for.
+To add a driver (driver.py), choose it in choose_driver, by the Flow of the xclbin's platform.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from hypersonic.host.errors import LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver, OpenAccess, open_bar
 from hypersonic.host.library import load_library
 
-#: a simulated F2 card; imported only when a container for one is opened
+#: the module of the simulated F2 card; imported only when an xclbin for one is opened
 F2_EMULATION = "hypersonic.sim.f2_card"
 
 
 def open_device(xclbin: Path, index: int = 0) -> Device:
-    """Open card `index` with the file `xclbin`; the xclbin's own target and platform pick what drives it.
+    """Open card `index` with the file `xclbin`, whose target and platform determine the driver.
 
-    Raises XclbinError when the file is none, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError,
-    XclbinMismatchError (another shell, or another xclbin got loaded) or ComputeUnitOutOfServiceError (a run hangs on it).
+    Raises XclbinError when the file is not an xclbin, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError,
+    XclbinMismatchError (the card has another shell, or another process loaded an xclbin), or ComputeUnitOutOfServiceError (an
+    earlier run is still hung).
     """
     contents = Xclbin.read(xclbin)
     return Device(choose_driver(contents), contents, xclbin, index)
 
 
 def choose_driver(contents: Xclbin) -> Driver:
-    """The driver of a card with this container on it: registers where the platform has no XRT, else XRT or its emulation.
+    """The driver for this xclbin: the F2 driver for platforms without XRT, otherwise the XRT library or its emulation.
 
     Raises LibraryNotFoundError.
     """
@@ -50,5 +51,5 @@ def _simulated_f2() -> OpenAccess:
     try:
         opener: OpenAccess = importlib.import_module(F2_EMULATION).open_card
     except ImportError as error:
-        raise LibraryNotFoundError(f"the simulated F2 card cannot be made: {error}") from error
+        raise LibraryNotFoundError(f"the simulated F2 card cannot be loaded: {error}") from error
     return opener

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temperature and power of a card, as XRT's drivers publish them in sysfs. A file that is absent is a figure that is absent.
+"""Temperature and power of a card, from XRT's files in sysfs. A figure is absent where its file is absent.
 
-    <sysfs>/bus/pci/drivers/xocl/<address>                      a card: XRT counts those that are `ready` first, by address
+    <sysfs>/bus/pci/drivers/xocl/<address>                      a card: XRT numbers those that are `ready` first, by address
     <sysfs>/bus/pci/devices/<address>/hwmon/hwmon<N>/
         temp<N>_input, temp<N>_label                            1/1000 degree Celsius
         power1_input                                            microwatts
@@ -10,8 +10,8 @@
         xmc_power                                               microwatts
         max_power                                               a level: 0, 1, 2 = 75, 150, 225 W
 
-Source: XRT's kernel driver, xocl/subdev/xmc.c, and its tools' reading of it. As there, a sensor that reads 0 is one the card
-does not have. No card has been read by this yet: the tests have a tree that is made up after those sources.
+Source: XRT's kernel driver, xocl/subdev/xmc.c, and the XRT tools that read these files. As in those tools, a sensor that reads
+0 counts as absent. This has not been used on a card yet: the tests use a directory tree written after those sources.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from hypersonic.host.sysfs import SYSFS, below, card_addresses, card_directory, 
 
 _INPUT = re.compile(r"temp([0-9]{1,3})_input")
 _LABEL = re.compile(r"[^A-Za-z0-9]+")
-#: file -> the name that hwmon has for the sensor
+#: file -> the sensor's name in hwmon
 _XMC_TEMPERATURES = {
     "xmc_fpga_temp": "fpga", "xmc_hbm_temp": "hbm", "xmc_vccint_temp": "vccint",
     "xmc_se98_temp0": "pcb_top_front", "xmc_se98_temp1": "pcb_top_rear", "xmc_se98_temp2": "pcb_btm_front",
     **{f"xmc_dimm_temp{n}": f"dimm{n}" for n in range(4)}, **{f"xmc_cage_temp{n}": f"qspf_{n}" for n in range(4)},
 }  # fmt: skip
-#: labels of what is set and not measured: the aims of clock scaling, the fan's trigger
+#: beginnings of labels of settings, which are not measured: the targets of clock scaling, the fan's trigger
 _SETTINGS = ("cs_target", "tcrit")
 _POWER_LEVELS_W = (75.0, 150.0, 225.0)
-#: what a sensor may say; outside of it the driver passed on a register that holds something else
+#: the plausible range of a sensor; a value outside of it does not come from a sensor
 _LEAST_C, _MOST_C, _MOST_W = -60.0, 250.0, 5000.0
-#: a reading older than this is none
+#: age in seconds from which a reading is discarded
 _STALE_S = 60.0
 
 
 class Telemetry(NamedTuple):
-    """What a card tells just now. temperatures_c: sensor -> degrees Celsius; None where it does not tell."""
+    """One reading of a card's sensors. temperatures_c: sensor -> degrees Celsius. A power is None where it is not known."""
 
     temperatures_c: Mapping[str, float] = MappingProxyType({})
     power_w: float | None = None
@@ -55,19 +55,20 @@ NOTHING = Telemetry()
 
 
 def card_address(index: int, sysfs: Path = SYSFS) -> str | None:
-    """The PCI address of card `index` as XRT counts them; None where sysfs does not show such a card. Never raises."""
+    """The PCI address of card `index` in XRT's numbering; None when sysfs shows no such card. Never raises."""
     ordered = card_addresses(sysfs)
     return ordered[index] if 0 <= index < len(ordered) else None
 
 
 def card_index(address: str, sysfs: Path = SYSFS) -> int | None:
-    """What XRT counts the card at that PCI address as; None where it is not there. Never raises."""
+    """XRT's index of the card at that PCI address; None when there is no such card. Never raises."""
     ordered = card_addresses(sysfs)
     return ordered.index(address) if address in ordered else None
 
 
 def read_telemetry(address: str, sysfs: Path = SYSFS) -> Telemetry:
-    """The card at that PCI address. Takes as long as its driver does; never raises: what cannot be read is absent."""
+    """A reading of the card at that PCI address. It blocks for as long as the card's driver does. Never raises: a figure that
+    cannot be read is absent."""
     directory = card_directory(address, sysfs)
     if directory is None:
         return NOTHING
@@ -88,10 +89,10 @@ def read_telemetry(address: str, sysfs: Path = SYSFS) -> Telemetry:
 
 
 class CardSensors:
-    """One card's telemetry, read when somebody asks and by one thread at a time; a driver that hangs delays nobody much."""
+    """One card's telemetry, read on request and by one thread at a time, so that a driver that hangs delays callers little."""
 
     def __init__(self, read: Callable[[], Telemetry], patience_s: float = 0.25) -> None:
-        """patience_s: how long who asks waits for a new reading before the last one has to do."""
+        """read: reads the card. patience_s: how long a caller waits for a new reading before it is given the last one."""
         self._read = read
         self._patience_s = patience_s
         self._lock = threading.Lock()
@@ -100,7 +101,8 @@ class CardSensors:
         self._done: threading.Event | None = None
 
     def latest(self, max_age_s: float) -> Telemetry:
-        """A reading of the last max_age_s, if the driver gives one in time; NOTHING when there was none for a minute."""
+        """A reading not older than max_age_s, if the driver delivers one in time; otherwise the last one. NOTHING when the last
+        one is older than a minute. Any thread."""
         with self._lock:
             if self._age_s() < max_age_s:
                 return self._last

@@ -3,9 +3,9 @@
 
     weights.bin --> size, sha256 --> buffer object in w's bank --> card;  its address is argument w of every run
 
-A kernel loads them again by itself after a reset, and at a run whose w is another one than before; while no run is in flight
-it reads nothing. Weights never come to lie where the unit's last ones were: those it would take for loaded. So they stay where
-they are for as long as their compute unit is open.
+A kernel loads the weights again after a reset, and in a run whose w differs from the previous run's. It reads no weights while
+no run is in flight. New weights must therefore never be at the address of the unit's last ones, which the kernel would consider
+loaded already; for this reason weights remain allocated until their compute unit is closed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hypersonic.firmware.publish.content import digest
 from hypersonic.host.device import BufferObject, ComputeUnit
 from hypersonic.host.errors import DeviceError, WeightsError, XclbinMismatchError
 
-#: the kernel's argument, in xrtRunSetArg's count; other kernels have none of that number
+#: the index of the kernel's argument for xrtRunSetArg; kernels without weights have no argument with this index
 W = 3
 
 _BEAT_BYTES = 64
@@ -32,21 +32,27 @@ _PIECE_BYTES = 1 << 20
 
 
 class Described(Protocol):
-    """The part of a Manifest about weights. weights_bytes: 0 where the kernel takes none."""
+    """The part of a Manifest that describes the weights."""
 
     @property
-    def model(self) -> str: ...
+    def model(self) -> str:
+        """The model's name, for messages."""
+        ...
 
     @property
-    def weights_bytes(self) -> int: ...
+    def weights_bytes(self) -> int:
+        """Size of weights.bin; 0 when the kernel reads no weights from memory."""
+        ...
 
     @property
-    def weights_sha256(self) -> str: ...
+    def weights_sha256(self) -> str:
+        """SHA-256 of weights.bin, 64 hex digits; empty without one."""
+        ...
 
 
 @dataclass(frozen=True)
 class WeightsFile:
-    """A file that was read once: what was in it."""
+    """A weights file, with the size and the SHA-256 that it had when it was read."""
 
     path: Path
     size_bytes: int
@@ -54,29 +60,29 @@ class WeightsFile:
 
 
 def find_weights(manifest: Described, path: Path) -> WeightsFile | None:
-    """The weights that the manifest describes, None where it describes none. Raises WeightsError when the file is not these."""
+    """The weights that the manifest describes; None where it describes none. Raises WeightsError when the file differs."""
     if not manifest.weights_bytes:
         return None
-    what = f"the kernel of {manifest.model!r} takes its weights from it"
+    what = f"the kernel of {manifest.model!r} reads its weights from it"
     file = read_weights(path, manifest.weights_bytes, what)
     if file.sha256 != manifest.weights_sha256:
         raise WeightsError(
-            f"{path} has sha256 {file.sha256}, expected {manifest.weights_sha256} as the manifest of {manifest.model!r} says: "
-            "it was changed, or is of another build: copy the whole version directory, or publish the model again"
+            f"{path} has sha256 {file.sha256}, expected {manifest.weights_sha256} as in the manifest of {manifest.model!r}: "
+            "it was changed, or is from another build: copy the whole version directory, or publish the model again"
         )
     return file
 
 
 def expected_bytes(unit: ComputeUnit) -> int:
-    """Of the weights that the unit reads, as it tells. Raises DeviceError."""
+    """The size in bytes of the weights that the unit reads, from its registers. Raises DeviceError."""
     return unit.read_register(WEIGHTS_BEATS) * _BEAT_BYTES
 
 
 def load_weights(unit: ComputeUnit, file: WeightsFile) -> BufferObject:
-    """The file in the bank of w, for argument w of every run of the unit; it is the unit's, which closes it.
+    """The buffer object with the file's contents in the bank of w, for argument w of every run of the unit, which closes it.
 
-    Raises XclbinMismatchError when the unit reads more than the file has, WeightsError when the file has changed, OSError,
-    BufferObjectError (the bank is full).
+    Raises XclbinMismatchError when the unit reads more bytes than the file has, WeightsError when the file has changed since it
+    was read, OSError, BufferObjectError (the bank is full).
     """
     if file.sha256 in unit.weights:
         return unit.weights[file.sha256]
@@ -93,9 +99,9 @@ def load_weights(unit: ComputeUnit, file: WeightsFile) -> BufferObject:
 
 
 def read_weights(path: Path, size_bytes: int, what: str) -> WeightsFile:
-    """The file, when it is of that size, which is looked at before anything is read. what: why it is wanted, for messages.
+    """The file's size and hash. what: why the file is needed, for messages. The size is checked before the file is read.
 
-    Raises WeightsError.
+    Raises WeightsError when the file cannot be read or does not have size_bytes bytes.
     """
     try:
         there = path.stat().st_size
@@ -103,11 +109,11 @@ def read_weights(path: Path, size_bytes: int, what: str) -> WeightsFile:
             return WeightsFile(path, *digest(path))
     except OSError as error:
         raise WeightsError(
-            f"{path} cannot be read ({error.strerror}): {what}, {size_bytes} bytes: it belongs beside model.xclbin; copy the "
+            f"{path} cannot be read ({error.strerror}): {what}, {size_bytes} bytes: it must be next to model.xclbin; copy the "
             "whole version directory, or publish the model again"
         ) from error
     raise WeightsError(
-        f"{path} is {there} bytes, expected {size_bytes}: {what}; it was cut short, or is of another build: copy the whole "
+        f"{path} is {there} bytes, expected {size_bytes}: {what}; it was cut short, or is from another build: copy the whole "
         "version directory, or publish the model again"
     )
 
@@ -116,8 +122,8 @@ def _check_size(unit: ComputeUnit, file: WeightsFile) -> None:
     expected = expected_bytes(unit) if unit.tells else file.size_bytes
     if not 0 < expected <= file.size_bytes:
         raise XclbinMismatchError(
-            f"compute unit {unit.name} reads {expected} bytes of weights, {file.path} has {file.size_bytes}: they are not of "
-            "one build: publish the model again"
+            f"compute unit {unit.name} reads {expected} bytes of weights, {file.path} has {file.size_bytes}: they are not from "
+            "the same build: publish the model again"
         )
 
 
@@ -126,13 +132,13 @@ def _allocate(unit: ComputeUnit, size_bytes: int) -> BufferObject:
     if buffer.address != _last_address(unit):
         return buffer
     try:
-        return unit.allocate(size_bytes, W)  # elsewhere, as that place is taken
+        return unit.allocate(size_bytes, W)  # at another address, because that one is still allocated
     finally:
         buffer.close()
 
 
 def _last_address(unit: ComputeUnit) -> int | None:
-    """w of the unit's last run, whoever had it; None where registers cannot be read."""
+    """The argument w of the unit's last run, of any process; None where registers cannot be read."""
     try:
         return unit.read_register(W_REGISTER) | unit.read_register(W_REGISTER + 4) << 32
     except DeviceError:
@@ -140,7 +146,7 @@ def _last_address(unit: ComputeUnit) -> int | None:
 
 
 def _fill(array: NDArray[np.uint8], file: WeightsFile) -> None:
-    """The file's bytes, straight into the buffer's host side."""
+    """Read the file directly into the buffer's host side. Raises WeightsError when it has changed since it was hashed."""
     sha256 = hashlib.sha256()
     with file.path.open("rb") as source:
         for start in range(0, file.size_bytes, _PIECE_BYTES):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cards of AWS F2 without XRT: registers through BAR0, buffers in pinned huge pages whose physical address the kernel is given.
+"""AWS F2 cards, without XRT: registers through BAR0, and buffers in pinned huge pages with known physical addresses.
 
-    driver.py   F2Driver: a driver (host/driver.py) by registers
+    driver.py   F2Driver: a driver (host/driver.py) that uses the registers
     unit.py     Unit: a compute unit's runs, started and acknowledged by ap_ctrl_chain
     access.py   Access: a window of registers and memory; the seam between a real card and a simulated one
     bar.py      BarAccess: BAR0 by mmap, the card found in sysfs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access to a card, real or simulated, as the driver needs it: registers, memory that it can reach, a way to pass the time."""
+"""The driver's access to a card, real or simulated: registers, memory that the card can reach, and a pause between polls."""
 
 from __future__ import annotations
 
@@ -12,60 +12,63 @@ from numpy.typing import NDArray
 from hypersonic.firmware.f2 import registers as f2
 from hypersonic.host.errors import DeviceLostError, XclbinMismatchError
 
-#: what a PCIe read of a device that is gone gives
+#: the value of a PCIe read from a device that is gone
 GONE = 0xFFFFFFFF
 
 
 @dataclass(frozen=True)
 class Memory:
     """Host memory that the card reads and writes. array: (size_bytes,) uint8. address: of its first byte, as the card sees it;
-    the bytes behind it follow without a hole."""
+    the memory is contiguous for the card."""
 
     array: NDArray[np.uint8]
     address: int
 
 
 class Access(Protocol):
-    """Access to a card with our custom logic on it. One thread at a time."""
+    """Access to a card with this project's custom logic. One thread at a time."""
 
     def read(self, offset: int) -> int:
         """The 32-bit register at `offset` of BAR0. Raises DeviceLostError."""
         ...
 
     def write(self, offset: int, value: int) -> None:
-        """A 32-bit register at `offset` of BAR0. Raises DeviceLostError."""
+        """Write the 32-bit register at `offset` of BAR0. Raises DeviceLostError."""
         ...
 
     def pause(self) -> None:
-        """Let a little time pass between two looks at a register. Raises DeviceLostError. May be called by several threads."""
+        """Wait for a short time before a register is polled again. Raises DeviceLostError. Any thread."""
         ...
 
     def allocate(self, size_bytes: int) -> Memory:
-        """Zeroed memory from an address that is a multiple of 4096 on. Raises BufferObjectError."""
+        """Zeroed memory at an address that is a multiple of 4096. Raises BufferObjectError."""
         ...
 
     def free(self, memory: Memory) -> None:
-        """Give it back; its array must not be used any more."""
+        """Free the memory, whose array must not be used any more."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the access. The card can no longer reach memory. A second call does nothing."""
+        ...
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What the identity block tells. uuid: 32 hexadecimal digits."""
+    """The contents of the identity block (firmware/f2/registers.py). uuid: 32 hexadecimal digits."""
 
     compute_units: int
     uuid: str
 
 
 def read_identity(access: Access, what: str) -> Identity:
-    """Raises DeviceLostError when the card does not answer, XclbinMismatchError when what is on it is not ours."""
+    """Read the identity block. what: the card, for messages. Raises DeviceLostError when the card does not respond,
+    XclbinMismatchError when it has other custom logic."""
     magic = access.read(f2.IDENTITY + f2.MAGIC)
     if magic == GONE:
         raise DeviceLostError(
             f"{what} reads all ones: it is gone from the bus or its OCL bus timed out; "
-            "`fpga-describe-local-image -S SLOT -M` tells, `fpga-load-local-image` mends"
+            "see `fpga-describe-local-image -S SLOT -M`, and load the image again with `fpga-load-local-image`"
         )
     if magic != f2.MAGIC_VALUE:
         raise XclbinMismatchError(

@@ -2,13 +2,13 @@
 """A real F2 card: BAR0 mapped from sysfs, buffers in huge pages.
 
     <sysfs>/bus/pci/devices/<address>/
-        vendor, device          0x1d0f and what the image registered, or AWS' own when no image is loaded
+        vendor, device          0x1d0f and the image's device id, or AWS' own id when no image is loaded
         resource0               BAR0, the shell's OCL window
         config                  the command register: memory space on, bus master on while runs may be in flight
-        iommu_group/type        "identity" where physical addresses are what the card has to use
+        iommu_group/type        "identity" where the card has to use physical addresses
 
-Sources: the aws-fpga kit (BARs, ids; the shell answers SLVERR while bus master is off), Linux' sysfs-bus-pci. No card has
-run it yet.
+Sources: the aws-fpga kit (BARs, ids; the shell responds with SLVERR while bus master is off), Linux' sysfs-bus-pci. This has
+not been used on a card yet.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hypersonic.host.sysfs import ADDRESS, SYSFS
 
 #: Amazon
 VENDOR = 0x1D0F
-#: of the application function: what our images register (cl_id_defines.vh), and what the shell shows without an image
+#: device ids of the application function: that of this project's images (cl_id_defines.vh), and the shell's without an image
 DEVICES = (0xF010, 0x9048)
 
 _COMMAND = 4
@@ -44,7 +44,7 @@ _PAUSE_S = 20e-6
 
 
 def card_addresses(sysfs: Path = SYSFS) -> tuple[str, ...]:
-    """The PCI addresses of the F2 cards there are, in the order of AWS' slots; empty where there are none. Never raises."""
+    """The PCI addresses of this machine's F2 cards, in the order of AWS' slots; empty without any. Never raises."""
     devices = sysfs / "bus" / "pci" / "devices"
     with suppress(OSError):
         names = sorted(entry.name for entry in devices.iterdir() if ADDRESS.fullmatch(entry.name))
@@ -61,13 +61,13 @@ def _is_f2(entry: Path) -> bool:
 
 
 class BarAccess:
-    """The card at a PCI address, for this process alone. It cannot reach memory before `enable`, nor after `close`: a run that
-    hangs must not write to pages that were given back."""
+    """The card at a PCI address, for this process alone. It can reach memory only from `enable` until `close`, so that a hung
+    run cannot write to pages that were freed."""
 
     def __init__(self, address: str, sysfs: Path = SYSFS, memory: PinnedMemory | None = None) -> None:
         """Raises DeviceNotFoundError, DeviceBusyError (another process has it, or this user may not), DeviceError."""
         if not ADDRESS.fullmatch(address):
-            raise DeviceNotFoundError(f"{address!r} is no PCI address, expected one like 0000:34:00.0")
+            raise DeviceNotFoundError(f"{address!r} is not a PCI address, expected one like 0000:34:00.0")
         self.address = address
         self._memory = memory or PinnedMemory()
         entry = sysfs / "bus" / "pci" / "devices" / address
@@ -85,19 +85,23 @@ class BarAccess:
             self._closing = opened.pop_all()
 
     def enable(self) -> None:
-        """Let the card reach memory. Raises DeviceBusyError when this user may not."""
+        """Allow the card to reach memory. Raises DeviceBusyError when this user may not set its command register."""
         _command(self._config, self.address, on=_BUS_MASTER)
 
     def read(self, offset: int) -> int:
+        """The 32-bit register at `offset` of BAR0. Raises DeviceClosedError."""
         return int(self._open_words()[offset >> 2])
 
     def write(self, offset: int, value: int) -> None:
+        """Write the 32-bit register at `offset` of BAR0. Raises DeviceClosedError."""
         self._open_words()[offset >> 2] = value
 
     def pause(self) -> None:
+        """Sleep for 20 microseconds."""
         time.sleep(_PAUSE_S)
 
     def allocate(self, size_bytes: int) -> Memory:
+        """Locked memory that is contiguous for the card. Raises BufferObjectError."""
         memory = self._memory.allocate(size_bytes)
         try:
             lock(memory)
@@ -107,14 +111,15 @@ class BarAccess:
         return memory
 
     def free(self, memory: Memory) -> None:
+        """Free the memory; its pages remain while an array uses them."""
         self._memory.free(memory)
 
     def close(self) -> None:
-        """Harmless the second time."""
+        """Unmap BAR0 and turn bus mastering off. A second call does nothing."""
         if self._words is not None:
-            self._words = None  # or the mapping could not be closed
+            self._words = None  # the mapping cannot be closed while an object refers to it
             self._map.close()
-            with suppress(DeviceError):  # a card that is gone reaches nothing
+            with suppress(DeviceError):  # a card that is gone cannot reach memory
                 _command(self._config, self.address, off=_BUS_MASTER)
         self._closing.close()
 
@@ -126,14 +131,14 @@ class BarAccess:
 
 
 def _check_iommu(entry: Path, address: str) -> None:
-    """An IOMMU that translates would take physical addresses for others. Raises DeviceError."""
+    """Raises DeviceError for a card behind an IOMMU that translates, because the card could not use physical addresses then."""
     try:
         kind = (entry / "iommu_group" / "type").read_text()[:32].strip()
     except OSError:
         return  # no IOMMU, as on the instances
     if kind != "identity":
         raise DeviceError(
-            f"card {address} is behind an IOMMU that translates ({kind}), so buffers' physical addresses are not its own: "
+            f"card {address} is behind an IOMMU that translates ({kind}), so it cannot use the buffers' physical addresses: "
             "boot with iommu=pt"
         )
 
@@ -155,7 +160,7 @@ def _take(file: int, address: str) -> None:
 
 
 def _command(config: Path, address: str, *, on: int = 0, off: int = 0) -> None:
-    """Bits of the PCI command register: AWS' tools leave it as the last driver did."""
+    """Set and clear bits of the PCI command register, which AWS' tools do not change."""
     try:
         with config.open("r+b", buffering=0) as file:
             file.seek(_COMMAND)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of F2 cards (driver.py), over their registers: what host/xrt.py is where there is XRT.
+"""The driver of F2 cards (host/driver.py), which uses their registers. It corresponds to host/xrt.py for cards with XRT.
 
-A card's memory is the host's: a buffer object is one array that both sides see, so there is nothing to copy (no Copies), and
-one bank.
+The kernel uses the host's memory: a buffer object is one array that host and card share. There is one bank, and nothing to copy
+(no Copies).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from hypersonic.host.sysfs import SYSFS
 
 T = TypeVar("T")
 
-#: opens card `index` with that container's image on it
+#: opens card `index` with the image of that xclbin loaded
 OpenAccess = Callable[[int, Xclbin], Access]
 
-#: arguments that are pointers, all of them to the one memory there is
+#: the arguments that are pointers, all into the only bank
 _POINTERS = (0, 1, 3)
 _BANK = 0
 
@@ -68,7 +68,7 @@ class _Buffer:
 
 
 class F2Driver:
-    """A Driver with Registers, Banks and Addresses. Any thread."""
+    """A Driver with Registers, Banks and Addresses. All methods may be called by any thread."""
 
     reset = "load the card's image again (`fpga-load-local-image -S SLOT -I AGFI`)"
 
@@ -81,18 +81,23 @@ class F2Driver:
         self._runs: dict[Handle, tuple[Unit, Run]] = {}
 
     def open_device(self, index: int) -> Handle:
+        """A handle for card `index`; load_xclbin opens the card itself. Raises DeviceNotFoundError for a negative index."""
         if index < 0:
             raise DeviceNotFoundError(f"F2 card {index} cannot be opened: expected 0 or above")
         return self._keep(self._devices, _Device(index))
 
     def close_device(self, device: Handle) -> None:
+        """Close the card. A second call does nothing."""
         closed = self._devices.pop(device, None)
         if closed is not None and closed.access is not None:
-            with closed.lock:  # nobody is between two accesses of a register
+            with closed.lock:  # no other thread is in the middle of a sequence of register accesses
                 closed.access.close()
 
     def load_xclbin(self, device: Handle, path: str) -> str:
-        """Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError."""
+        """Open the card with the xclbin's image loaded, and return the uuid in its identity block, 32 hex digits.
+
+        Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError.
+        """
         opened = _find(self._devices, device)
         contents = Xclbin.read(Path(path))
         opened.access, opened.contents = self._open_access(opened.index, contents), contents
@@ -105,7 +110,8 @@ class F2Driver:
         return opened.identity.uuid
 
     def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
-        """uuid: of the container on the card. name: "kernel:{compute_unit}"."""
+        """Open a compute unit. uuid: of the xclbin on the card. name: "kernel:{compute_unit}". Raises XclbinMismatchError,
+        ComputeUnitNotFoundError."""
         opened = _find(self._devices, device)
         access, contents, identity = opened.loaded()
         if uuid != identity.uuid:
@@ -120,65 +126,79 @@ class F2Driver:
         return self._keep(self._units, Unit(access, opened.lock, number, unit.name, _arguments(contents, unit.kernel)))
 
     def close_kernel(self, kernel: Handle) -> None:
+        """Close the compute unit. A second call does nothing."""
         self._units.pop(kernel, None)
 
     def group_id(self, kernel: Handle, argument: int) -> int:
+        """The only bank, 0. Raises ComputeUnitNotFoundError for an argument that is not a pointer."""
         if not _is_pointer(_find(self._units, kernel), argument):
-            raise ComputeUnitNotFoundError(f"argument {argument} has no memory bank: it is no pointer")
+            raise ComputeUnitNotFoundError(f"argument {argument} has no memory bank: it is not a pointer")
         return _BANK
 
     def read_register(self, kernel: Handle, offset: int) -> int:
+        """The unit's 32-bit register at that offset. Raises DeviceError for an offset that does not exist."""
         return _find(self._units, kernel).read(_checked(offset))
 
     def write_register(self, kernel: Handle, offset: int, value: int) -> None:
+        """Write the unit's 32-bit register at that offset. Raises DeviceError for an offset that does not exist."""
         _find(self._units, kernel).write(_checked(offset), value & 0xFFFFFFFF)
 
     def allocate(self, device: Handle, size_bytes: int, group: int) -> Handle:
+        """A buffer in host memory. group: 0, the only bank. Raises BufferObjectError."""
         opened = _find(self._devices, device)
         if size_bytes < 1 or group != _BANK:
             raise BufferObjectError(
-                f"a buffer object of {size_bytes} bytes in memory {group} cannot be allocated: the one is 0"
+                f"a buffer object of {size_bytes} bytes in memory {group} cannot be allocated: expected 1 or more in memory 0"
             )
         access = opened.loaded()[0]
         with opened.lock:
             return self._keep(self._buffers, _Buffer(opened, access.allocate(size_bytes)))
 
     def map_buffer(self, buffer: Handle, size_bytes: int) -> NDArray[np.uint8]:
+        """The buffer's memory, (size_bytes,) uint8, not a copy."""
         return _find(self._buffers, buffer).memory.array[:size_bytes]
 
     def buffer_address(self, buffer: Handle) -> int:
+        """The physical address of the buffer's first byte."""
         return _find(self._buffers, buffer).memory.address
 
     def free_buffer(self, buffer: Handle) -> None:
+        """Free the buffer. A second call does nothing."""
         freed = self._buffers.pop(buffer, None)
         if freed is not None and freed.device.access is not None:
             with freed.device.lock:
                 freed.device.access.free(freed.memory)
 
     def open_run(self, kernel: Handle) -> Handle:
+        """A run of the compute unit, with no arguments set."""
         unit = _find(self._units, kernel)
         return self._keep(self._runs, (unit, Run([None] * unit.arguments)))
 
     def set_buffer(self, run: Handle, argument: int, buffer: Handle) -> None:
+        """Set a pointer argument. Raises BufferObjectError for an argument that is not a pointer."""
         unit, opened = _find(self._runs, run)
         if not _is_pointer(unit, argument):
-            raise BufferObjectError(f"argument {argument} does not take the buffer object: it is no pointer")
+            raise BufferObjectError(f"argument {argument} does not take the buffer object: it is not a pointer")
         opened.arguments[argument] = _find(self._buffers, buffer).memory.address
 
     def set_scalar(self, run: Handle, argument: int, value: int) -> None:
+        """Set a scalar argument. value: 32 bits, unsigned. Raises RunError."""
         if argument in _POINTERS or not 0 <= argument < len(ARGUMENTS) or not 0 <= value < 1 << 32:
             raise RunError(f"argument {argument} does not take {value}: expected argument 2, 0 to 2**32 - 1")
         _find(self._runs, run)[1].arguments[argument] = value
 
     def start(self, run: Handle) -> None:
+        """Start the run, or queue it. Raises RunError, DeviceLostError."""
         unit, opened = _find(self._runs, run)
         unit.start(opened)
 
     def wait(self, run: Handle, timeout_ms: int) -> int:
+        """The run's state once it has ended, or its present state after timeout_ms. Raises DeviceLostError."""
         unit, opened = _find(self._runs, run)
         return unit.wait(opened, timeout_ms)
 
     def close_run(self, run: Handle) -> None:
+        """Close the run. A second call does nothing."""
         self._runs.pop(run, None)
 
     def _keep(self, table: dict[Handle, T], value: T) -> Handle:
@@ -195,7 +215,7 @@ def _find(table: dict[Handle, T], handle: Handle) -> T:
 
 
 def _arguments(contents: Xclbin, kernel: str) -> int:
-    """How many the kernel takes. Raises XclbinMismatchError for another kernel than ours."""
+    """The number of the kernel's arguments. Raises XclbinMismatchError for a kernel that is not one of this project's."""
     count = sum(len(each.arguments) for each in contents.kernels if each.name == kernel)
     if not len(ARGUMENTS) - 1 <= count <= len(ARGUMENTS):
         raise XclbinMismatchError(
@@ -215,7 +235,7 @@ def _checked(offset: int) -> int:
 
 
 def open_bar(index: int, contents: Xclbin, sysfs: Path = SYSFS) -> Access:
-    """Card `index` of this machine with the image that BITSTREAM names: as it is when it has that and is idle, else loaded.
+    """Open card `index` of this machine. The image that BITSTREAM names is loaded, unless the card has it already and is idle.
 
     Raises DeviceNotFoundError, DeviceBusyError, DeviceError, LibraryNotFoundError.
     """
@@ -246,7 +266,7 @@ def _slot(address: str) -> int:
 
 
 def _is_ready(access: Access, contents: Xclbin) -> bool:
-    """Whether this very image is on the card and no run hangs on it."""
+    """True if the card has this image already and all its compute units are idle."""
     try:
         identity = read_identity(access, "the card")
     except DeviceError:

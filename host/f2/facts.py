@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Linux tells of an F2 card without opening it: who made what is on it, its link, the IOMMU before it.
+"""The state of an F2 card in sysfs, without opening the card: the id of its image, its link, the IOMMU in front of it.
 
-    <sysfs>/bus/pci/devices/<address>/device                 as the image registered it, or as the shell does without one
+    <sysfs>/bus/pci/devices/<address>/device                 the image's id, or the shell's without an image
                                       current_link_speed     "16.0 GT/s PCIe"
                                       current_link_width     "8"
-                                      numa_node              -1 where there is but one
+                                      numa_node              -1 where there is only one
                                       iommu_group/type       "identity" where it does not translate
 
-What image it is, its clocks and its temperature only AWS' own tools tell.
+Which image it is, its clocks and its temperature can only be read with AWS' own tools.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _OURS = f"{DEVICES[0]:#06x}"
 
 @dataclass(frozen=True)
 class F2Facts:
-    """index: what open_device takes, and AWS' slot. None: not known. device_id: 0xf010 is an image of this project."""
+    """The state of one F2 card; None where a fact is not known. index: the argument of open_device, which is AWS' slot.
+    device_id: 0xf010 for an image of this project."""
 
     index: int
     address: str
@@ -36,7 +37,7 @@ class F2Facts:
 
     @property
     def status(self) -> str:
-        """What has to be mended first."""
+        """The state of the card in words, with the problem to correct first if there is one."""
         if self.iommu not in (None, "identity"):
             return f"not usable: the IOMMU before it translates ({self.iommu}); boot with iommu=pt"
         if self.device_id != _OURS:
@@ -44,10 +45,11 @@ class F2Facts:
         return "ready: an image of this project is on it, or one that registers as such"
 
     def to_json(self) -> dict[str, Any]:
+        """The facts and the status as a JSON object, for `hypersonic devices`."""
         return {**asdict(self), "simulated": False, "targets": ["hw"], "status": self.status}
 
     def rows(self) -> dict[str, str]:
-        """Label -> value for people; empty where nothing is known."""
+        """Label -> value, for the text of `hypersonic devices`; a value is empty where it is not known."""
         link = f"{self.link_speed} x{self.link_lanes}" if self.link_speed and self.link_lanes else ""
         slot = f"`fpga-describe-local-image -S {self.index} -M` tells its image, clocks and power"
         return {"status": self.status, "PCI device": self.device_id or "", "PCIe": link, "more": slot}

@@ -5,7 +5,7 @@
     fpga-load-local-image -S 0 -I agfi-..   AFI          0       agfi-..  loaded            0        ok     0       0x10212415
                                             AFIDEVICE    0       0x1d0f      0xf010      0000:34:00.0
 
-Each is a function of typed inputs; no instance has run them from here.
+The commands are tested with stand-ins; they have not been run on an instance yet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from hypersonic.host.errors import DeviceError, DeviceNotFoundError, LibraryNotFoundError
 from hypersonic.host.sysfs import ADDRESS
 
-#: how an image is named wherever it is loaded; also what BITSTREAM of an F2 card's xclbin holds
+#: the global id of an image; the BITSTREAM section of an F2 card's xclbin holds one
 AGFI = re.compile(r"agfi-[0-9a-f]{17}")
 
 _DEVICE = re.compile(r"AFIDEVICE\s+(\d{1,3})\s+0x[0-9a-f]{4}\s+0x[0-9a-f]{4}\s+([0-9a-f:.]+)")
@@ -28,13 +28,13 @@ _MOST_BYTES = 1 << 16
 
 
 def slots() -> tuple[str, ...]:
-    """The PCI address of each slot, in their order. Raises LibraryNotFoundError (no AWS tools), DeviceError."""
+    """The PCI address of each slot, in the order of the slots. Raises LibraryNotFoundError (no AWS tools), DeviceError."""
     return tuple(address for _, address in sorted(_devices(_run(["fpga-describe-local-image-slots"]))))
 
 
 def load(slot: int, agfi: str) -> str:
-    """Put an image on the card in `slot`, which takes seconds; the card's PCI address. Raises LibraryNotFoundError,
-    DeviceNotFoundError, DeviceError with what the tool said."""
+    """Load an image on the card in `slot`, which takes seconds, and return the card's PCI address. Raises LibraryNotFoundError,
+    DeviceNotFoundError, DeviceError with the tool's output."""
     output = _run(load_command(slot, agfi))
     image = _IMAGE.search(output)
     if image is None or image[2] != agfi or image[3] != "loaded":
@@ -47,7 +47,7 @@ def load(slot: int, agfi: str) -> str:
 
 
 def load_command(slot: int, agfi: str) -> list[str]:
-    """Raises DeviceError for what is no image's name."""
+    """The command that loads an image. Raises DeviceError for a text that is not an image's global id."""
     if not AGFI.fullmatch(agfi):
         raise DeviceError(f"image is {agfi[:40]!r}, expected agfi- and 17 hexadecimal digits")
     return ["fpga-load-local-image", "-S", str(slot), "-I", agfi]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of this process that a card can reach: huge pages, locked, with their physical addresses from /proc/self/pagemap.
+"""Memory of this process that a card can reach: locked huge pages, with their physical addresses from /proc/self/pagemap.
 
-A buffer must be contiguous for the card. One page of 2 MiB is; several are when the system gave neighbours, which pages
-reserved at boot mostly are; else a page of 1 GiB is taken. Source: Documentation/admin-guide/mm/{pagemap,hugetlbpage}.rst.
+A buffer must be physically contiguous. A buffer of up to 2 MiB is one page; a larger one needs adjacent pages, which pages
+reserved at boot usually are; otherwise a page of 1 GiB is used. Source: Documentation/admin-guide/mm/{pagemap,hugetlbpage}.rst.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hypersonic.host.f2.access import Memory
 
 PAGEMAP = Path("/proc/self/pagemap")
 _SMALL_PAGE = 4096
-#: log2 of a huge page's size -> what to write where to have some
+#: log2 of a huge page's size -> its name
 PAGE_SHIFTS = {21: "2 MiB", 30: "1 GiB"}
 _MAP_HUGETLB, _MAP_HUGE_SHIFT = 0x40000, 26
 _PRESENT, _FRAME = 1 << 63, (1 << 55) - 1
@@ -35,20 +35,20 @@ Map = Callable[[int, int], mmap.mmap]
 
 def map_huge(size_bytes: int, shift: int) -> mmap.mmap:
     """Anonymous huge pages of 2**shift bytes, present from the start. Raises OSError when not enough are free."""
-    # shared: a private page would move when this process is forked and then writes to it
+    # shared, because a private page is copied when this process is forked and then writes to it
     flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE | _MAP_HUGETLB | (shift << _MAP_HUGE_SHIFT)
     return mmap.mmap(-1, size_bytes, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
 
 
 class PinnedMemory:
-    """Buffers for one card. pagemap, mapping: where a test puts its own."""
+    """The buffers of one card. pagemap, mapping: replaced by tests."""
 
     def __init__(self, pagemap: Path = PAGEMAP, mapping: Map = map_huge) -> None:
         self._pagemap, self._map = pagemap, mapping
         self._maps: dict[int, mmap.mmap] = {}
 
     def allocate(self, size_bytes: int) -> Memory:
-        """Raises BufferObjectError, which says what to reserve or which right is missing."""
+        """Contiguous memory for a buffer. Raises BufferObjectError, which says what to reserve or which right is missing."""
         try:
             return self._contiguous(size_bytes, 21)
         except BufferObjectError as error:
@@ -60,7 +60,7 @@ class PinnedMemory:
                 raise BufferObjectError(f"{error}; {second}; or ask for a smaller slot_rows") from second
 
     def free(self, memory: Memory) -> None:
-        """The mapping goes with the last array that uses it: pages a view still shows are not taken from under it."""
+        """Free a buffer. Its pages are unmapped when the last array that uses them is deleted."""
         self._maps.pop(memory.address, None)
 
     def _contiguous(self, size_bytes: int, shift: int) -> Memory:
@@ -80,8 +80,8 @@ class PinnedMemory:
         return Memory(array[:size_bytes], addresses[0])
 
     def _physical(self, array: NDArray[np.uint8], place: int) -> int:
-        """The physical address of array[place], which begins a page."""
-        array[place] = 0  # present, and this process' own
+        """The physical address of array[place], which is the first byte of a page."""
+        array[place] = 0  # makes the page present, and this process' own
         virtual = int(array.ctypes.data) + place
         try:
             with self._pagemap.open("rb", buffering=0) as file:
@@ -100,7 +100,7 @@ class PinnedMemory:
 
 
 def lock(memory: Memory) -> None:
-    """Keep the pages where they are. Raises BufferObjectError when the limit of locked memory is below the buffer's size."""
+    """Lock the pages in memory. Raises BufferObjectError when the limit of locked memory is below the buffer's size."""
     library = ctypes.CDLL(None, use_errno=True)
     if library.mlock(ctypes.c_void_p(memory.array.ctypes.data), ctypes.c_size_t(memory.array.nbytes)):
         why = os.strerror(ctypes.get_errno())

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compute unit's runs, by its registers: ap_ctrl_chain as XRT speaks it, several runs in the unit at once.
+"""The runs of a compute unit, controlled by its registers: ap_ctrl_chain as XRT uses it, with several runs in the unit at once.
 
     waiting ---start---> running ---ap_done, ap_continue---> COMPLETED
     (any number)         (at most MAX_RUNS, in order)
 
-A run is handed over as soon as the unit has taken the arguments of the one before (ap_start reads 0). Runs complete in the
-order they were handed over; each done one is acknowledged once. Whoever waits for a run moves the others on as well.
+A run is started as soon as the unit has accepted the arguments of the previous one (ap_start reads 0). Runs complete in the
+order in which they were started, and each is acknowledged once. A thread that waits for one run also starts and acknowledges
+the others.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from hypersonic.host.driver import PENDING, RunState
 from hypersonic.host.errors import DeviceLostError, RunError
 from hypersonic.host.f2.access import GONE, Access
 
-#: the kernel's arguments: register, words; w only where the kernel takes weights
+#: the kernel's arguments: register, words; w only where the kernel reads weights
 ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1), (registers.W, 2))
 
 
 @dataclass(eq=False)
 class Run:
-    """One set of arguments, None where it was not set yet. state: of the last start."""
+    """One set of arguments, None for one that is not set yet. state: of the last start."""
 
     arguments: list[int | None]
     state: RunState = RunState.NEW
@@ -35,7 +36,7 @@ class Run:
 
 
 class Unit:
-    """Compute unit `number` of a card. Any thread; `lock` is the card's. arguments: how many of ARGUMENTS it takes."""
+    """Compute unit `number` of a card. Any thread. lock: the card's. arguments: the number of ARGUMENTS that the unit has."""
 
     def __init__(self, access: Access, lock: Lock, number: int, name: str, arguments: int) -> None:
         self.name, self.arguments = name, arguments
@@ -44,15 +45,17 @@ class Unit:
         self._running: deque[Run] = deque()
 
     def read(self, offset: int) -> int:
+        """The unit's 32-bit register at that offset. Raises DeviceLostError."""
         with self._lock:
             return self._access.read(self._base + offset)
 
     def write(self, offset: int, value: int) -> None:
+        """Write the unit's 32-bit register at that offset. Raises DeviceLostError."""
         with self._lock:
             self._access.write(self._base + offset, value)
 
     def start(self, run: Run) -> None:
-        """Hand the run over, or queue it. Raises RunError, DeviceLostError."""
+        """Start the run, or queue it. Raises RunError, DeviceLostError."""
         missing = [index for index, value in enumerate(run.arguments) if value is None]
         if missing:
             raise RunError(f"a run of {self.name} cannot be started: argument {missing[0]} was not set")
@@ -75,7 +78,7 @@ class Unit:
             self._access.pause()
 
     def _move(self) -> None:
-        """Acknowledge what is done, hand over what waits. The caller holds the lock."""
+        """Acknowledge the runs that are done, and start those that wait. The caller holds the lock."""
         control = self._control()
         while control & registers.AP_DONE and self._running:
             self._access.write(self._base + registers.CONTROL, registers.AP_CONTINUE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PYNQ on Alveo-class cards and in emulation: importing this makes the cards XRT drives devices of PYNQ.
+"""PYNQ on Alveo cards and in emulation: importing this module adds the cards that XRT drives to PYNQ's devices.
 
     import pynq
     import hypersonic.host.pynq
@@ -11,7 +11,7 @@
     overlay.facile_1.call(x, y, 16000)
     y.sync_from_device()
 
-PYNQ 4.0 pins grpcio 1.64 and numpy below 2, which the server does not take: it lives in an environment of its own.
+PYNQ 4.0 requires grpcio 1.64 and numpy below 2, with which the server does not work, so it needs an environment of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Bank", "Buffer", "Card", "Handle", "Kernel"]
 
 
 def _join_devices() -> None:
-    """PYNQ looks for devices once: when it did before this import, ours come after those it found."""
+    """Add the cards to PYNQ's devices if PYNQ has looked for devices already, which it does only once."""
     devices = pynq.Device.__dict__.get("_devices")
     if devices is not None and not any(isinstance(device, Card) for device in devices):
         devices.extend(Card._probe_())

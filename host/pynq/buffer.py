@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pynq.allocate gives: a numpy array that is the host side of a buffer object.
+"""The result of pynq.allocate: a numpy array that is the host side of a buffer object.
 
-PYNQ frees memory under arrays that still look at it. Here the card's memory goes back when the last array over it goes;
-freebuffer() only ends its use, so that what comes later raises instead of reading memory that is not there.
+PYNQ's own arrays may outlive their memory. Here the card's memory is freed when the last array that uses it is deleted;
+freebuffer() only marks the buffer, so that later uses raise an error instead of reading freed memory.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hypersonic.host.errors import BufferObjectError
 
 
 class Block:
-    """A buffer object and who uses it; one for an array and all its views."""
+    """A buffer object with the state of its use, shared by an array and all its views."""
 
     def __init__(self, memory: BufferObject, bank: str) -> None:
         self.memory, self.bank = memory, bank
         self.address = memory.address
         self.freed = False
-        self.runs = 0  # in flight that read or write it
+        self.runs = 0  # number of runs in flight that read or write it
 
     def require_use(self) -> None:
         """Raises BufferObjectError when it was freed, or its card was closed."""
@@ -34,7 +34,7 @@ class Block:
 class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
     """An array of any shape and dtype. Views of it sync their own part; copies and results of sums are plain arrays."""
 
-    # PynqBuffer's; None where the array is no part of a buffer
+    # attributes of PynqBuffer; None where the array is not part of a buffer
     bo: Any  # Block
     device: Any  # Card
     device_address: int | None
@@ -42,7 +42,7 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
     offset: int  # bytes from the start of the buffer
 
     def __new__(cls, shape: Any, dtype: Any, block: Block, memory: Any) -> Buffer:
-        """memory: the bank, as PYNQ's attribute of that name; only the array allocate gave has it, its views have not."""
+        """memory: the bank, for PYNQ's attribute of that name, which only the array from allocate has and not its views."""
         host, device = block.memory.array, memory.device
         given = {"bo": block, "device": device, "device_address": block.address, "buffer": host}
         buffer: Buffer = super().__new__(cls, shape, dtype, **given)
@@ -55,20 +55,22 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
             self.coherent = self.device_address = self.bo = self.device = None  # new memory, as of x + 1
 
     def block(self) -> Block:
-        """Raises BufferObjectError when this array is no part of a buffer, or of a freed one."""
+        """The buffer that this array is part of. Raises BufferObjectError when there is none, or it was freed."""
         block: Block | None = getattr(self, "bo", None)
         if block is None:
-            raise BufferObjectError("this array is in the host's memory only (a copy, or a result): use what allocate gave")
+            raise BufferObjectError(
+                "this array is in the host's memory only (a copy, or a result): use the array from allocate"
+            )
         block.require_use()
         return block
 
     def flush(self) -> None:
-        """Host side -> card, the bytes of this array or view. Raises BufferObjectError."""
+        """Copy the bytes of this array or view to the card. Raises BufferObjectError."""
         block = self.block()
         block.memory.sync_to_device(self._part(), self.offset)
 
     def invalidate(self) -> None:
-        """Card -> host side, the bytes of this array or view. Raises BufferObjectError."""
+        """Copy the bytes of this array or view from the card. Raises BufferObjectError."""
         block = self.block()
         block.memory.sync_from_device(self._part(), self.offset)
 
@@ -78,7 +80,7 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
         return int(self.nbytes)
 
     def freebuffer(self) -> None:
-        """End its use; nothing for a view. Raises BufferObjectError while a run is in flight."""
+        """Mark the buffer as freed; does nothing for a view. Raises BufferObjectError while a run is in flight."""
         if not hasattr(self, "memory"):
             return
         if self.bo.runs:
@@ -86,13 +88,13 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
         self.bo.freed = True
 
     def __del__(self) -> None:
-        # views keep this array alive, so nobody looks at the memory any more
+        # views keep this array alive, so no array uses the memory any more
         if hasattr(self, "memory"):
             self.bo.memory.close()
 
 
 def size_bytes(shape: Any, dtype: Any) -> int:
-    """Of an array. Raises ValueError for a negative dimension, or nothing to allocate."""
+    """The size in bytes of an array. Raises ValueError for a dimension below 1."""
     dimensions = np.atleast_1d(np.asarray(shape, dtype=object)).tolist()
     size: int = np.dtype(dtype).itemsize
     for dimension in dimensions:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A card as PYNQ's Device: Overlay downloads through it, allocate takes its memory. The driver is host/device.py.
+"""A card as a Device of PYNQ, on top of host/device.py: Overlay loads its xclbin, allocate allocates its memory.
 
-One Device for every card XRT drives here, and one at least: an xclbin of an emulation target needs no card. Which XRT library
-is used, the installed one or the emulated card's, the xclbin's own target tells at its download.
+There is one Device for every card that XRT drives, and at least one, because an xclbin for an emulation target needs no card.
+The xclbin's target determines which XRT library is used, the installed one or the emulated card's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Bank:
         self.base_address: int = description["base_address"]
 
     def allocate(self, shape: Any, dtype: Any = "u4") -> Buffer:
-        """An array in this bank; its bytes are what was there. Raises BufferObjectError (the bank is full), DeviceError."""
+        """A new array in this bank, not initialised. Raises BufferObjectError (the bank is full), DeviceError."""
         return self.device.allocate_in(self, shape, dtype)
 
     def __eq__(self, other: object) -> bool:
@@ -52,7 +52,7 @@ class Bank:
 class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
     """A card by its index. PYNQ makes them; `pynq.Device.devices` lists them."""
 
-    #: behind PYNQ's own boards, which it prefers where there are any
+    #: after PYNQ's own boards, which PYNQ prefers
     _probe_priority_ = 150
     capabilities: ClassVar = {"REGISTER_RW": True, "CALLABLE": True}
 
@@ -85,7 +85,7 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         return metadata
 
     def download(self, bitstream: Any, parser: Metadata | None = None) -> None:
-        """Put the xclbin on the card; one that is there already stays, with its buffers. Raises DeviceError, XclbinError."""
+        """Load the xclbin, unless the card has it already; its buffers then remain. Raises DeviceError, XclbinError."""
         metadata = parser or self.get_bitfile_metadata(bitstream.bitfile_name)
         if not self._holds(metadata):
             self.close()
@@ -98,14 +98,14 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         return bool(opened and opened.uuid == metadata.contents.uuid and all(unit.in_service for unit in opened.compute_units))
 
     def close(self) -> None:
-        """Give the card back to other processes; the next download opens it again. Raises BufferObjectError while buffers or
-        runs of it are alive, because their arrays would look at memory that is gone."""
+        """Release the card for other processes; the next download opens it again. Raises BufferObjectError while it has buffers
+        or runs in use, because their arrays would refer to freed memory."""
         if self._opened is None:
             return
         for handle in tuple(self.in_flight):
             handle.poll()
         if self._alive():
-            gc.collect()  # a notebook's tracebacks hold arrays in circles
+            gc.collect()  # a notebook's tracebacks hold arrays in reference cycles
         if alive := self._alive():
             raise BufferObjectError(
                 f"card {self.index} has {alive} buffers that are still referred to, {len(self.in_flight)} runs are in flight: "
@@ -114,7 +114,7 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         self._leave()
 
     def _leave(self) -> None:
-        """Also at the program's end, when no array is read any more: XRT wants its objects closed before it is unloaded."""
+        """Close the card. Also called at the program's end, because XRT's objects must be closed before XRT is unloaded."""
         if self._opened is not None:
             self._opened.close()
         self._opened = None
@@ -122,26 +122,27 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         self.in_flight.clear()
 
     def _alive(self) -> int:
-        """Buffers that close() would take from under their arrays; a unit out of service never gives its own back."""
+        """The number of buffers whose memory close() would free while arrays use it. Those of a unit out of service are not
+        freed."""
         return sum(not memory.closed and unit.in_service for memory, unit in self._memory.items())
 
     @property
     def opened(self) -> Device:
-        """The driver's device. Raises DeviceClosedError before the first download."""
+        """The open card (host/device.py). Raises DeviceClosedError before the first download."""
         if self._opened is None:
             raise DeviceClosedError(f"card {self.index} has no xclbin: pynq.Overlay('model.xclbin') loads one")
         return self._opened
 
     @property
     def loaded(self) -> Metadata:
-        """Of the xclbin on the card. Raises DeviceClosedError before the first download."""
+        """The metadata of the xclbin on the card. Raises DeviceClosedError before the first download."""
         _ = self.opened
         assert self._metadata is not None
         return self._metadata
 
     @property
     def default_memory(self) -> Bank:
-        """The one bank the kernels reach. Raises BufferObjectError when there are more: allocate(..., target=overlay.bank1)."""
+        """The only bank that the kernels use. Raises BufferObjectError when they use several, and a target must be given."""
         used = [memory for memory in self.loaded.mem_dict.values() if memory["used"] and not memory["streaming"]]
         if len(used) != 1:
             there = ", ".join(memory["tag"] for memory in used) or "none"
@@ -151,13 +152,15 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         return self.get_memory(used[0])
 
     def get_memory(self, description: dict[str, Any]) -> Bank:
+        """The bank of an entry of mem_dict."""
         return Bank(self, description)
 
     def get_memory_by_name(self, name: str) -> Bank:
+        """The bank with that tag. Raises KeyError."""
         return Bank(self, self.loaded.mem_dict[name])
 
     def allocate_in(self, bank: Bank, shape: Any, dtype: Any) -> Buffer:
-        """Bank.allocate."""
+        """A new array in a bank, as Bank.allocate returns it."""
         size = size_bytes(shape, dtype)
         unit = self._unit_for(bank)
         memory = unit.allocate_in(size, bank.idx)
@@ -165,7 +168,7 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         return Buffer(shape, dtype, Block(memory, bank.desc["tag"]), bank)
 
     def _unit_for(self, bank: Bank) -> ComputeUnit:
-        """A unit whose loss would also be that of what is in the bank."""
+        """A unit in service to own a buffer in the bank: one that reaches the bank, if there is any."""
         opened = self.opened
         units = self.loaded.contents.compute_units
         reach = {unit.name for unit in units if any(bank.idx in there for there in unit.reach.values())}
@@ -176,18 +179,19 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         return chosen
 
     def open_context(self, description: dict[str, Any]) -> int:
-        """PYNQ asks before it makes a kernel's driver; the units are open since the download. Raises DeviceClosedError."""
+        """The index of a compute unit, which PYNQ requests before it makes a kernel's driver. The units are open since the
+        download. Raises DeviceClosedError when the card has another xclbin."""
         if self.opened.uuid != description["xclbin_uuid"]:
             raise DeviceClosedError(f"{description['fullpath']} is of another xclbin than card {self.index} holds: download it")
         return int(description["cu_index"])
 
     def read_registers(self, address: int, length: int) -> bytes:
-        """length bytes from a compute unit's registers, a multiple of 4. Raises DeviceError."""
+        """Read `length` bytes, a multiple of 4, from a compute unit's registers. Raises DeviceError."""
         unit, offset = self._register(address)
         return b"".join(struct.pack("<I", unit.read_register(offset + at)) for at in range(0, length, 4))
 
     def write_registers(self, address: int, data: bytes) -> None:
-        """The same, in the other direction. Raises DeviceError."""
+        """Write bytes, a multiple of 4, to a compute unit's registers. Raises DeviceError."""
         unit, offset = self._register(address)
         for at, (word,) in enumerate(struct.iter_unpack("<I", bytes(data))):
             unit.write_register(offset + 4 * at, word)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compute unit as PYNQ's IP driver: `overlay.facile_1.call(x, y, rows)`, as it was before PYNQ 3.1."""
+"""A compute unit as an IP driver of PYNQ: `overlay.facile_1.call(x, y, rows)`, as in PYNQ before 3.1."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, D
 from hypersonic.host.pynq.buffer import Block, Buffer
 from hypersonic.host.weights import WeightsFile, expected_bytes, find_weights, load_weights, read_weights
 
-#: the argument of kernels that load weights; left out, it is weights.bin beside the xclbin
+#: the argument of kernels that load weights; its default is weights.bin in the directory of the xclbin
 _WEIGHTS = "w"
-#: one wait of wait() without a limit; it comes back sooner when the run ends or the unit goes out of service
+#: timeout of each call while wait() waits without a limit; the call returns earlier when the run ends
 _ROUND_MS = 60_000
 
 
 class Handle:
-    """A run that was started. Its buffers stay on the card until it has ended, whether anybody waits or not."""
+    """A run that was started. Its buffers remain allocated until the run has ended, even if nothing waits for it."""
 
     def __init__(self, kernel: Kernel, run: Run, buffers: tuple[Buffer, ...]) -> None:
         self._kernel, self._run, self._buffers = kernel, run, buffers
@@ -41,14 +41,14 @@ class Handle:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended; does not wait."""
+        """True if the run has ended. Does not wait."""
         return self.poll()
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Till the run has ended; harmless the second time. timeout_ms: None waits as long as it takes.
+        """Wait until the run has ended; a second call returns at once. timeout_ms: None waits without a limit.
 
-        Raises ComputeUnitTimeoutError when it takes longer (the run goes on: wait again), RunError when it did not complete,
-        ComputeUnitOutOfServiceError, DeviceLostError.
+        Raises ComputeUnitTimeoutError after timeout_ms (the run continues, and can be waited for again), RunError when the run
+        failed, ComputeUnitOutOfServiceError, DeviceLostError.
         """
         unit = self._kernel.unit
         while not self.poll(_ROUND_MS if timeout_ms is None else timeout_ms):
@@ -59,7 +59,7 @@ class Handle:
             raise RunError(f"a run of {unit.name} ended as {self._state and self._state.name}, expected COMPLETED")
 
     def poll(self, timeout_ms: int = 0) -> bool:
-        """Whether it has ended, within that time. Raises DeviceLostError."""
+        """True if the run ends within timeout_ms. Raises DeviceLostError."""
         if self._state is None:
             with _service(self._kernel.unit):
                 state = self._run.wait(timeout_ms)
@@ -96,11 +96,11 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
         }
 
     def call(self, *args: Any, **kwargs: Any) -> None:
-        """Run once and wait. Takes what `signature` says; raises what start() and Handle.wait() raise."""
+        """Run once and wait. The arguments are those of `signature`. Raises the errors of start() and Handle.wait()."""
         self.start(*args, **kwargs).wait()
 
     def start(self, *args: Any, **kwargs: Any) -> Handle:
-        """Hand a run over without waiting: buffers of allocate for pointers, numbers for scalars; nothing is synced.
+        """Start a run without waiting for it. Pointers take buffers of allocate, scalars numbers; no buffer is synchronised.
 
         Weights that are not given are loaded at the first run. Raises TypeError (arguments that do not fit `signature`),
         BufferObjectError (wrong bank, too small, freed, foreign), ValueError (a number that does not fit), WeightsError (no
@@ -126,12 +126,12 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
 
     @cached_property
     def _weights(self) -> BufferObject:
-        """weights.bin beside the xclbin, on the card till another xclbin takes its place."""
+        """The buffer with weights.bin, which remains on the card until another xclbin is loaded."""
         loaded = self.device.loaded
         return load_weights(self.unit, _weights_beside(loaded.path, loaded.contents.uuid, self.unit))
 
     def _check_rows(self, values: dict[str, BufferObject | int]) -> None:
-        """A kernel of this project reads and writes `rows` rows, whatever memory is behind them."""
+        """Raise BufferObjectError for buffers that are too small for the run: a kernel does not check their sizes."""
         rows = values.get("rows", 0)
         for name, row_bytes in self._row_bytes.items():
             buffer = values[name]
@@ -167,20 +167,21 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
 
 
 def _weights_beside(xclbin: Path, uuid: str, unit: ComputeUnit) -> WeightsFile:
-    """weights.bin beside an xclbin of that uuid that this unit runs, checked by manifest.json where that is there too.
+    """The file weights.bin next to the xclbin with that uuid, checked with manifest.json if that exists.
 
-    Raises WeightsError when it is not of the size that the unit tells or not the one the manifest describes, ManifestError.
+    Raises WeightsError when it does not have the size that the unit reads or is not the one that the manifest describes,
+    ManifestError.
     """
     path = xclbin.with_name(WEIGHTS_NAME)
     if (manifest := xclbin.with_name(FILE_NAME)).is_file():
         described = Manifest.read(manifest)
         if described.uuid == uuid and (file := find_weights(described, path)):
             return file
-    return read_weights(path, expected_bytes(unit), f"{unit.name} takes its weights from it")
+    return read_weights(path, expected_bytes(unit), f"{unit.name} reads its weights from it")
 
 
 def _signature(entries: dict[str, Any], optional: str) -> Signature:
-    """Of the kernel's arguments, in their order; `optional` may be left out."""
+    """The signature with the kernel's arguments in their order. optional: the argument that may be left out."""
     kind = Parameter.POSITIONAL_OR_KEYWORD
     default = {optional: None}
     return Signature([
@@ -191,7 +192,7 @@ def _signature(entries: dict[str, Any], optional: str) -> Signature:
 
 @contextmanager
 def _service(unit: ComputeUnit) -> Iterator[None]:
-    """A unit whose card does not answer is out of service."""
+    """Take the unit out of service when its card does not respond."""
     try:
         yield
     except DeviceLostError:
@@ -200,13 +201,13 @@ def _service(unit: ComputeUnit) -> Iterator[None]:
 
 
 def _row_bytes(unit: ComputeUnit) -> dict[str, int]:
-    """Argument -> bytes of a row, as the hardware tells."""
+    """Argument -> bytes of a row, from the kernel's registers."""
     told = {"x": unit.read_register(ROW_IN_BYTES), "y": unit.read_register(ROW_OUT_BYTES)}
     return {name: size for name, size in told.items() if size}
 
 
 def _attribute(tag: str) -> str:
-    """A bank's name as PYNQ makes it an attribute of the overlay."""
+    """The overlay's attribute for a bank, as PYNQ derives it from the bank's tag."""
     return "".join(letter for letter in tag if letter.isalnum() or letter == "_")
 
 
@@ -223,6 +224,6 @@ def _word(what: str, entry: dict[str, Any], value: Any) -> int:
 
 
 def bind(vlnv: str) -> None:
-    """Make Kernel the driver of this kind of kernel, unless a program has one of its own."""
+    """Register Kernel as PYNQ's driver for this kind of kernel, unless the program has registered another one."""
     if vlnv not in _ip_drivers:
         RegisterIP(Kernel.__name__, (Kernel,), {"bindto": [vlnv]})

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PYNQ asks a parser for, from the tables of an xclbin: the dictionaries of ip_dict, mem_dict and clock_dict.
+"""The parser that PYNQ needs for an xclbin: the dictionaries ip_dict, mem_dict and clock_dict, from the xclbin's tables.
 
-Their keys are those of PYNQ 3.0.1's xclbin parser, so that programs which read them find what they know. The registers are
-CTRL and the arguments; kernels of this project bring their status registers too.
+Their keys are those of PYNQ 3.0.1's xclbin parser, so that existing programs can use them. The registers are CTRL and the
+arguments, and for kernels of this project also their status registers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypersonic.firmware.kernel.vitis_xml import VLNV, Argument, KernelDescripti
 from hypersonic.firmware.xclbin.container import ComputeUnit, Xclbin
 from hypersonic.firmware.xclbin.sections import CLOCK_KINDS, MEMORY_KINDS, Clock, Memory
 
-#: addressQualifier of what is passed through s_axi_control; streams are not
+#: addressQualifier of the arguments that are passed through s_axi_control
 _SCALAR, _GLOBAL_MEMORY = 0, 1
 _STREAMING = frozenset(MEMORY_KINDS.index(kind) for kind in ("STREAMING", "STREAMING_CONNECTION"))
 _CONTROL_BITS = {
@@ -28,10 +28,10 @@ _CONTROL_BITS = {
 
 
 class Metadata:
-    """The parser object of an Overlay. What only boards have (GPIO, interrupts, hierarchies) is empty."""
+    """The parser object of an Overlay. The properties that only boards have (GPIO, interrupts, hierarchies) are empty."""
 
     def __init__(self, path: Path) -> None:
-        """Raises XclbinError naming the file when it is no whole xclbin, OSError when it cannot be read."""
+        """Raises XclbinError, which names the file, when it is not a complete xclbin; OSError when it cannot be read."""
         self.path = path
         self.contents = Xclbin.read(path)
         self.ip_dict = _ips(self.contents)
@@ -65,7 +65,7 @@ def _vlnv(kernel: KernelDescription) -> str:
 
 
 def is_ours(kernel: KernelDescription) -> bool:
-    """Whether it has the status registers of firmware/kernel/registers.py."""
+    """True if the kernel has the status registers of firmware/kernel/registers.py."""
     return kernel.vlnv.startswith(f"{VLNV}:")
 
 
@@ -103,7 +103,7 @@ def _argument(contents: Xclbin, unit: ComputeUnit, argument: Argument) -> dict[s
 
 
 def _banks(contents: Xclbin, unit: ComputeUnit, argument: Argument) -> tuple[str, ...]:
-    """Tags of the memories the argument reaches; none where the xclbin does not say."""
+    """The tags of the memories that the argument reaches; empty where the xclbin does not list them."""
     names = [ip.name for ip in contents.ips]
     reached = (c for c in contents.connections if c.argument == argument.index and names[c.ip] == f"{unit.kernel}:{unit.name}")
     return tuple(contents.memories[connection.memory].tag for connection in reached)

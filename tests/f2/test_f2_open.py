@@ -56,7 +56,7 @@ def test_a_machine_without_f2_cards_says_so(built: Built, tmp_path: Path) -> Non
 
 def test_a_machine_without_the_simulator_says_so(built: Built, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "F2_EMULATION", "hypersonic.sim.none")
-    with pytest.raises(LibraryNotFoundError, match="the simulated F2 card cannot be made"):
+    with pytest.raises(LibraryNotFoundError, match="the simulated F2 card cannot be loaded"):
         choose_driver(Xclbin.read(built.xclbin))
 
 

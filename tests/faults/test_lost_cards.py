@@ -171,7 +171,7 @@ def test_a_hung_unit_stays_out_while_its_sibling_works_until_the_card_is_reset(
     with site(repository, environment={**events.environment, **hang}) as running, running.client() as client:
         for n in range(20):
             ask(client, n)
-        running.wait_for(lambda: "facile_1 can be had again once facile_2 of the same card" in running.program.log)
+        running.wait_for(lambda: "facile_1 can be recovered once facile_2 of the same card" in running.program.log)
         assert in_service(running) == {"facile_2"}
         events.reset(0)
         with load(running, clients=1):
@@ -186,7 +186,9 @@ def test_a_run_whose_memory_answered_with_an_error_fails_and_its_unit_is_used_no
     with site(repository, environment=events.environment) as running, running.client() as client:
         bad = X.copy()
         bad[50, 0] = 1e30
-        with pytest.raises(InferenceServerException, match=r"the memory answered a read with an error \(AXI_ERROR\)") as caught:
+        with pytest.raises(
+            InferenceServerException, match=r"the memory responded to a read with an error \(AXI_ERROR\)"
+        ) as caught:
             infer(client, "facile", bad)
         assert caught.value.status() == "StatusCode.INTERNAL"
         running.wait_for(lambda: len(in_service(running)) == 1)

@@ -51,7 +51,7 @@ def test_an_emulated_card_that_cannot_be_made_says_why(monkeypatch: pytest.Monke
         raise RuntimeError("g++ is not on PATH")
 
     monkeypatch.setattr(importlib, "import_module", lambda _: SimpleNamespace(library_path=broken))
-    with pytest.raises(LibraryNotFoundError, match="emulated card for target hw_emu cannot be made: g\\+\\+ is not on PATH"):
+    with pytest.raises(LibraryNotFoundError, match="emulated card for target hw_emu cannot be built: g\\+\\+ is not on PATH"):
         library_path(Target.HW_EMU)
 
 
@@ -70,7 +70,7 @@ def test_a_file_that_is_no_xrt_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_failure_without_an_errno_points_at_xrts_own_message() -> None:
     for code in (0, -1):
-        assert str(failure(DeviceError, "x", code)) == "x; XRT's own message stands above on standard error"
+        assert str(failure(DeviceError, "x", code)) == "x; XRT's own message is above, on standard error"
     assert "XRT answered EINVAL (Invalid argument)" in str(failure(DeviceError, "x", -22))
 
 

@@ -146,7 +146,7 @@ def test_a_unit_is_not_recovered_while_its_sibling_serves(build: Build, hang: Ca
     bad.slots[0].start(1)
     with pytest.raises(ComputeUnitTimeoutError):
         bad.slots[0].finish(30)
-    with pytest.raises(ComputeUnitOutOfServiceError, match=r"facile_1 can be had again once facile_2 .* reset the card"):
+    with pytest.raises(ComputeUnitOutOfServiceError, match=r"facile_1 can be recovered once facile_2 .* reset the card"):
         card.recover("facile_1")
     run(good.slots[0])
     card.close()
@@ -225,7 +225,7 @@ def test_a_run_that_the_memory_answered_with_an_error_fails_although_it_complete
         bad, good = open_instances(device, build[1], slot_rows=64)
         bad.slots[0].x.view("<f4")[0] = 1e30
         bad.slots[0].start(1)
-        with pytest.raises(MemoryAccessError, match=r"facile_1 completed, but the memory answered a read with an error"):
+        with pytest.raises(MemoryAccessError, match=r"facile_1 completed, but the memory responded to a read with an error"):
             bad.slots[0].finish(5000)
         assert (bad.in_service, good.in_service) == (False, True)
         with pytest.raises(ComputeUnitOutOfServiceError, match="AXI_ERROR"):

@@ -99,7 +99,10 @@ def test_the_weights_stay_while_the_unit_is_open_and_go_after_its_slots(weighted
 
 
 DAMAGE: dict[str, tuple[Any, str]] = {
-    "missing": (lambda file: file.unlink(), r"weights\.bin cannot be read \(No such file .*128 bytes: it belongs beside model"),
+    "missing": (
+        lambda file: file.unlink(),
+        r"weights\.bin cannot be read \(No such file .*128 bytes: it must be next to model",
+    ),
     "short": (lambda file: file.write_bytes(weights_of(100)[:-64]), r"weights\.bin is 64 bytes, expected 128: .*cut short"),
     "long": (lambda file: file.write_bytes(weights_of(100, 3)), r"weights\.bin is 192 bytes, expected 128: .*publish the"),
     "another": (lambda file: file.write_bytes(weights_of(1)), r"weights\.bin has sha256 \w{64}, expected \w{64} as the manif"),
@@ -171,7 +174,7 @@ def test_a_card_that_was_reset_gets_its_weights_again(weighted: Build, cards: Ca
             with pytest.raises(DeviceError):
                 answer(instance.slots[0])
         names = [instance.name for instance in card.instances]
-        with pytest.raises(DeviceError, match="can be had again once"):
+        with pytest.raises(DeviceError, match="can be recovered once"):
             card.recover(names[0])
         back = tuple(card.recover(name) for name in reversed(names))
         assert answers(back) == [[100]] * 2

@@ -64,7 +64,7 @@ def test_a_model_with_a_hung_unit_gives_its_card_back_too_so_that_a_reset_finds_
 
 def test_a_lost_unit_asks_to_be_looked_for_later_while_the_other_serves(faulty: Any, model: FpgaModel) -> None:
     hang(model, faulty, 1)
-    with pytest.raises(InstanceAwayError, match="facile_2 can be had again once facile_1 of the same card") as caught:
+    with pytest.raises(InstanceAwayError, match="facile_2 can be recovered once facile_1 of the same card") as caught:
         model.instances[1].revive()
     assert caught.value.retry_s == 0.25
     assert faulty.journal() == []
