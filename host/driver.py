@@ -96,17 +96,19 @@ class Devices(Protocol):
 
 
 class Buffers(Protocol):
-    """Memory that host and card share, or that has a side on each."""
+    """Memory that host and card share, or of which each has a copy."""
 
     def allocate(self, device: Handle, size_bytes: int, group: int) -> Handle:
-        """group: the memory bank; an index of the xclbin's group_memories."""
+        """Allocate a buffer object. group: the memory bank, an index into Xclbin.group_memories. Raises BufferObjectError."""
         ...
 
     def map_buffer(self, buffer: Handle, size_bytes: int) -> NDArray[np.uint8]:
         """The host side, (size_bytes,) uint8, not a copy; it must not be used after free_buffer. Raises BufferObjectError."""
         ...
 
-    def free_buffer(self, buffer: Handle) -> None: ...
+    def free_buffer(self, buffer: Handle) -> None:
+        """Free the buffer object. The card must not access it any more."""
+        ...
 
 
 class Runs(Protocol):

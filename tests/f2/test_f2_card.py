@@ -131,7 +131,7 @@ def test_a_card_has_one_user_at_a_time(sysfs: Path) -> None:
 
 
 def test_what_is_no_card_is_refused(sysfs: Path) -> None:
-    with pytest.raises(DeviceNotFoundError, match=r"'\.\./x' is no PCI address"):
+    with pytest.raises(DeviceNotFoundError, match=r"'\.\./x' is not a PCI address"):
         BarAccess("../x", sysfs)
     with pytest.raises(DeviceNotFoundError, match="no card at 0000:35"):
         BarAccess("0000:35:00.0", sysfs)

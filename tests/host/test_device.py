@@ -163,7 +163,7 @@ def test_a_card_that_is_not_there_is_refused(build: Build) -> None:
 def test_a_card_that_holds_another_xclbin_is_busy(device: Device, image: bytes, tmp_path: Path) -> None:
     other = tmp_path / "other.xclbin"
     other.write_bytes(assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image))
-    with pytest.raises(DeviceBusyError, match=r"EBUSY.*it is used with another xclbin"):
+    with pytest.raises(DeviceBusyError, match=r"EBUSY.*it is in use with another xclbin"):
         open_device(other)
 
 

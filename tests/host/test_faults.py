@@ -33,7 +33,7 @@ Build = tuple[Path, Manifest]
     [
         ("xrtDeviceOpen=2", DeviceNotFoundError, "card 0 cannot be opened: XRT answered ENOENT"),
         (f"xrtDeviceOpen={errno.EACCES}", DeviceBusyError, r"this user may not open the card"),
-        (f"xrtDeviceLoadXclbinFile={errno.EBUSY}", DeviceBusyError, "it is used with another xclbin"),
+        (f"xrtDeviceLoadXclbinFile={errno.EBUSY}", DeviceBusyError, "it is in use with another xclbin"),
         (f"xrtDeviceLoadXclbinFile={errno.EOPNOTSUPP}", XclbinMismatchError, "built for another shell: build it for"),
         (f"xrtDeviceLoadXclbinFile={errno.EINVAL}", DeviceError, r"model\.xclbin cannot be loaded: XRT answered EINVAL"),
         (f"xrtPLKernelOpenExclusive={errno.EINVAL}@2", ComputeUnitNotFoundError, r"facile:\{facile_2\} cannot be opened"),
