@@ -220,7 +220,7 @@ def test_an_answer_that_is_none_is_told(answer: str) -> None:
 
 def test_the_directory_is_what_the_kits_scripts_read(site: Site, built: Built, tmp_path: Path) -> None:
     inputs = write_cl(built.design, site.kit, tmp_path)
-    assert write_cl(built.design, site.kit, tmp_path) == inputs  # anew, over the old one
+    assert write_cl(built.design, site.kit, tmp_path) == inputs  # again, over the old one
     assert all((tmp_path / name).is_file() for name in inputs)
     design = tmp_path / CL / "design"
     names = {file.name for file in design.iterdir()}

@@ -299,7 +299,7 @@ def test_missing_tools_are_told_with_what_to_do(aws: Callable[[str, str], None])
 
 @pytest.fixture
 def contents(built: Built) -> Xclbin:
-    """What a build for a card publishes."""
+    """The files that a build for a card publishes."""
     return Xclbin.parse(assemble_f2_xclbin(built.design, Target.HW, find_platform("aws_f2"), AGFI.encode()))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a slot of sw_emu holds when a model's own C++ takes seconds a row: no more than a run's time allows."""
+"""The rows of a sw_emu slot when a model's own C++ takes seconds per row: no more than a run's timeout allows."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `hypersonic devices` tells of cards: a sysfs tree made up after the source of XRT's driver; no card has been read."""
+"""The report of `hypersonic devices` on a sysfs tree written after the source of XRT's driver, not read from a card."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no healthy card does, by a faulty XRT: NULL, errnos, bad ends. Everything taken is given back, in order."""
+"""Failures that a faulty XRT simulates: NULL, errnos, bad run states. Everything opened is released, in order."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ DAMAGE: dict[str, tuple[Any, str]] = {
     ),
     "short": (lambda file: file.write_bytes(weights_of(100)[:-64]), r"weights\.bin is 64 bytes, expected 128: .*cut short"),
     "long": (lambda file: file.write_bytes(weights_of(100, 3)), r"weights\.bin is 192 bytes, expected 128: .*publish the"),
-    "another": (lambda file: file.write_bytes(weights_of(1)), r"weights\.bin has sha256 \w{64}, expected \w{64} as in the manif"),
+    "another": (lambda file: file.write_bytes(weights_of(1)), r"weights\.bin has sha256 \w{64}, expected \w{64} as in the man"),
     "a directory": (lambda file: (file.unlink(), file.mkdir()), r"weights\.bin (cannot be read|is \d+ bytes)"),
 }
 
@@ -185,7 +185,7 @@ def test_a_card_that_was_reset_gets_its_weights_again(weighted: Build, cards: Ca
 def test_a_manifest_tells_of_weights_where_the_kernel_takes_them_and_nowhere_else(weighted: Build, build: Build) -> None:
     for xclbin, manifest, message in (
         (weighted[0], replace(weighted[1], weights_bytes=0), "weights_bytes is 0, but the xclbin's kernel reads weights"),
-        (build[0], replace(build[1], weights_bytes=64), "weights_bytes is 64, but the xclbin's kernel takes none"),
+        (build[0], replace(build[1], weights_bytes=64), "weights_bytes is 64, but the xclbin's kernel reads none"),
     ):
         with pytest.raises(ManifestMismatchError, match=message):
             check(manifest, xclbin.read_bytes())

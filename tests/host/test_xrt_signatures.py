@@ -94,7 +94,7 @@ def test_states_and_directions_are_xrts() -> None:
 
 
 def compare(directory: Path, declarations: str) -> str:
-    """What a C compiler says of XRT's headers and these declarations together: nothing when all types are the same."""
+    """The errors of a C compiler for XRT's headers with these declarations: empty when all types are the same."""
     constants = {f"ERT_CMD_STATE_{state.name}": state.value for state in RunState}
     constants |= {"XCL_BO_SYNC_BO_TO_DEVICE": TO_DEVICE, "XCL_BO_SYNC_BO_FROM_DEVICE": FROM_DEVICE}
     constants |= {"sizeof(xuid_t)": 16, "sizeof(enum ert_cmd_state)": 4, "sizeof(enum xclBOSyncDirection)": 4}

@@ -152,6 +152,6 @@ def test_the_notebook_gives_the_outputs_that_stand_in_it(tmp_path: Path) -> None
 
 
 def outputs(notebook: Path) -> list[object]:
-    """What every code cell printed or showed as text."""
+    """The text that each code cell printed or displayed."""
     cells = json.loads(notebook.read_text())["cells"]
     return [[output.get("text") or output["data"]["text/plain"] for output in cell.get("outputs", [])] for cell in cells]

@@ -105,7 +105,7 @@ REPORT = """\
 
 
 def _write_solution(place: Path, block: str = BLOCK, report: str = REPORT) -> Path:
-    """What Vitis HLS leaves below the project's directory."""
+    """The files that Vitis HLS leaves below the project's directory."""
     synthesis = place / "net_prj" / "solution1" / "syn"
     (synthesis / "verilog").mkdir(parents=True)
     (synthesis / "report").mkdir()

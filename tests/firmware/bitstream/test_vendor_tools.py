@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is missing is said at once, in one sentence, before anything that takes hours."""
+"""A missing tool is reported at once, in one sentence, before any step that takes hours."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Yosys counts, what is made of it, and the kept report of FACILE."""
+"""The cells that Yosys counts, the report made from them, and the stored report of FACILE."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_rtl_that_yosys_refuses_is_an_error_with_its_words(tmp_path: Path) -> No
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SynthesisError, match="two source files of top have one name"):
+    with pytest.raises(SynthesisError, match="two source files of top have the same name"):
         synthesise("top", [tmp_path / "a.sv", tmp_path / "b" / "a.sv"])
 
 

@@ -154,7 +154,7 @@ def test_a_multiplier_is_one_dsp(mapped: dict[str, StageSynthesis]) -> None:
 
 @pytest.mark.timeout(1800)
 def test_no_logic_inside_a_stage_is_longer_than_a_clock_of_300_mhz(mapped: dict[str, StageSynthesis]) -> None:
-    """By the house's rule of thumb (firmware/estimate/logic_path.py); the figures stand in the message, longest first."""
+    """By the house's rule of thumb (firmware/estimate/logic_path.py); the figures are in the message, longest first."""
     budget_ns = 1000 / find_platform("u250").kernel_clock_mhz
     worst = {name: longest_paths(parse_blif(stage.netlist()), most=1)[0] for name, stage in mapped.items()}
     lines = [

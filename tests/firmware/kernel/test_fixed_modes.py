@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The numbers of ap_fixed's modes stand in one table; the RTL's constants are written from it."""
+"""The numbers of ap_fixed's modes are in one table, from which the RTL's constants are generated."""
 
 from __future__ import annotations
 

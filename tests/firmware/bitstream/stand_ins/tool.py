@@ -2,7 +2,7 @@
 """Stands for vivado, v++, vitis-run and aws, none of which can be here: says what they say, and leaves what they leave.
 
 Called as <name> by a wrapper. Every call but a question for the release is written to $STAND_IN/calls.jsonl. What it is to do
-differently stands in $STAND_IN/plan.json: {"<name or step>": {"say": text, "code": n, "wait": true, "leave": false}}.
+differently is in $STAND_IN/plan.json: {"<name or step>": {"say": text, "code": n, "wait": true, "leave": false}}.
 """
 
 from __future__ import annotations
