@@ -18,8 +18,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +27,7 @@ from hypersonic.firmware.xclbin.container import ComputeUnit as Instance
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.sections import MEMORY_KINDS
 from hypersonic.host import health
+from hypersonic.host.closing import Closing
 from hypersonic.host.driver import (
     FROM_DEVICE,
     PENDING,
@@ -45,7 +44,6 @@ from hypersonic.host.errors import (
     BufferObjectError,
     ComputeUnitNotFoundError,
     ComputeUnitOutOfServiceError,
-    DeviceClosedError,
     DeviceError,
     DeviceLostError,
     MemoryAccessError,
@@ -63,30 +61,7 @@ CLOSE_TIMEOUT_MS = 1000
 HEARTBEAT_MS = 500
 
 
-class _Closing:
-    """An object that is closed once, and can be used as a context manager."""
-
-    def __init__(self) -> None:
-        self._closing = ExitStack()
-        self.closed = False
-
-    def close(self) -> None:
-        """Release everything in reverse order. A second call does nothing."""
-        self.closed = True
-        self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def _require_open(self, what: str) -> None:
-        if self.closed:
-            raise DeviceClosedError(f"{what} is closed")
-
-
-class Device(_Closing):
+class Device(Closing):
     """One card with an xclbin loaded, opened by opening.open_device."""
 
     uuid: str  # of the xclbin, 32 hex digits
@@ -151,7 +126,7 @@ class Device(_Closing):
             unit.take_out_of_service(why)
 
 
-class ComputeUnit(_Closing):
+class ComputeUnit(Closing):
     """One kernel instance, opened exclusively.
 
     It is taken out of service when a run does not complete: until the card is reset, that run may still write into the unit's
@@ -283,7 +258,7 @@ class ComputeUnit(_Closing):
             release(handle)
 
 
-class BufferObject(_Closing):
+class BufferObject(Closing):
     """Memory on the card and its host side. Made by ComputeUnit.allocate."""
 
     def __init__(self, unit: ComputeUnit, size_bytes: int, group: int) -> None:
@@ -339,7 +314,7 @@ class BufferObject(_Closing):
         return 0 if offset <= self.size_bytes - size_bytes else errno.EINVAL
 
 
-class Run(_Closing):
+class Run(Closing):
     """One set of arguments of a compute unit, made by ComputeUnit.open_run."""
 
     def __init__(self, unit: ComputeUnit) -> None:

@@ -198,7 +198,7 @@ struct Simulation {
         assign(top->s_axis_w_tvalid, {static_cast<uint32_t>(valid), static_cast<uint32_t>(valid >> 32)});
     }
 
-    // Whether any beat is taken at the edge that comes.
+    // Return whether any beat is taken at the next clock edge.
     bool take_weights() {
         const uint64_t taken = uint64_t{top->s_axis_w_tvalid} & uint64_t{top->s_axis_w_tready};
         for (std::size_t i = 0; i < feeds.size(); ++i)

@@ -187,6 +187,7 @@ class RtlCore:
         self._library.hypersonic_core_reset(self._simulation)
 
     def close(self) -> None:
+        """End the simulation. Safe to call twice."""
         if self._simulation:
             self._library.hypersonic_core_close(self._simulation)
             self._simulation = ctypes.c_void_p()

@@ -143,7 +143,7 @@ def test_what_a_model_has_started_in_its_session_is_gone_although_somebody_has_k
         os.kill(model.instance.process.pid, signal.SIGKILL)
         model.instance.process.wait()
         wait_until(lambda: not {"model", "program", "pool"} & set(left(pids)))
-    for kind in left(pids):  # nobody knows of these any more
+    for kind in left(pids):  # nothing else kills these
         os.kill(pids[kind], signal.SIGKILL)
 
 

@@ -213,7 +213,7 @@ def test_a_client_forges_no_line_of_the_log(server: Program) -> None:
 
 
 def test_an_error_tells_no_path_of_the_server(server: Program, tmp_path: Path) -> None:
-    """What a client gets to see names neither the repository nor the program's files."""
+    """Texts for clients name neither the repository nor the files of the program."""
     assert isinstance(server.process.args, list)
     repository = next(part for part in server.process.args if str(part).startswith("/") and "models" in str(part))
     with harmless(server) as channel:
