@@ -118,7 +118,7 @@ def test_weights_that_are_not_there_or_others_are_refused(tmp_path: Path) -> Non
     damaged = bytearray((tmp_path / "weights.bin").read_bytes())
     damaged[0] ^= 1
     (tmp_path / "weights.bin").write_bytes(damaged)
-    with pytest.raises(WeightsError, match=r"weights\.bin has sha256 \w+, expected \w+ as the manifest of 'bench_weights'"):
+    with pytest.raises(WeightsError, match=r"weights\.bin has sha256 \w+, expected \w+ as in the manifest of 'bench_weights'"):
         overlay.bench_weights_1.call(x, y, 100)
     version_copy(tmp_path, "weights.bin")
     overlay.bench_weights_1.call(x, y, 100)

@@ -232,7 +232,7 @@ def test_what_cannot_be_built_here_says_why(tmp_path: Path) -> None:
         with pytest.raises(LinkError, match=f"compute units: got {number}, expected 1 to 128"):
             build("facile", compute_units=number, repository=tmp_path, progress=no_work)
     for name in ("a/b", "..", ".hidden", "x" * 129):
-        with pytest.raises(PublishError, match=r"model name is '.*', expected letters, digits"):
+        with pytest.raises(PublishError, match=r"model name is '.*', expected at most 128 letters, digits"):
             build("facile", name=name, repository=tmp_path, progress=no_work)
     (tmp_path / "file").touch()
     with pytest.raises(PublishError, match="file is not a directory"):
