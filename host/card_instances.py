@@ -40,7 +40,7 @@ class CardInstances:
     @property
     def recoverable(self) -> bool:
         """True if this process can recover a lost instance."""
-        return self._device.can_be_let_go
+        return self._device.releasable
 
     def recover(self, name: str) -> ModelInstance:
         """Open the card again if necessary, and return the instance with that name, whose old slots must not be in use.
@@ -64,7 +64,7 @@ class CardInstances:
         with self._lock:
             self._closed = True
             if self.recoverable and not all(instance.in_service for instance in self.instances):
-                self._device.let_go()
+                self._device.release()
             for instance in self.instances:
                 instance.close()
             self._device.close()
@@ -76,7 +76,7 @@ class CardInstances:
                 f"{name} can be recovered once {', '.join(in_use)} of the same card are not in use either: unload the model, "
                 f"{self._device.reset}, load it again"
             )
-        self._device.let_go()
+        self._device.release()
         device = self._reopen()
         try:
             self.instances = self._open_instances(device)

@@ -107,16 +107,16 @@ class Device(Closing):
         raise ComputeUnitNotFoundError(f"compute unit is {name!r}, the xclbin has {there}")
 
     @property
-    def can_be_let_go(self) -> bool:
+    def releasable(self) -> bool:
         """True if this process may release the card although a run is hung: the next process to open it can detect that run,
         or the card is gone."""
         return self.lost or all(unit.tells for unit in self.compute_units)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Close the device, and also free the buffers that a compute unit out of service may still write to, so that the card
         can be reset. Never raises: most of these calls fail on a card that is gone."""
         for unit in self.compute_units:
-            unit.let_go = True
+            unit.released = True
         with suppress(DeviceError):
             self.close()
 
@@ -142,7 +142,7 @@ class ComputeUnit(Closing):
         super().__init__()
         self.name, self._banks, self._reach = unit.name, unit.memories, unit.reach
         self.in_service = True
-        self.let_go = False
+        self.released = False
         #: the weights that its runs may read at any time, by the sha256 of the file (weights.py)
         self.weights: dict[str, BufferObject] = {}
         self._driver, self._calls, self._device, self.reset = driver, calls, device, driver.reset
@@ -254,7 +254,7 @@ class ComputeUnit(Closing):
 
     def _release(self, release: Callable[[Handle], None], handle: Handle) -> None:
         """Release a handle, unless the card may still use its object."""
-        if self.in_service or self.let_go:
+        if self.in_service or self.released:
             release(handle)
 
 

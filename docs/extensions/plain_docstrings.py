@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Sphinx extension that shows plain-text docstrings as they are written.
 
-Our docstrings are plain text: paragraphs, `code` in single backquotes, lists with dashes, and indented blocks for tables and
-commands. autodoc reads reStructuredText, where an asterisk or an underscore is markup, so each docstring is translated first.
+Our docstrings are plain text: paragraphs, `code` in single backquotes, lists with dashes, indented blocks for tables and
+commands, and sentences such as `rows: of one batch.` for parameters and fields. autodoc reads reStructuredText, where an
+asterisk or an underscore is markup, so each docstring is translated first.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -18,16 +20,38 @@ _CODE = re.compile(r"(``[^`]+``|`[^`\n]+`)")
 _MARKUP = re.compile(r"([\\*_|`<>:\[\]])")
 
 
-def to_rst(lines: Sequence[str]) -> list[str]:
+def to_rst(lines: Sequence[str], names: Sequence[str] = ()) -> list[str]:
     """Return the lines of a plain-text docstring as lines of reStructuredText.
 
-    A block that is indented becomes a literal block, a paragraph keeps its words, and list items stay list items.
+    names: parameters or fields; a sentence that begins with one of them and a colon becomes an entry of a list. A block that
+    is indented becomes a literal block, and list items stay list items.
     """
     rst: list[str] = []
     for kind, block in _blocks(lines):
-        rst += ["::", "", *(f"   {line}".rstrip() for line in block)] if kind == "literal" else _text(block)
+        if kind == "literal":
+            rst += ["::", "", *(f"   {line}".rstrip() for line in block)]
+        elif kind == "item":
+            first, *others = (line.strip() for line in block)
+            rst += [f"- {escape(first[2:])}", *(f"  {escape(line)}" for line in others)]
+        else:
+            rst += _paragraph(block, names)
         rst.append("")
     return rst
+
+
+def _paragraph(block: Sequence[str], names: Sequence[str]) -> Iterator[str]:
+    """A paragraph; where it describes names, one list entry for each of them."""
+    text = " ".join(line.strip() for line in block)
+    any_name = "|".join(re.escape(name) for name in names) or r"(?!)"
+    first, *entries = re.split(rf"(?:^|(?<=[.;] ))(?=(?:{any_name})(?:, (?:{any_name}))*: )", text)
+    if not entries:
+        yield from (escape(line.strip()) for line in block)
+        return
+    if first.strip():
+        yield from (escape(first.strip()), "")
+    for entry in entries:
+        described, _, words = entry.partition(": ")
+        yield f"- **{described}**: {escape(words.strip())}"
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -40,8 +64,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _kinds(lines: Sequence[str]) -> Iterator[str]:
-    """The kind of each line. An indented line belongs to the list item above it, if any."""
-    kind, items = "blank", 0
+    """The kind of each line. An indented line belongs to what is above it, unless that ends with a colon or a blank line."""
+    kind, items, above = "blank", 0, ""
     for i, line in enumerate(lines):
         indented = line.startswith(" ")
         if not line.strip():
@@ -50,18 +74,12 @@ def _kinds(lines: Sequence[str]) -> Iterator[str]:
         elif line.startswith(("- ", "* ")):
             items += 1
             kind = f"item {items}"
-        elif indented and not kind.startswith("item"):
-            kind = "literal"
         elif not indented:
             kind = "text"
+        elif kind == "blank" or (kind == "text" and above.endswith(":")):
+            kind = "literal"
+        above = line.rstrip()
         yield kind
-
-
-def _text(block: Sequence[str]) -> list[str]:
-    first, *others = (line.strip() for line in block)
-    if block[0].startswith(("- ", "* ")):
-        return [f"- {escape(first[2:])}", *(f"  {escape(line)}" for line in others)]
-    return [escape(line) for line in (first, *others)]
 
 
 def escape(text: str) -> str:
@@ -70,8 +88,16 @@ def escape(text: str) -> str:
     return "".join(f"``{part.strip('`').strip()}``" if i % 2 else _MARKUP.sub(r"\\\1", part) for i, part in enumerate(parts))
 
 
-def _translate(_app: Sphinx, _kind: str, _name: str, _object: object, _options: Any, lines: list[str]) -> None:
-    lines[:] = to_rst(lines)
+def parameters(documented: object) -> list[str]:
+    """The names of a callable's parameters, which for a dataclass are its fields. Empty for everything else."""
+    try:
+        return [name for name in inspect.signature(documented).parameters if name != "self"]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return []
+
+
+def _translate(_app: Sphinx, _kind: str, _name: str, documented: object, _options: Any, lines: list[str]) -> None:
+    lines[:] = to_rst(lines, parameters(documented))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -72,7 +72,7 @@ class Scheduler:
         self._on_lost = on_lost
         self._lock, self._changed = batcher.lock, batcher.changed
         #: under the same lock: a thread has released a lost instance's slot, or the scheduler is being closed
-        self._let_go = threading.Condition(batcher.lock)
+        self._slot_released = threading.Condition(batcher.lock)
         #: under the same lock: a request with a timeout has been queued
         self._earlier = threading.Condition(batcher.lock)
         self._timekeeper: threading.Thread | None = None
@@ -147,7 +147,7 @@ class Scheduler:
         """Refuse new requests with `error` and serve the waiting ones; return whether all runs ended in time."""
         with self._lock:
             self.batcher.close(error)
-            self._let_go.notify_all()
+            self._slot_released.notify_all()
         deadline = time.monotonic() + timeout_s
         for runner in self._runners:
             runner.join(max(0.0, deadline - time.monotonic()))
@@ -270,7 +270,7 @@ class Scheduler:
             if self._ended:
                 self._changed.notify_all()
             if not batch.state.figures.in_service:
-                self._let_go.notify_all()
+                self._slot_released.notify_all()
 
     def _retire(self, state: InstanceState, error: BackendError) -> None:
         """Take the instance out of service; its requests go to another one, or wait until this one is back.
@@ -300,7 +300,7 @@ class Scheduler:
     def _revive(self, state: InstanceState) -> None:
         """Bring an instance back, or give it up if it is lost for good."""
         with self._lock:
-            self._let_go.wait_for(lambda: not state.taken)
+            self._slot_released.wait_for(lambda: not state.taken)
         pauses_s = iter(_REVIVE_AFTER_S)
         while True:
             try:
@@ -328,7 +328,7 @@ class Scheduler:
             _LOG.warning("%s: the server looks for %s every %g s: %s", self._label, state.name, error.retry_s, error)
             self._give_up(state, self.batcher.suspend)
         with self._lock:
-            return not self._let_go.wait_for(lambda: self.batcher.closed, error.retry_s)
+            return not self._slot_released.wait_for(lambda: self.batcher.closed, error.retry_s)
 
     def _restore(self, state: InstanceState) -> None:
         with self._lock:

@@ -62,3 +62,18 @@ def test_links_out_of_the_pages_become_paths(link: str, written: str) -> None:
 def test_code_blocks_keep_their_links() -> None:
     block = "text\n\n```\n[x](../hls/x.py)\n```\n"
     assert name_sources(block, "page") == block
+
+
+def test_sentences_about_parameters_become_a_list() -> None:
+    lines = ["Build it.", "", "model: a name, or a path. target, platform: where to. Raises", "    ValueError: never."]
+    tree = publish_doctree("\n".join(to_rst(lines, ["model", "target", "platform"])), settings_overrides={"report_level": 1})
+    (items,) = tree.findall(bullet_list)
+    assert [item.astext() for item in items.children] == [
+        "model: a name, or a path.",
+        "target, platform: where to. Raises ValueError: never.",
+    ]
+
+
+def test_an_indented_line_below_a_sentence_continues_it() -> None:
+    tree = publish_doctree("\n".join(to_rst(["A sentence that is", "    long."])), settings_overrides={"report_level": 1})
+    assert tree.astext() == "A sentence that is\nlong."

@@ -152,7 +152,7 @@ def test_a_unit_is_not_recovered_while_its_sibling_serves(build: Build, hang: Ca
     card.close()
 
 
-def test_a_lost_card_is_let_go_of_whole_and_in_order(faulty: Any, build: Build) -> None:
+def test_a_lost_card_is_released_whole_and_in_order(faulty: Any, build: Build) -> None:
     card = on_card(build, slots=1)
     faulty.set(f"xrtRunStart={errno.ENODEV}")
     with pytest.raises(DeviceLostError):
@@ -171,7 +171,7 @@ def test_letting_go_of_a_card_goes_on_when_calls_fail(faulty: Any, build: Build)
     assert (faulty.journal().count("buffer"), faulty.journal()[-1]) == (4, "device")
 
 
-def test_nothing_is_let_go_where_nobody_can_tell_whether_the_unit_still_hangs(faulty: Any, build: Build) -> None:
+def test_nothing_is_released_where_nobody_can_tell_whether_the_unit_still_hangs(faulty: Any, build: Build) -> None:
     card = on_card(build, slots=1)
     faulty.set("state=3")
     for instance in card.instances:
@@ -183,7 +183,7 @@ def test_nothing_is_let_go_where_nobody_can_tell_whether_the_unit_still_hangs(fa
     assert faulty.journal() == ["device"]
 
 
-def test_where_registers_tell_a_hung_unit_is_let_go_of_so_that_the_card_can_be_reset(faulty: Any, build: Build) -> None:
+def test_where_registers_tell_a_hung_unit_is_released_so_that_the_card_can_be_reset(faulty: Any, build: Build) -> None:
     faulty.set(f"registers={HEALTHY}")
     card = on_card(build, slots=1)
     faulty.set(f"registers={HEALTHY} state=3")
