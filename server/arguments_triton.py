@@ -20,7 +20,7 @@ _IGNORED = {
         "--grpc-infer-allocation-pool-size",
         "--grpc-max-response-pool-size",
     ),
-    "there is no buffer manager": ("--buffer-manager-thread-count",),
+    "this server has no buffer manager": ("--buffer-manager-thread-count",),
     "a load that fails is not repeated": ("--model-load-retry-count",),
     "no GPU is used": ("--min-supported-compute-capability", "--model-load-gpu-limit", "--enable-peer-access"),
     "there are no pools of pinned or CUDA memory": (

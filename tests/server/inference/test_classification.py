@@ -116,7 +116,7 @@ def test_a_label_file_that_is_not_there_or_leads_out_or_is_too_long_is_refused(t
     (tmp_path / "model" / "labels.txt").symlink_to(tmp_path / "secret")
     with pytest.raises(ModelLoadError, match="leads out of the model's directory"):
         with_labels(config, tmp_path / "model")
-    with pytest.raises(ModelLoadError, match="holds more than"):
+    with pytest.raises(ModelLoadError, match="has more than"):
         labelled(tmp_path, b"a" * (16 << 20) + b"b")
 
 

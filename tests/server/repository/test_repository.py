@@ -93,7 +93,7 @@ def test_a_symlink_inside_the_repository_is_fine(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a b", "a\nb", "ä", "-x"])
 def test_a_name_that_no_client_should_send_is_not_loaded(tmp_path: Path, name: str) -> None:
     write_model(tmp_path, name)
-    assert "expected a model name" in index(loaded(tmp_path))[0][3]
+    assert "expected a name" in index(loaded(tmp_path))[0][3]
 
 
 def test_a_repository_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
