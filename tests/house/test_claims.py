@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from hypersonic import cli
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate
 from hypersonic.firmware.platform import find_platform
+from hypersonic.server.arguments import add_arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
@@ -95,3 +97,15 @@ def test_the_tutorial_names_no_layer_that_the_kernel_cannot_have_as_one_it_can()
 def test_a_switch_shows_no_default() -> None:
     for name, parser in cli.make_parser()._subparsers._group_actions[0].choices.items():  # type: ignore[union-attr] # argparse has no public way to its subcommands
         assert not re.search(r"\(default: (True|False|\[)", " ".join(parser.format_help().split())), name
+
+
+def test_the_manual_lists_the_groups_of_the_servers_options() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    groups = {group.title: group for group in parser._action_groups if group.title not in ("positional arguments", "options")}
+    manual = (ROOT / "docs" / "manual.md").read_text()
+    listed = rows_of(manual, "| group of `--help` | options |")
+    assert list(listed) == list(groups)
+    for title, cells in listed.items():
+        known = {option for action in groups[title]._group_actions for option in action.option_strings}
+        assert set(re.findall(r"`(--[\w-]+)`", cells[1])) <= known, title
