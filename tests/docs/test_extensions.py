@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from docs.extensions.plain_docstrings import to_rst
+from docs.extensions.short_names import full_names
 from docs.extensions.source_links import name_sources
 
 
@@ -77,3 +78,8 @@ def test_sentences_about_parameters_become_a_list() -> None:
 def test_an_indented_line_below_a_sentence_continues_it() -> None:
     tree = publish_doctree("\n".join(to_rst(["A sentence that is", "    long."])), settings_overrides={"report_level": 1})
     assert tree.astext() == "A sentence that is\nlong."
+
+
+def test_a_short_name_of_one_object_is_its_full_name_and_one_of_several_is_left() -> None:
+    names = ["hypersonic.hls.core.Core", "hypersonic.hls.wire.Dims", "hypersonic.server.tensors.Dims", "hypersonic"]
+    assert full_names(names) == {"Core": "hypersonic.hls.core.Core", "hypersonic": "hypersonic"}
