@@ -140,7 +140,9 @@ def test_damaged_weights_are_refused_and_the_card_serves_on(published: Callable[
     whole = (version / "weights.bin").read_bytes()
     with open_device(version / "model.xclbin") as device:
         (version / "weights.bin").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-        with pytest.raises(WeightsError, match=r"weights\.bin has sha256 \w+, expected \w+ as the manifest of 'bench_weights'"):
+        with pytest.raises(
+            WeightsError, match=r"weights\.bin has sha256 \w+, expected \w+ as in the manifest of 'bench_weights'"
+        ):
             opened(device, version)
         (version / "weights.bin").write_bytes(whole)
         check(opened(device, version)[1], kernel, 6, runs=1)

@@ -61,7 +61,7 @@ def test_weights_are_made_once_and_stand_beside_the_description_of_the_day(descr
 def test_a_function_that_writes_nothing_is_named_with_its_last_words_and_leaves_nothing(described: Path) -> None:
     described.touch()
     for network, words in (
-        ("made_networks:fail", r"network 'made_networks:fail' did not write tiny.h5: .* ended with 1 .* no seed is that bad"),
+        ("made_networks:fail", r"network 'made_networks:fail' did not write tiny.h5: .* ended with 1, .* no seed is that bad"),
         ("made_networks:forget", r"ended with 0, its last line was: nothing; expected module:function"),
         ("made_networks:absent", r"has no attribute 'absent'"),
         ("no.such.module:save", r"No module named 'no'"),
