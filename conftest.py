@@ -26,7 +26,7 @@ COUNTS = pytest.StashKey[dict[str, int]]()
 def pytest_xdist_auto_num_workers() -> int:
     """Return three workers for two cores that this process may use, as far as the memory lasts.
 
-    With one worker for each core, the cores are idle for a fifth of the time: tests wait for servers and for each other's builds.
+    With one worker for each core, the cores are idle for a fifth of the time: tests wait for servers and for others' builds.
     """
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(-(-3 * len(os.sched_getaffinity(0)) // 2), memory_bytes // WORKER_BYTES))

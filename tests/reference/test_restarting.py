@@ -78,7 +78,7 @@ def test_a_crash_stands_in_the_runs_summary_though_the_test_passed(pytester: pyt
         def test_passes(noting): ...
         def test_says_nothing(): ...
     """)
-    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "1")
+    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "2")
     done.assert_outcomes(passed=2)
     done.stdout.fnmatch_lines(["*= remarks =*", "*::test_passes: triton ended by itself"])
     done.stdout.no_fnmatch_line("*::test_says_nothing: *")

@@ -33,7 +33,9 @@ STARTERS = (
 
 @cache
 def is_slow(file: Path) -> bool:
-    """Return whether all tests of this file are slow. file: absolute, below the root of the repository."""
+    """Return whether all tests of this file are slow. A file outside the repository, which a test of pytest writes, is not."""
+    if not file.is_relative_to(ROOT):
+        return False
     folders = {str(folder) for folder in file.relative_to(ROOT).parents}
     if folders & set(QUICK_FOLDERS):
         return False
