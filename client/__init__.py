@@ -1,2 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of a running server. They depend on the protocol only, not on the rest of this project."""
+"""The SONIC client: sends events to one or several servers of Triton's protocol, and survives their failures.
+
+    Client, AsyncClient                  the client, for threads and for asyncio
+    Server, Tls                          a server with what it wants to know of a client
+    Timeout, Limits, Settings            frozen settings, all with defaults
+    SameServer, OtherServer, Fallback    what to do when an attempt fails
+    Rectangular, Ragged                  several entries of different lengths in one call
+    Result, Statistics                   what comes back
+
+It depends on the protocol only, not on the rest of this project, and works as well with a real tritonserver.
+"""
+
+from __future__ import annotations
+
+from hypersonic.client.asynchronous import AsyncClient, AsyncModel
+from hypersonic.client.attempts.request import Result
+from hypersonic.client.batches import Ragged, Rectangular
+from hypersonic.client.codes import Code
+from hypersonic.client.errors import (
+    AccessError,
+    AllServersFailedError,
+    AnswerError,
+    Attempt,
+    ClientError,
+    ClosedError,
+    DeadlineError,
+    InputError,
+    QueueFullError,
+    RequestError,
+    ServerError,
+    UnavailableError,
+    UnknownModelError,
+)
+from hypersonic.client.model import Model
+from hypersonic.client.servers import Server, Tls
+from hypersonic.client.settings import (
+    Backoff,
+    Budget,
+    Fallback,
+    Health,
+    Hedge,
+    Limits,
+    OtherServer,
+    Retry,
+    SameServer,
+    Settings,
+    Timeout,
+)
+from hypersonic.client.specs import ModelSpec, TensorSpec
+from hypersonic.client.statistics import ServerStatistics, ServerTimes, Statistics
+from hypersonic.client.sync import Client
+
+__all__ = [
+    "AccessError", "AllServersFailedError", "AnswerError", "AsyncClient", "AsyncModel", "Attempt", "Backoff", "Budget", "Client",
+    "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError", "Limits", "Model",
+    "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry", "SameServer",
+    "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "TensorSpec", "Timeout", "Tls",
+    "UnavailableError", "UnknownModelError",
+]  # fmt: skip

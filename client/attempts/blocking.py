@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the attempts of a request on the caller's thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from hypersonic.client.attempts.context import Context
+from hypersonic.client.attempts.plan import GiveUp, Go, Plan, Step, UseFallback
+from hypersonic.client.attempts.request import Request, Result
+from hypersonic.client.errors import CallError
+from hypersonic.client.messages.response import Answer
+from hypersonic.client.pool.member import Member, Wanted
+
+Value = TypeVar("Value")
+
+
+def run(context: Context, request: Request) -> Result:
+    """Return the result. Raises ServerError, AllServersFailedError, DeadlineError, AnswerError."""
+    begin_ns = time.perf_counter_ns()
+    plan = context.plan(request.what, request.deadline)
+
+    def attempt(member: Member) -> tuple[Answer, str]:
+        return _attempt(context, request, plan, member), member.name
+
+    answered = follow(context, plan, request.model, attempt)
+    if isinstance(answered, UseFallback):
+        return context.fall_back(request, answered.fallback, plan, begin_ns)
+    return context.result(request, *answered, plan, begin_ns)
+
+
+def follow(context: Context, plan: Plan, model: Wanted, attempt: Callable[[Member], Value]) -> Value | UseFallback:
+    """Return what `attempt` returns for the first server where it does not raise CallError; UseFallback if the plan says so.
+
+    Raises the error with which the plan gives up.
+    """
+    step: Step = Go()
+    while isinstance(step, Go):
+        if step.pause_s:
+            time.sleep(step.pause_s)
+        member = step.same or context.pool.pick(model, step.avoid)
+        if member is None:
+            step = context.nobody(plan, model)
+            continue
+        begin = time.monotonic()
+        try:
+            return attempt(member)
+        except CallError as error:
+            step = plan.failed(member, error, time.monotonic() - begin)
+    if isinstance(step, GiveUp):
+        raise step.error
+    return step
+
+
+def _attempt(context: Context, request: Request, plan: Plan, member: Member) -> Answer:
+    """One call of ModelInfer, counted. Raises CallError."""
+    sending = request.sending(member)
+    try:
+        headers = member.headers() + request.headers
+        timeout_s = context.attempt_s(plan)
+        begin_ns = time.perf_counter_ns()
+        context.pool.begin(member, request.size, retry=bool(plan.failed_attempts))
+        try:
+            message = member.transport.unary("ModelInfer", sending.message, timeout_s, headers)
+        except CallError as error:
+            context.failed(request, member, error)
+            raise
+        except BaseException:
+            context.pool.drop(member, request.size)
+            raise
+        context.succeeded(member, request, time.perf_counter_ns() - begin_ns)
+        return sending.read(message)
+    finally:
+        sending.release()

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the attempts of all requests of a client share: servers, retry budget, timer and the count of fallbacks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+
+from hypersonic.client.attempts.budget import TokenBucket
+from hypersonic.client.attempts.plan import Plan, Step, blames, run_fallback
+from hypersonic.client.attempts.request import FALLBACK, Request, Result
+from hypersonic.client.errors import CallError
+from hypersonic.client.messages.response import Answer
+from hypersonic.client.pool.latency import Latencies
+from hypersonic.client.pool.member import Member, Wanted
+from hypersonic.client.pool.pool import Pool
+from hypersonic.client.pool.timer import Timer
+from hypersonic.client.settings import Fallback, Settings
+
+_LOG = logging.getLogger(__name__)
+#: gRPC takes no timeout of 0
+_SHORTEST_S = 0.001
+
+
+@dataclass
+class Fallbacks:
+    """The requests that a fallback answered."""
+
+    latencies: Latencies = field(default_factory=Latencies)
+    failed: int = 0
+    warned: bool = False
+
+
+class Context:
+    """What requests share. Any thread may use it."""
+
+    def __init__(self, pool: Pool, timer: Timer, settings: Settings) -> None:
+        self.pool, self.timer, self.settings = pool, timer, settings
+        self.budget = TokenBucket(settings.retry.budget)
+        self.fallbacks = Fallbacks()
+        self._lock = threading.Lock()
+
+    def plan(self, what: str, deadline: float) -> Plan:
+        """Return the plan of a request. what: names it in errors. deadline: in seconds of time.monotonic()."""
+        return Plan(what, self.settings.retry, self.budget, deadline, time.monotonic)
+
+    def attempt_s(self, plan: Plan) -> float:
+        """Return the time that the next attempt may take."""
+        return max(_SHORTEST_S, min(plan.left_s, self.settings.timeout.attempt_s or plan.left_s))
+
+    def nobody(self, plan: Plan, model: Wanted) -> Step:
+        """Return what follows when no server takes work for the model."""
+        return plan.nobody(self.pool.why_not(model), known=self.pool.has_it(model))
+
+    def succeeded(self, member: Member, request: Request, latency_ns: int) -> None:
+        """Count an answer."""
+        self.pool.succeed(member, request.size, latency_ns)
+        self.budget.give()
+
+    def failed(self, request: Request, member: Member, error: CallError) -> None:
+        """Count a failed attempt."""
+        self.pool.fail(member, request.size, error, request.model, blame=blames(error))
+
+    def result(self, request: Request, answer: Answer, server: str, plan: Plan, begin_ns: int) -> Result:
+        """Return the result of a request that a server answered."""
+        latency_ns = time.perf_counter_ns() - begin_ns
+        return Result(answer.outputs, request.model[0], answer.version, server, len(plan.failed_attempts) + 1, latency_ns)
+
+    def fall_back(self, request: Request, fallback: Fallback, plan: Plan, begin_ns: int) -> Result:
+        """Return the result that the fallback computes, on this thread. The first one is worth a warning."""
+        with self._lock:
+            warn, self.fallbacks.warned = not self.fallbacks.warned, True
+        if warn:
+            why = plan.failed_attempts[-1] if plan.failed_attempts else self.pool.why_not(request.model)
+            _LOG.warning("model %r is computed by the fallback, which is said only once: %s", request.model[0], why)
+        begin = time.perf_counter_ns()
+        try:
+            outputs = dict(run_fallback(fallback, request.model[0], request.inputs))
+        except BaseException:
+            with self._lock:
+                self.fallbacks.failed += 1
+            raise
+        now = time.perf_counter_ns()
+        with self._lock:
+            self.fallbacks.latencies.add(now - begin)
+        return Result(outputs, *request.model, FALLBACK, len(plan.failed_attempts) + 1, now - begin_ns)

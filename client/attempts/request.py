@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request as it is sent, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hypersonic.client.errors import AnswerError
+from hypersonic.client.messages.response import Answer, read_answer
+from hypersonic.client.pool.member import Member, Wanted
+from hypersonic.client.settings import Arrays
+from hypersonic.client.transport.call import Headers
+
+#: the server's name in the result of a fallback
+FALLBACK = "fallback"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer to a request.
+
+    outputs: arrays by name, read-only. server: its address, or "fallback". attempts: 1 if the first one succeeded.
+    latency_ns: from the first attempt's start to the answer. index: the place of the event in what map() was given.
+    """
+
+    outputs: Mapping[str, NDArray[Any]]
+    model: str
+    version: str
+    server: str
+    attempts: int
+    latency_ns: int
+    index: int = 0
+
+    @property
+    def output(self) -> NDArray[Any]:
+        """The only output. Raises AnswerError if there are several."""
+        if len(self.outputs) != 1:
+            raise AnswerError(f"{self.model} has the outputs {', '.join(self.outputs)}, expected one; use outputs[NAME]")
+        return next(iter(self.outputs.values()))
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A request in the form that one server takes. read: its answer's reader. release: frees what the form has taken."""
+
+    message: bytes
+    read: Callable[[bytes], Answer] = read_answer
+    release: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that any server may answer.
+
+    model: name and version. size: bytes of its inputs. inputs: by name, for a fallback. deadline: of all
+    attempts, in seconds of time.monotonic(). headers: sent with each attempt.
+    """
+
+    model: Wanted
+    size: int
+    inputs: Arrays
+    sending: Callable[[Member], Sending]
+    deadline: float
+    headers: Headers = ()
+
+    @property
+    def what(self) -> str:
+        """The request in the words of an error."""
+        return f"model {self.model[0]!r}, {self.size} bytes"

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows to requests and back: batches above the model's maximum, and lists of arrays with different numbers of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.client.errors import AnswerError, InputError
+from hypersonic.client.messages.elements import as_elements
+from hypersonic.client.settings import Arrays, Limits
+from hypersonic.client.specs import ModelSpec, TensorSpec
+
+#: room for the names and shapes of a message
+_HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Rectangular:
+    """Several entries in one request: their rows are put together, and the outputs are cut at the same places.
+
+    entries: what infer() takes for a request each. CMSSW's TritonBatchMode::Rectangular.
+    """
+
+    entries: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Several entries, one request each, so that their shapes may differ. CMSSW's TritonBatchMode::Ragged."""
+
+    entries: Sequence[Any]
+
+
+def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a request by name, in the model's order, in the model's shapes.
+
+    inputs: a dict by name; or an array, for a model with one input. Rows may be flat: (rows, elements) for a shape (a, b, c).
+    Raises InputError for a missing or unknown name, a shape that does not fit, and inputs with different numbers of rows.
+    """
+    if not isinstance(inputs, Mapping):
+        needed = [tensor for tensor in spec.inputs if not tensor.optional] or list(spec.inputs)
+        if len(needed) != 1:
+            names = ", ".join(tensor.name for tensor in spec.inputs)
+            raise InputError(f"model {spec.name!r} has the inputs {names}; give a dict of arrays by these names")
+        inputs = {needed[0].name: inputs}
+    if unknown := set(inputs) - {tensor.name for tensor in spec.inputs}:
+        names = ", ".join(tensor.name for tensor in spec.inputs)
+        raise InputError(f"model {spec.name!r} has no input {min(unknown)!r}, only {names}")
+    made = {}
+    for tensor in spec.inputs:
+        if tensor.name in inputs:
+            made[tensor.name] = _shaped(spec, tensor, as_elements(tensor.name, tensor.datatype, inputs[tensor.name]))
+        elif not tensor.optional:
+            raise InputError(f"model {spec.name!r} needs the input {tensor.name!r}, got {', '.join(inputs) or 'none'}")
+    counts = {name: len(array) for name, array in made.items()} if spec.max_batch_size else {}
+    if len(set(counts.values())) > 1:
+        raise InputError(f"the inputs of model {spec.name!r} have different numbers of rows: {counts}")
+    return made
+
+
+def parts_of(spec: ModelSpec, inputs: Arrays, limits: Limits) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield the inputs of each request: as few requests of about equal size as the model's maximum and the limits allow.
+
+    Raises InputError if one row is larger than a message may be.
+    """
+    size = sum(array.nbytes for array in inputs.values())
+    room = limits.message_bytes - _HEAD_BYTES
+    if not spec.max_batch_size:
+        if size > room:
+            raise InputError(f"a request of {size} bytes to model {spec.name!r} cannot be split: the model takes no batches")
+        yield dict(inputs)
+        return
+    rows = len(next(iter(inputs.values())))
+    row_bytes = -(-size // max(rows, 1))
+    if row_bytes > room:
+        raise InputError(
+            f"one row for model {spec.name!r} has {row_bytes} bytes, and a message has at most {limits.message_bytes}"
+        )
+    most = max(1, min(spec.max_batch_size, room // max(row_bytes, 1)))
+    parts = -(-rows // most)
+    edges = [rows * part // parts for part in range(parts + 1)] if parts else []
+    for begin, end in pairwise(edges):
+        yield {name: array[begin:end] for name, array in inputs.items()}
+
+
+def join(parts: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
+    """Return the outputs of the parts put together, row by row. One part is returned without a copy."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    joined = {}
+    for name in parts[0]:
+        try:
+            joined[name] = np.concatenate([part[name] for part in parts])
+        except (ValueError, KeyError) as error:
+            raise AnswerError(
+                f"the parts of a split request have outputs {name!r} that do not fit together: {error}"
+            ) from error
+        joined[name].flags.writeable = False
+    return joined
+
+
+def no_rows(spec: ModelSpec) -> dict[str, NDArray[Any]]:
+    """Return the outputs for zero rows. An axis of any length is 0 long."""
+    return {tensor.name: np.empty((0, *(max(n, 0) for n in tensor.shape)), tensor.dtype) for tensor in spec.outputs}
+
+
+def together(spec: ModelSpec, entries: Iterable[Any]) -> tuple[dict[str, NDArray[Any]], list[int]]:
+    """Return the rows of all entries as one request's inputs, and the number of rows of each. Raises InputError."""
+    if not spec.max_batch_size:
+        raise InputError(f"model {spec.name!r} takes no batches, so Rectangular cannot put entries together; use Ragged")
+    made = [as_inputs(spec, entry) for entry in entries]
+    if not made:
+        return {}, []
+    counts = [len(next(iter(inputs.values()))) for inputs in made]
+    try:
+        rows = {name: np.concatenate([inputs[name] for inputs in made]) for name in made[0]}
+    except (ValueError, KeyError) as error:
+        raise InputError(f"the entries do not fit together: {error}; use Ragged for entries of different shapes") from error
+    return rows, counts
+
+
+def apart(outputs: Arrays, counts: Sequence[int]) -> list[dict[str, NDArray[Any]]]:
+    """Return the outputs of each entry, as views. counts: the rows of each."""
+    edges = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    for name, array in outputs.items():
+        if len(array) != edges[-1]:
+            raise AnswerError(f"output {name!r} has {len(array)} rows, expected {edges[-1]}")
+    return [{name: array[a:b] for name, array in outputs.items()} for a, b in pairwise(edges)]
+
+
+def _shaped(spec: ModelSpec, tensor: TensorSpec, array: NDArray[Any]) -> NDArray[Any]:
+    """The array in the model's shape."""
+    expected = ((-1,) if spec.max_batch_size else ()) + tensor.shape
+    if len(array.shape) == len(expected) and all(e in {-1, n} for e, n in zip(expected, array.shape, strict=True)):
+        return array
+    flat = spec.max_batch_size and array.ndim == 2 and -1 not in tensor.shape
+    if flat and array.shape[1] == int(np.prod(tensor.shape)):
+        return array.reshape(len(array), *tensor.shape)
+    words = "(" + ", ".join(["rows"] * bool(spec.max_batch_size) + [str(n) if n >= 0 else "any" for n in tensor.shape]) + ")"
+    raise InputError(f"input {tensor.name!r} of model {spec.name!r} has shape {array.shape}, expected {words}")

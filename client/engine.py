@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client has in one process: servers, connections, and the requests in flight. Client and AsyncClient share it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+
+from tritonclient.grpc import service_pb2
+
+from hypersonic.client.attempts import blocking
+from hypersonic.client.attempts.background import Background, RequestFuture
+from hypersonic.client.attempts.context import Context
+from hypersonic.client.attempts.plan import UseFallback
+from hypersonic.client.attempts.request import Request, Result
+from hypersonic.client.errors import ClosedError, QueueFullError
+from hypersonic.client.gate import Gate
+from hypersonic.client.pool.member import Member, State, Wanted
+from hypersonic.client.pool.pool import Pool
+from hypersonic.client.pool.timer import Timer
+from hypersonic.client.server_times import Sums, read_sums
+from hypersonic.client.servers import Server
+from hypersonic.client.settings import Fallback, Settings
+from hypersonic.client.specs import ModelSpec, read_spec
+from hypersonic.client.transport.call import Connect
+
+
+class Engine:
+    """The servers and the requests of one client in one process. Any thread may use it.
+
+    Neither a thread nor a connection starts before the first request.
+    """
+
+    def __init__(self, servers: Sequence[Server], settings: Settings, connect: Connect) -> None:
+        self.settings = settings
+        self._timer = Timer()
+        self.pool = Pool(servers, settings, connect, self._timer)
+        self.context = Context(self.pool, self._timer, settings)
+        self._gate = Gate(settings.limits)
+        self._lock = threading.Lock()
+        self._running: set[Background] = set()
+        self._specs: dict[Wanted, ModelSpec] = {}
+        self._baselines: dict[Wanted, dict[str, Sums]] = {}
+        self._closed = False
+
+    def deadline(self) -> float:
+        """Return the deadline of a request that begins now."""
+        return time.monotonic() + self.settings.timeout.total_s
+
+    def spec(self, model: Wanted) -> ModelSpec | Fallback:
+        """Return the model's description, which is asked once; or the fallback if no server answers and there is one.
+
+        Raises UnknownModelError, AllServersFailedError, DeadlineError, AnswerError.
+        """
+        if (known := self._specs.get(model)) is not None:
+            return known
+        self._refuse_if_closed()
+        name, version = model
+        timeout = self.settings.timeout
+        self.pool.ready_for(model, min(timeout.total_s, 2 * timeout.connect_s))
+        requests = {
+            "ModelMetadata": service_pb2.ModelMetadataRequest(name=name, version=version).SerializeToString(),
+            "ModelConfig": service_pb2.ModelConfigRequest(name=name, version=version).SerializeToString(),
+        }
+        plan = self.context.plan(f"the metadata of model {name!r}", self.deadline())
+
+        def ask(member: Member) -> ModelSpec:
+            headers = member.headers()
+            said = [
+                member.transport.unary(rpc, message, self.context.attempt_s(plan), headers) for rpc, message in requests.items()
+            ]
+            return read_spec(member.name, version, *said)
+
+        described = blocking.follow(self.context, plan, model, ask)
+        if isinstance(described, UseFallback):
+            return described.fallback
+        self._remember_times(model)
+        self._specs[model] = described
+        return described
+
+    def baselines(self, member: Member) -> dict[Wanted, Sums]:
+        """Return the server's own sums of each model, as they were before the first request."""
+        return {model: sums[member.name] for model, sums in self._baselines.items() if member.name in sums}
+
+    def infer(self, request: Request) -> Result:
+        """Send a request and wait for its result. Raises what blocking.run() raises, and ClosedError."""
+        if self.settings.hedge is not None:
+            return self.submit(request).result()
+        self._gate.wait(request.size)
+        try:
+            self._refuse_if_closed()
+            return blocking.run(self.context, request)
+        finally:
+            self._gate.leave(request.size)
+
+    def submit(self, request: Request, *, block: bool = True) -> RequestFuture:
+        """Send a request. Waits while the limits are reached; raises QueueFullError instead without `block`."""
+        if block:
+            self._gate.wait(request.size)
+        elif not self._gate.try_enter(request.size):
+            limits = self.settings.limits
+            raise QueueFullError(
+                f"{limits.in_flight} requests or {limits.bytes_in_flight} bytes are in flight, as many as the limits allow; "
+                "wait for a result, or raise Limits(in_flight, bytes_in_flight)"
+            )
+        return self._launch(request)
+
+    async def submit_async(self, request: Request) -> RequestFuture:
+        """Send a request. Waits for room without blocking the event loop."""
+        if not self._gate.try_enter(request.size):
+            await self._enter(request.size)
+        return self._launch(request)
+
+    def close(self) -> None:
+        """End all requests with ClosedError, close the connections and end the threads."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            running = tuple(self._running)
+        for background in running:
+            background.close()
+        self.pool.close()
+        self._timer.close()
+
+    def _launch(self, request: Request) -> RequestFuture:
+        """Start a request that has its room."""
+
+        def ended() -> None:
+            self._gate.leave(request.size)
+            with self._lock:
+                self._running.discard(background)
+
+        background = Background(self.context, request, ended)
+        with self._lock:
+            closed = self._closed
+            if not closed:
+                self._running.add(background)
+        if closed:
+            self._gate.leave(request.size)
+            self._refuse_if_closed()
+        background.start()
+        return background.future
+
+    async def _enter(self, size: int) -> None:
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = loop.create_future()
+
+        def settle() -> None:
+            if ready.cancelled():
+                self._gate.leave(size)
+            else:
+                ready.set_result(None)
+
+        def granted() -> None:
+            try:
+                loop.call_soon_threadsafe(settle)
+            except RuntimeError:  # the loop is closed
+                self._gate.leave(size)
+
+        self._gate.enter(size, granted)
+        try:
+            await ready
+        except asyncio.CancelledError:
+            if ready.done() and not ready.cancelled():
+                self._gate.leave(size)
+            raise
+
+    def _remember_times(self, model: Wanted) -> None:
+        sums = {}
+        for member in self.pool.members:
+            if member.state is State.UP and (now := read_sums(member, model, self.settings.timeout.connect_s)) is not None:
+                sums[member.name] = now
+        self._baselines.setdefault(model, sums)
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise ClosedError("the client is closed")

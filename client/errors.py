@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exceptions of the client. All are ClientErrors.
+
+ClientError
+  InputError              an input does not fit the model; nothing was sent
+  QueueFullError          submit(block=False) found no room
+  ClosedError             the client was closed
+  AnswerError             the server's answer is not one of the protocol
+  ServerError             a server refused the request
+    UnavailableError        it could not be reached, or takes no work now
+    UnknownModelError       it does not have the model
+    RequestError            it cannot work on the request, whichever server is asked
+    AccessError             it wants other credentials
+  AllServersFailedError   every attempt failed; `attempts` lists them
+    DeadlineError           the last of them because the time was up
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypersonic.client.codes import Code
+
+
+class ClientError(RuntimeError):
+    """A request had no answer. The message says what was asked of which server, and what to do."""
+
+    exit_code = 2
+
+
+class InputError(ClientError, ValueError):
+    """An input does not fit the model. The message names the input, and what was got and expected."""
+
+
+class QueueFullError(ClientError):
+    """As many requests or bytes are in flight as the limits allow."""
+
+
+class ClosedError(ClientError):
+    """The client was closed before the request ended."""
+
+
+class AnswerError(ClientError):
+    """An answer is not one of Triton's protocol, or not of the model that was asked."""
+
+
+class CallError(Exception):
+    """A call of a transport failed. code: the gRPC status. text: the server's words, or gRPC's."""
+
+    def __init__(self, code: Code, text: str) -> None:
+        super().__init__(code, text)
+        self.code, self.text = code, text
+
+
+class ServerError(ClientError):
+    """A server refused a request. server: its name. code: the gRPC status. text: the server's words."""
+
+    def __init__(self, server: str, code: Code, text: str) -> None:
+        super().__init__(f"{server}: {code.name}: {text}")
+        self.server, self.code, self.text = server, code, text
+
+    def __reduce__(self) -> tuple[type[ServerError], tuple[str, Code, str]]:
+        return type(self), (self.server, self.code, self.text)
+
+
+class UnavailableError(ServerError):
+    """The server could not be reached, is draining, or has no room."""
+
+
+class UnknownModelError(ServerError):
+    """The server does not have the model, or not that version of it."""
+
+
+class RequestError(ServerError):
+    """The server cannot work on the request; another attempt would end in the same way."""
+
+
+class AccessError(ServerError):
+    """The server wants a token, a certificate or a header that was not sent."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt of a request that failed. server: its name. seconds: from its start to its end."""
+
+    server: str
+    code: Code
+    text: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.server}: {self.code.name} after {self.seconds:.3f} s: {self.text}"
+
+
+class AllServersFailedError(ClientError):
+    """Every attempt failed, and no policy allows another one. attempts: all of them, in their order."""
+
+    def __init__(self, what: str, attempts: tuple[Attempt, ...]) -> None:
+        listed = "".join(f"\n  {attempt}" for attempt in attempts)
+        super().__init__(f"{what}; {len(attempts)} attempts failed{':' if listed else ''}{listed}")
+        self.what, self.attempts = what, attempts
+
+    def __reduce__(self) -> tuple[type[AllServersFailedError], tuple[str, tuple[Attempt, ...]]]:
+        return type(self), (self.what, self.attempts)
+
+
+class DeadlineError(AllServersFailedError):
+    """The request's total time was up."""
+
+
+#: the codes after which another attempt is safe and may succeed
+RETRYABLE = {Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.ABORTED, Code.DEADLINE_EXCEEDED, Code.CANCELLED}
+_ACCESS = {Code.UNAUTHENTICATED, Code.PERMISSION_DENIED}
+#: Triton's words for a request without the header of --grpc-restricted-protocol; its code is UNAVAILABLE
+_RESTRICTED = "This protocol is restricted"
+
+
+def server_error(server: str, error: CallError) -> ServerError:
+    """Return the exception of a failed call, by its code."""
+    kind: type[ServerError] = RequestError
+    if error.code in _ACCESS or error.text.startswith(_RESTRICTED):
+        kind = AccessError
+    elif error.code in RETRYABLE:
+        kind = UnavailableError
+    elif error.code == Code.NOT_FOUND:
+        kind = UnknownModelError
+    return kind(server, error.code, error.text)

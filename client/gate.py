@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The room for requests in flight, by number and by bytes. Who finds none waits, in the order of coming."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from hypersonic.client.settings import Limits
+
+
+class Gate:
+    """Counts the requests in flight. Any thread may use it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._requests = self._bytes = 0
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def try_enter(self, size: int) -> bool:
+        """Take room for a request of `size` bytes; False if there is none, or others wait."""
+        with self._lock:
+            if self._waiting or not self._fits(size):
+                return False
+            self._take(size)
+            return True
+
+    def enter(self, size: int, granted: Callable[[], None]) -> None:
+        """Call `granted` when there is room, which is taken then: at once, or on the thread that leaves."""
+        with self._lock:
+            at_once = not self._waiting and self._fits(size)
+            if at_once:
+                self._take(size)
+            else:
+                self._waiting.append((size, granted))
+        if at_once:
+            granted()
+
+    def wait(self, size: int) -> None:
+        """Wait for room and take it."""
+        if not self.try_enter(size):
+            ready = threading.Event()
+            self.enter(size, ready.set)
+            ready.wait()
+
+    def leave(self, size: int) -> None:
+        """Give back the room of a request that is over."""
+        granted = []
+        with self._lock:
+            self._requests -= 1
+            self._bytes -= size
+            while self._waiting and self._fits(self._waiting[0][0]):
+                next_size, call = self._waiting.popleft()
+                self._take(next_size)
+                granted.append(call)
+        for call in granted:
+            call()
+
+    def _fits(self, size: int) -> bool:
+        """Whether there is room. A request above the limit of bytes goes alone."""
+        if self._requests >= self._limits.in_flight:
+            return False
+        return self._bytes + size <= self._limits.bytes_in_flight or self._requests == 0
+
+    def _take(self, size: int) -> None:
+        self._requests += 1
+        self._bytes += size

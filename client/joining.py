@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The future of a call that was split into several requests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+
+from hypersonic.client.attempts.request import Result
+
+
+class JoinedFuture(Future[Result]):
+    """Has its result when all parts have theirs. A part's failure is its own; the other parts are cancelled then."""
+
+    def __init__(self, count: int, join: Callable[[list[Result]], Result]) -> None:
+        super().__init__()
+        self._join = join
+        self._lock = threading.Lock()
+        self._parts: dict[int, Future[Result]] = {}
+        self._left = count
+        self._settled = not count
+        if not count:
+            self.set_result(join([]))
+
+    def add(self, place: int, part: Future[Result]) -> None:
+        """Add the part of this place, counted from 0."""
+        with self._lock:
+            self._parts[place] = part
+        part.add_done_callback(self._ended)
+        if self.cancelled():
+            part.cancel()
+
+    def cancel(self) -> bool:
+        """Cancel all parts. Returns False if the result is there already."""
+        cancelled = super().cancel()
+        if cancelled:
+            self._cancel_parts()
+        return cancelled
+
+    def _ended(self, part: Future[Result]) -> None:
+        with self._lock:
+            self._left -= 1
+            last = not self._left
+        if part.cancelled() or part.exception() is not None:
+            self._fail(CancelledError() if part.cancelled() else part.exception())
+        elif last:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._claim():
+            try:
+                self.set_result(self._join([self._parts[place].result() for place in sorted(self._parts)]))
+            except Exception as error:  # noqa: BLE001 - the future's, whatever it is
+                self.set_exception(error)
+
+    def _fail(self, error: BaseException | None) -> None:
+        if self._claim():
+            self.set_exception(error)
+            self._cancel_parts()
+
+    def _claim(self) -> bool:
+        """Whether the caller settles this future. Only one does, and none once it was cancelled."""
+        with self._lock:
+            first, self._settled = not self._settled, True
+        return first and self.set_running_or_notify_cancel()
+
+    def _cancel_parts(self) -> None:
+        with self._lock:
+            parts = tuple(self._parts.values())
+        for part in parts:
+            part.cancel()

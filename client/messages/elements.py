@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triton's datatypes as numpy arrays, and their bytes on the wire (docs of Triton's "Binary Tensor Data Extension")."""
+
+from __future__ import annotations
+
+import struct
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.client.errors import AnswerError, InputError
+
+#: the numpy dtype of each datatype. BF16 has none of its own: its numbers are float32 here, as in tritonclient
+DTYPES: dict[str, np.dtype] = {
+    "BOOL": np.dtype(np.bool_),
+    "UINT8": np.dtype(np.uint8),
+    "UINT16": np.dtype("<u2"),
+    "UINT32": np.dtype("<u4"),
+    "UINT64": np.dtype("<u8"),
+    "INT8": np.dtype(np.int8),
+    "INT16": np.dtype("<i2"),
+    "INT32": np.dtype("<i4"),
+    "INT64": np.dtype("<i8"),
+    "FP16": np.dtype("<f2"),
+    "FP32": np.dtype("<f4"),
+    "FP64": np.dtype("<f8"),
+    "BF16": np.dtype("<f4"),
+    "BYTES": np.dtype(object),
+}
+
+
+def as_elements(name: str, datatype: str, values: Any) -> NDArray[Any]:
+    """Return the values as an array of the datatype's dtype, without a copy where they are one already.
+
+    Numbers are converted within their kind, such as float64 to float32 or an integer to a float. BYTES takes bytes and str.
+    Raises InputError otherwise, for example for floats where the model takes integers, and for masked values.
+    """
+    dtype = DTYPES[datatype]
+    if isinstance(values, np.ndarray) and values.dtype == dtype and not isinstance(values, np.ma.MaskedArray):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            raise InputError(f"input {name!r} has {int(np.sum(values.mask))} masked values, expected none")
+        values = values.data
+    try:
+        array = np.asarray(values, object) if datatype == "BYTES" else np.asarray(values)
+    except ValueError as error:
+        raise InputError(
+            f"input {name!r} is not a rectangular array: {error}; use Ragged or Rectangular for lists of arrays"
+        ) from error
+    if datatype == "BF16" and array.dtype.name == "bfloat16":
+        return array.astype(np.float32)
+    if not np.can_cast(array.dtype, dtype, "same_kind") or (datatype != "BYTES" and array.dtype == object):
+        raise InputError(f"input {name!r} is of dtype {array.dtype}, expected {dtype}, for {datatype}")
+    return array.astype(dtype, copy=False)
+
+
+def to_buffer(name: str, datatype: str, array: NDArray[Any]) -> bytes | NDArray[Any]:
+    """Return an array's bytes on the wire: the array itself, where it has them in order, else a copy.
+
+    BF16 rounds to nearest, ties to even. Each of BYTES' elements is preceded by its length, 4 bytes little endian.
+    """
+    if datatype == "BYTES":
+        return b"".join(_with_length(name, element) for element in array.ravel())
+    if datatype == "BF16":
+        return _to_bfloat16(array)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def from_buffer(name: str, datatype: str, shape: tuple[int, ...], buffer: memoryview) -> NDArray[Any]:
+    """Return the array in a buffer; read-only, and without a copy but for BF16 (float32) and BYTES (objects of type bytes).
+
+    Raises AnswerError if the buffer's size does not fit the shape.
+    """
+    count = prod(shape)
+    if datatype == "BYTES":
+        return _split(name, count, buffer).reshape(shape)
+    itemsize = 2 if datatype == "BF16" else DTYPES[datatype].itemsize
+    if len(buffer) != count * itemsize:
+        raise AnswerError(
+            f"output {name!r} has {len(buffer)} bytes, expected {count * itemsize} for shape {shape} of {datatype}"
+        )
+    if datatype == "BF16":
+        return (np.frombuffer(buffer, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
+    return np.frombuffer(buffer, DTYPES[datatype]).reshape(shape)
+
+
+def _to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
+    quiet = (bits >> 16) | 0x40  # a NaN stays one
+    return np.where(np.isnan(array), quiet, rounded).astype("<u2")
+
+
+def _with_length(name: str, element: object) -> bytes:
+    data = element.encode() if isinstance(element, str) else element
+    if not isinstance(data, bytes):
+        raise InputError(f"input {name!r} has an element of type {type(element).__name__}, expected bytes or str, for BYTES")
+    return struct.pack("<I", len(data)) + data
+
+
+def _split(name: str, count: int, buffer: memoryview) -> NDArray[Any]:
+    """Return the elements of a BYTES tensor. They are counted before memory for them is taken."""
+    elements: list[bytes] = []
+    at = 0
+    while at < len(buffer) and len(elements) <= count:
+        end = at + 4 + int.from_bytes(buffer[at : at + 4], "little")
+        if end > len(buffer) or at + 4 > len(buffer):
+            raise AnswerError(f"output {name!r} ends inside element {len(elements)} of {count}")
+        elements.append(bytes(buffer[at + 4 : end]))
+        at = end
+    if len(elements) != count or at != len(buffer):
+        raise AnswerError(f"output {name!r} has {len(elements)} elements in {len(buffer)} bytes, expected {count}")
+    made = np.empty(count, object)
+    made[:] = elements
+    return made

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes of a ModelInferRequest.
+
+    head (names, shapes, parameters; kept for the next request of its kind) | 0x3a, length, bytes of input 1 | 0x3a, ..
+
+0x3a is the tag of field 7, raw_input_contents (grpc_service.proto of Triton's common repository). Protobuf allows the fields of
+a message in any order, and the bytes equal those that protobuf would write: raw_input_contents has the highest number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from tritonclient.grpc import service_pb2
+
+#: values of a request's parameters
+Parameter = bool | int | float | str
+_RAW_TAG = b"\x3a"
+
+
+@dataclass(frozen=True)
+class WireTensor:
+    """An input on the wire. buffer: its bytes, or an array that has them in order."""
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    buffer: bytes | NDArray[Any]
+
+
+@dataclass(frozen=True)
+class HeadKey:
+    """All that the head of a request depends on. inputs: name, datatype and shape. parameters: in the user's order."""
+
+    model: str
+    version: str
+    inputs: tuple[tuple[str, str, tuple[int, ...]], ...]
+    outputs: tuple[str, ...]
+    parameters: tuple[tuple[str, Parameter], ...]
+
+
+def make_head(key: HeadKey) -> bytes:
+    """Return the serialized request without its inputs' bytes."""
+    request = service_pb2.ModelInferRequest(model_name=key.model, model_version=key.version)
+    for name, datatype, shape in key.inputs:
+        request.inputs.add(name=name, datatype=datatype, shape=shape)
+    for name in key.outputs:
+        request.outputs.add(name=name)
+    set_parameters(request.parameters, dict(key.parameters))
+    return bytes(request.SerializeToString())
+
+
+def set_parameters(target: Any, parameters: Mapping[str, Parameter]) -> None:
+    """Write parameters into a protobuf map of InferParameters."""
+    for name, value in parameters.items():
+        if isinstance(value, bool):
+            target[name].bool_param = value
+        elif isinstance(value, int):
+            target[name].int64_param = value
+        elif isinstance(value, float):
+            target[name].double_param = value
+        else:
+            target[name].string_param = value
+
+
+def make_request(head: bytes, buffers: Sequence[bytes | NDArray[Any]]) -> bytes:
+    """Return the serialized request. The inputs' bytes are copied once."""
+    parts: list[Any] = [head]
+    for buffer in buffers:
+        size = len(buffer) if isinstance(buffer, bytes) else buffer.nbytes
+        parts += (_RAW_TAG, varint(size), buffer)
+    return b"".join(parts)
+
+
+def varint(value: int) -> bytes:
+    """Return a non-negative integer as protobuf writes it: seven bits a byte, the lowest first."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def kept(make: Callable[[HeadKey], bytes], most: int = 64) -> Callable[[HeadKey], bytes]:
+    """Return `make` with a memory of its newest `most` results. Any thread may call it."""
+    made: dict[HeadKey, bytes] = {}
+
+    def head(key: HeadKey) -> bytes:
+        value = made.get(key)
+        if value is None:
+            if len(made) >= most:
+                made.clear()
+            value = made[key] = make(key)
+        return value
+
+    return head

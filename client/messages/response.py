@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes of a ModelInferResponse to arrays.
+
+The fields of the message are walked by hand, so that an output is a view of the message and not a copy. Protobuf reads the
+rest, which is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from tritonclient.grpc import service_pb2
+
+from hypersonic.client.errors import AnswerError
+from hypersonic.client.messages.elements import DTYPES, from_buffer
+
+_RAW_OUTPUT_CONTENTS = 6
+_LENGTH_DELIMITED = 2
+#: of the wire types that have a fixed size
+_FIXED_BYTES = {1: 8, 5: 4}
+#: the typed contents of a server that sends no raw bytes, by datatype (InferTensorContents)
+_CONTENTS = {
+    "BOOL": "bool_contents", "INT8": "int_contents", "INT16": "int_contents", "INT32": "int_contents",
+    "INT64": "int64_contents", "UINT8": "uint_contents", "UINT16": "uint_contents", "UINT32": "uint_contents",
+    "UINT64": "uint64_contents", "FP32": "fp32_contents", "FP64": "fp64_contents", "BYTES": "bytes_contents",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one request. outputs: by name; read-only. parameters: the server's, such as sequence_id."""
+
+    model: str
+    version: str
+    outputs: dict[str, NDArray[Any]]
+    parameters: dict[str, Any]
+
+
+def read_answer(message: bytes) -> Answer:
+    """Return the answer in a serialized ModelInferResponse. Raises AnswerError if the bytes are not such a message."""
+    raw: list[memoryview] = []
+    rest = bytearray()
+    whole = memoryview(message)
+    for number, field, payload in _fields(whole):
+        if number == _RAW_OUTPUT_CONTENTS:
+            raw.append(payload)
+        else:
+            rest += field
+    try:
+        head = service_pb2.ModelInferResponse.FromString(bytes(rest))
+    except DecodeError as error:
+        raise AnswerError(f"the answer is not a ModelInferResponse: {error}") from error
+    outputs, buffers = {}, iter(raw)
+    for tensor in head.outputs:
+        outputs[tensor.name] = _output(tensor, buffers)
+    if next(buffers, None) is not None:
+        raise AnswerError(f"the answer has bytes for {len(raw)} outputs, and {len(head.outputs)} outputs")
+    parameters = {
+        name: getattr(value, value.WhichOneof("parameter_choice") or "", None) for name, value in head.parameters.items()
+    }
+    return Answer(head.model_name, head.model_version, outputs, parameters)
+
+
+def _output(tensor: Any, buffers: Iterator[memoryview]) -> NDArray[Any]:
+    shape = tuple(tensor.shape)
+    if tensor.datatype not in DTYPES or min(shape, default=0) < 0:
+        raise AnswerError(f"output {tensor.name!r} is of datatype {tensor.datatype!r} and shape {shape}")
+    if tensor.HasField("contents"):
+        return _typed(tensor, shape)
+    buffer = next(buffers, None)
+    if buffer is None:
+        raise AnswerError(f"the answer has no bytes for output {tensor.name!r}")
+    return from_buffer(tensor.name, tensor.datatype, shape, buffer)
+
+
+def _typed(tensor: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    field = _CONTENTS.get(tensor.datatype)
+    values = getattr(tensor.contents, field) if field else ()
+    try:
+        array = np.array(list(values), DTYPES[tensor.datatype]).reshape(shape)
+    except (ValueError, OverflowError) as error:
+        raise AnswerError(
+            f"output {tensor.name!r} has {len(values)} values of {tensor.datatype} for shape {shape}: {error}"
+        ) from error
+    array.flags.writeable = False
+    return array
+
+
+def _fields(message: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
+    """Each top-level field: its number, all its bytes, and the payload of a length-delimited one."""
+    at = 0
+    while at < len(message):
+        begin = at
+        tag, at = _varint(message, at)
+        kind = tag & 7
+        if kind == _LENGTH_DELIMITED:
+            size, at = _varint(message, at)
+            payload = at
+            at += size
+        elif kind == 0:
+            payload = at
+            _, at = _varint(message, at)
+        else:
+            payload = at
+            at += _FIXED_BYTES.get(kind, len(message) + 1)
+        if at > len(message):
+            raise AnswerError(
+                f"the answer is not a ModelInferResponse: field {tag >> 3} at byte {begin} is cut off or malformed"
+            )
+        yield tag >> 3, message[begin:at], message[payload:at]
+
+
+def _varint(message: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(message) and shift < 64:
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise AnswerError(f"the answer is not a ModelInferResponse: the number at byte {at} is cut off or malformed")

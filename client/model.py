@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model on the servers of a client: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hypersonic.client import batches
+from hypersonic.client.attempts.request import FALLBACK, Request, Result, Sending
+from hypersonic.client.batches import Ragged, Rectangular
+from hypersonic.client.engine import Engine
+from hypersonic.client.errors import AnswerError
+from hypersonic.client.joining import JoinedFuture
+from hypersonic.client.mapping import map_ordered, map_unordered
+from hypersonic.client.messages.elements import to_buffer
+from hypersonic.client.messages.request import HeadKey, Parameter, kept, make_head, make_request
+from hypersonic.client.messages.response import Answer, read_answer
+from hypersonic.client.pool.member import Wanted
+from hypersonic.client.settings import Arrays, Fallback
+from hypersonic.client.specs import ModelSpec, TensorSpec
+from hypersonic.client.tracing import trace_headers
+
+#: an array or a dict of them, as the model has one output or several
+Outputs = NDArray[Any] | dict[str, NDArray[Any]]
+
+
+class Prepared:
+    """Makes the requests of one model: what Model and AsyncModel have in common."""
+
+    def __init__(self, engine: Engine, wanted: Wanted) -> None:
+        self.engine, self.wanted = engine, wanted
+        self._head = kept(make_head)
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model as a server describes it. Raises AllServersFailedError, UnknownModelError."""
+        spec = self.engine.spec(self.wanted)
+        if isinstance(spec, Fallback):
+            raise AnswerError(f"no server describes model {self.wanted[0]!r}; its requests go to the fallback")
+        return spec
+
+    def requests(self, inputs: Any, parameters: Mapping[str, Parameter]) -> list[Request]:
+        """Return the requests for the inputs: none for zero rows, several above max_batch_size. Raises InputError."""
+        deadline, headers = self.engine.deadline(), trace_headers()
+        spec = self.engine.spec(self.wanted)
+        if isinstance(spec, Fallback):
+            return [self._undescribed(inputs, deadline)]
+        arrays = batches.as_inputs(spec, inputs)
+        return [
+            self._request(spec, part, parameters, deadline, headers)
+            for part in batches.parts_of(spec, arrays, self.engine.settings.limits)
+        ]
+
+    def result(self, results: list[Result]) -> Result:
+        """Return the result of the requests that a call was split into."""
+        if len(results) == 1:
+            return results[0]
+        if not results:
+            return Result(batches.no_rows(self.spec), *self.wanted, "", 0, 0)
+        servers = ", ".join(dict.fromkeys(result.server for result in results))
+        outputs = batches.join([result.outputs for result in results])
+        attempts = max(result.attempts for result in results)
+        return replace(
+            results[0], outputs=outputs, server=servers, attempts=attempts, latency_ns=max(r.latency_ns for r in results)
+        )
+
+    def _request(
+        self, spec: ModelSpec, part: Arrays, parameters: Mapping[str, Parameter], deadline: float, headers: Any
+    ) -> Request:
+        tensors = [tensor for tensor in spec.inputs if tensor.name in part]
+        buffers = [to_buffer(tensor.name, tensor.datatype, part[tensor.name]) for tensor in tensors]
+        shapes = tuple((tensor.name, tensor.datatype, part[tensor.name].shape) for tensor in tensors)
+        head = self._head(HeadKey(*self.wanted, shapes, (), tuple(parameters.items())))
+        sending = Sending(make_request(head, buffers), lambda message: _checked(spec, read_answer(message)))
+        size = sum(len(buffer) if isinstance(buffer, bytes) else buffer.nbytes for buffer in buffers)
+        return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)
+
+    def _undescribed(self, inputs: Any, deadline: float) -> Request:
+        """A request while no server describes the model: it is for the fallback, which takes a dict."""
+        arrays = dict(inputs) if isinstance(inputs, Mapping) else {"": inputs}
+        size = sum(getattr(array, "nbytes", 0) for array in arrays.values())
+        return Request(self.wanted, size, arrays, lambda _member: Sending(b""), deadline)
+
+
+class Model:
+    """A model on the servers of a client. Made by Client.model()."""
+
+    def __init__(self, engine: Engine, wanted: Wanted) -> None:
+        self._prepared = Prepared(engine, wanted)
+        self._engine = engine
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._prepared.wanted[0]
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model as a server describes it: versions, inputs, outputs, max_batch_size."""
+        return self._prepared.spec
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Its inputs."""
+        return self.spec.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Its outputs."""
+        return self.spec.outputs
+
+    @property
+    def max_batch_size(self) -> int:
+        """The most rows that one request to a server has; larger ones are split. 0: the model takes no batches."""
+        return self.spec.max_batch_size
+
+    def infer(self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None) -> Any:
+        """Return the outputs for the inputs: CMSSW's mode Sync.
+
+        inputs: an array (rows, *shape), or a dict of them by name; or Rectangular or Ragged, which give a list of outputs.
+        parameters: of the request, such as {"priority": 1}. Returns an array for a model with one output, else a dict.
+        Raises InputError, ServerError, AllServersFailedError, DeadlineError, AnswerError, ClosedError.
+        """
+        if isinstance(inputs, Rectangular | Ragged):
+            return self._infer_entries(inputs, parameters or {})
+        return _simple(self.result(inputs, parameters=parameters))
+
+    def result(self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None) -> Result:
+        """Return the outputs like infer(), with the server, the number of attempts and the latency."""
+        requests = self._prepared.requests(inputs, parameters or {})
+        if len(requests) == 1:
+            return self._engine.infer(requests[0])
+        return self.submit_all(requests).result()
+
+    def submit(self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None, block: bool = True) -> Future[Result]:
+        """Start a request and return its future: CMSSW's mode Async. Waits while the client's limits are reached.
+
+        block: False raises QueueFullError instead of waiting. Callbacks of the future run on a thread of the client and must
+        not wait for other requests.
+        """
+        requests = self._prepared.requests(inputs, parameters or {})
+        if len(requests) == 1:
+            return self._engine.submit(requests[0], block=block)
+        return self.submit_all(requests, block=block)
+
+    def submit_all(self, requests: list[Request], *, block: bool = True) -> Future[Result]:
+        """Start the requests that a call was split into, and return one future."""
+        joined = JoinedFuture(len(requests), self._prepared.result)
+        for place, request in enumerate(requests):
+            if joined.done():
+                break
+            try:
+                joined.add(place, self._engine.submit(request, block=block))
+            except BaseException:
+                joined.cancel()
+                raise
+        return joined
+
+    def map(
+        self, events: Iterable[Any], *, ordered: bool = True, parameters: Mapping[str, Parameter] | None = None
+    ) -> Iterator[Result]:
+        """Yield the result of each event, with as many in flight as the limits allow.
+
+        events: any iterable of what infer() takes; it is read as room becomes free. ordered: False yields results as they come;
+        `index` says which event each belongs to. The first failure ends the iteration; the requests in flight are cancelled.
+        """
+
+        def submit(event: Any) -> Future[Result]:
+            return self.submit(event, parameters=parameters)
+
+        window = 2 * self._engine.settings.limits.in_flight
+        return map_ordered(submit, events, window) if ordered else map_unordered(submit, events, window)
+
+    def _infer_entries(self, inputs: Rectangular | Ragged, parameters: Mapping[str, Parameter]) -> list[Outputs]:
+        if isinstance(inputs, Ragged):
+            return [_simple(result) for result in self.map(inputs.entries, parameters=parameters)]
+        rows, counts = batches.together(self.spec, inputs.entries)
+        if not counts:
+            return []
+        outputs = self.result(rows, parameters=parameters).outputs
+        return [_only(entry) for entry in batches.apart(outputs, counts)]
+
+
+def _simple(result: Result) -> Outputs:
+    return _only(dict(result.outputs))
+
+
+def _only(outputs: dict[str, NDArray[Any]]) -> Outputs:
+    return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+
+
+def _checked(spec: ModelSpec, answer: Answer) -> Answer:
+    """The answer, if it has the model's outputs. Raises AnswerError."""
+    for tensor in spec.outputs:
+        if tensor.name not in answer.outputs:
+            raise AnswerError(
+                f"the answer of model {spec.name!r} has no output {tensor.name!r}, only {', '.join(answer.outputs)}"
+            )
+    return answer
+
+
+__all__ = ["FALLBACK", "Model", "Prepared"]

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which server takes a request: the one of two random servers with fewer bytes in flight."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+
+from hypersonic.client.pool.member import Member, State, Wanted
+
+
+def choose(members: Iterable[Member], model: Wanted, avoid: Member | None, rng: random.Random) -> Member | None:
+    """Return the server for a request; None if no server takes work for the model now.
+
+    Servers that are up come first, without `avoid` if there is another. If none is up, a server that was left out is asked:
+    the one that failed least often, so that no request fails without an attempt.
+    """
+    able = [
+        member for member in members if member.state is not State.REFUSING and member.may_have(model) and not member.leaving
+    ]
+    up = [member for member in able if member.state is State.UP]
+    others = [member for member in up if member is not avoid]
+    if others or up:
+        return _less_loaded(others or up, rng)
+    others = [member for member in able if member is not avoid]
+    return min(others or able, key=lambda member: (member.failures, rng.random()), default=None)
+
+
+def _less_loaded(members: Sequence[Member], rng: random.Random) -> Member:
+    two = rng.sample(members, min(2, len(members)))
+    return min(two, key=lambda member: (member.bytes_in_flight, member.in_flight))

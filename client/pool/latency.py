@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A histogram of latencies with a fixed number of buckets, for quantiles of any number of requests in little memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+#: buckets an octave: a quantile is right within 2**(1/32), 2.2 %
+_STEPS = 16
+
+
+class Latencies:
+    """Counts latencies by the logarithm of their nanoseconds. Not for several threads at a time."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+
+    def add(self, latency_ns: int) -> None:
+        """Count one latency."""
+        self._counts[round(_STEPS * math.log2(max(latency_ns, 1)))] += 1
+
+    @property
+    def count(self) -> int:
+        """The number of latencies."""
+        return self._counts.total()
+
+    def quantile_ns(self, share: float) -> float:
+        """Return the latency that `share` (0 to 1) of the requests do not exceed; NaN without requests."""
+        wanted, below = share * self.count, 0
+        for step in sorted(self._counts):
+            below += self._counts[step]
+            if below >= wanted:
+                return float(2 ** (step / _STEPS))
+        return math.nan

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server of the pool: its state, its connection and its counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hypersonic.client.pool.latency import Latencies
+from hypersonic.client.servers import Server
+from hypersonic.client.transport.call import Headers, Transport
+
+#: a model's name and version; "" is any version
+Wanted = tuple[str, str]
+
+
+class State(Enum):
+    """Whether a server takes new work."""
+
+    UNKNOWN = "not asked yet"
+    UP = "up"
+    OUT = "left out after failures"
+    REFUSING = "rejects RepositoryIndex, so it gets no new work"
+
+
+@dataclass
+class Counters:
+    """What was sent to a server. sent: attempts. hedged: those of them that a hedge sent. bytes: of requests."""
+
+    sent: int = 0
+    failed: int = 0
+    retried: int = 0
+    hedged: int = 0
+    bytes: int = 0
+    latencies: Latencies = field(default_factory=Latencies)
+
+
+@dataclass(eq=False)
+class Member:
+    """A server and its state. The pool's lock guards all but `transport`.
+
+    failures: in a row. pause_s: for how long it is left out next time. models: None if the server does not say. why: the text
+    of its last failure. lacking: what it said that it has not. checks: how often a check was planned. leaving: DNS no longer
+    names it.
+    """
+
+    server: Server
+    transport: Transport
+    state: State = State.UNKNOWN
+    failures: int = 0
+    pause_s: float = 0.0
+    models: frozenset[str] | None = None
+    lacking: set[Wanted] = field(default_factory=set)
+    checks: int = 0
+    bytes_in_flight: int = 0
+    in_flight: int = 0
+    why: str = ""
+    leaving: bool = False
+    counters: Counters = field(default_factory=Counters)
+
+    @property
+    def name(self) -> str:
+        """Its address."""
+        return self.server.address
+
+    def may_have(self, model: Wanted) -> bool:
+        """Return whether it has the model, as far as is known."""
+        return model not in self.lacking and (self.models is None or model[0] in self.models)
+
+    def headers(self) -> Headers:
+        """Return what its owner wants to see with each call. Asks for a token, if that is a function."""
+        token = self.server.token if isinstance(self.server.token, str) else self.server.token()
+        authorization = (("authorization", f"Bearer {token}"),) if token else ()
+        return (*authorization, *((name.lower(), value) for name, value in self.server.headers.items()))

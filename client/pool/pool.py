@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The servers of a client, and the watch over them.
+
+    UNKNOWN --ServerReady, RepositoryIndex--> UP --3 failures in a row--> OUT --1 s, 2 s, .. 30 s: ServerReady--> UP
+                                              UP <--RepositoryIndex, every 30 s--> REFUSING
+
+Nothing here waits: checks are calls whose answers change the state. A request waits in `ready_for` only until the first check
+of a server that has its model has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+
+from google.protobuf.message import DecodeError
+from tritonclient.grpc import service_pb2
+
+from hypersonic.client.codes import Code
+from hypersonic.client.errors import CallError
+from hypersonic.client.pool.choice import choose
+from hypersonic.client.pool.member import Member, State, Wanted
+from hypersonic.client.pool.timer import Timer
+from hypersonic.client.servers import Server, is_name, resolve
+from hypersonic.client.settings import Settings
+from hypersonic.client.transport.call import Connect
+
+_LOG = logging.getLogger(__name__)
+_INDEX = bytes(service_pb2.RepositoryIndexRequest().SerializeToString())
+#: the server does not tell what models it has, and may have any
+_SILENT = {Code.UNIMPLEMENTED, Code.UNAUTHENTICATED, Code.PERMISSION_DENIED}
+
+
+class Pool:
+    """The servers. Any thread may use it."""
+
+    def __init__(self, servers: Sequence[Server], settings: Settings, connect: Connect, timer: Timer) -> None:
+        self._servers, self._settings, self._connect, self._timer = servers, settings, connect, timer
+        self._changed = threading.Condition()
+        self._members: dict[str, Member] = {}
+        self._rng = random.Random()
+        self._opened = self._closed = False
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """All servers that are or were part of the pool."""
+        with self._changed:
+            return tuple(self._members.values())
+
+    def ready_for(self, model: Wanted, timeout_s: float) -> None:
+        """Wait until a server that has the model is up, or each server was checked, or the time is over."""
+        self._open()
+        with self._changed:
+            self._changed.wait_for(lambda: self._settled(model), timeout_s)
+
+    def pick(self, model: Wanted, avoid: Member | None = None) -> Member | None:
+        """Return the server for the next attempt; None if no server takes work for the model now."""
+        with self._changed:
+            return choose(self._members.values(), model, avoid, self._rng)
+
+    def why_not(self, model: Wanted) -> str:
+        """Say of each server why it does not take work for the model."""
+        with self._changed:
+            return "; ".join(f"{member.name} {_reason(member, model)}" for member in self._members.values())
+
+    def has_it(self, model: Wanted) -> bool:
+        """Return whether any server may have the model, though it may take no work now."""
+        with self._changed:
+            return any(member.may_have(model) for member in self._members.values() if not member.leaving)
+
+    def begin(self, member: Member, size: int, *, retry: bool, hedge: bool = False) -> None:
+        """Count an attempt of `size` bytes that is about to be sent."""
+        with self._changed:
+            member.in_flight += 1
+            member.bytes_in_flight += size
+            member.counters.sent += 1
+            member.counters.bytes += size
+            member.counters.retried += retry
+            member.counters.hedged += hedge
+
+    def succeed(self, member: Member, size: int, latency_ns: int) -> None:
+        """Count an answer, and forget the failures before it."""
+        with self._changed:
+            self._end(member, size)
+            member.counters.latencies.add(latency_ns)
+            member.failures = 0
+            member.pause_s = 0.0
+            if member.state is State.OUT:
+                member.state = State.UP
+
+    def fail(self, member: Member, size: int, error: CallError, model: Wanted, *, blame: bool) -> None:
+        """Count a failed attempt. blame: it speaks against the server, which is left out after several in a row."""
+        with self._changed:
+            self._end(member, size)
+            member.counters.failed += 1
+            member.why = error.text
+            if error.code == Code.NOT_FOUND and model not in member.lacking:
+                member.lacking.add(model)
+                self._check_after(member, self._settings.health.first_s)
+            if not blame:
+                return
+            member.failures += 1
+            if member.failures >= self._settings.health.failures and member.state is not State.OUT:
+                self._leave_out(member)
+
+    def drop(self, member: Member, size: int) -> None:
+        """Uncount an attempt that was cancelled."""
+        with self._changed:
+            self._end(member, size)
+
+    def check(self, member: Member) -> None:
+        """Ask a server whether it is ready, and then for its models. Returns without waiting."""
+
+        def ready(outcome: bytes | CallError) -> None:
+            up = _is_ready(outcome)
+            if isinstance(up, CallError):
+                self._checked(member, State.OUT, up.text)
+            else:
+                self._ask(member, "RepositoryIndex", _INDEX, indexed)
+
+        def indexed(outcome: bytes | CallError) -> None:
+            models = _models(outcome)
+            if isinstance(models, CallError):
+                self._checked(member, State.REFUSING, models.text)
+            else:
+                self._checked(member, State.UP, "", models)
+
+        self._ask(member, "ServerReady", b"", ready)
+
+    def close(self) -> None:
+        """Close all connections. Calls in flight end with the code CANCELLED."""
+        with self._changed:
+            self._closed = True
+            members = tuple(self._members.values())
+            self._changed.notify_all()
+        for member in members:
+            member.transport.close()
+
+    def _open(self) -> None:
+        """Connect to the servers, at first use."""
+        with self._changed:
+            if self._opened:
+                return
+            self._opened = True
+        self._join(resolve(self._servers))
+        if any(is_name(server) for server in self._servers):
+            self._timer.after(self._settings.health.index_s, self._resolve_again)
+
+    def _join(self, servers: Sequence[Server]) -> None:
+        new = []
+        with self._changed:
+            for server in servers:
+                if server.address not in self._members and not self._closed:
+                    member = self._members[server.address] = Member(server, self._connect(server, self._settings))
+                    new.append(member)
+            named = {server.address for server in servers}
+            for member in self._members.values():
+                member.leaving = member.name not in named
+        for member in new:
+            self.check(member)
+
+    def _resolve_again(self) -> None:
+        """Ask DNS again, on a thread of its own: the answer may take half a minute."""
+
+        def ask() -> None:
+            try:
+                self._join(resolve(self._servers))
+            except Exception as error:  # noqa: BLE001 - the servers of before remain
+                _LOG.warning("%s; the servers stay as they are", error)
+            self._timer.after(self._settings.health.index_s, self._resolve_again)
+
+        threading.Thread(target=ask, name="hypersonic-client-dns", daemon=True).start()
+
+    def _ask(self, member: Member, method: str, request: bytes, done: Callable[[bytes | CallError], None]) -> None:
+        try:
+            member.transport.start(method, request, self._settings.timeout.connect_s, member.headers(), done)
+        except CallError as error:
+            done(error)
+
+    def _checked(self, member: Member, state: State, why: str, models: frozenset[str] | None = None) -> None:
+        health = self._settings.health
+        with self._changed:
+            if self._closed:
+                return
+            if state is State.OUT:
+                member.failures = max(member.failures, 1)
+                self._leave_out(member, why)
+            else:
+                if member.state is State.REFUSING and state is State.UP:
+                    _LOG.info("%s takes new work again", member.name)
+                elif state is State.REFUSING and member.state is not State.REFUSING:
+                    _LOG.warning("%s rejects RepositoryIndex and gets no new work: %s", member.name, why)
+                member.state, member.why, member.models = state, why, models
+                member.failures = 0
+                member.pause_s = 0.0
+                member.lacking.clear()
+                self._check_after(member, health.index_s)
+            self._changed.notify_all()
+
+    def _check_after(self, member: Member, seconds: float) -> None:
+        """Check a server later, instead of when it was to be checked before. Called with the lock."""
+        member.checks += 1
+        turn = member.checks
+        self._timer.after(seconds, lambda: self.check(member) if turn == member.checks and not member.leaving else None)
+
+    def _leave_out(self, member: Member, why: str = "") -> None:
+        """Called with the lock."""
+        health = self._settings.health
+        member.pause_s = min(max(2 * member.pause_s, health.first_s), health.longest_s)
+        if member.state is not State.OUT:
+            _LOG.warning("%s is left out for %.0f s: %s", member.name, member.pause_s, why or member.why)
+        member.state, member.why = State.OUT, why or member.why
+        self._check_after(member, member.pause_s)
+
+    def _settled(self, model: Wanted) -> bool:
+        members = self._members.values()
+        return (
+            self._closed
+            or any(member.state is State.UP and member.may_have(model) for member in members)
+            or all(member.state is not State.UNKNOWN for member in members)
+        )
+
+    @staticmethod
+    def _end(member: Member, size: int) -> None:
+        member.in_flight -= 1
+        member.bytes_in_flight -= size
+
+
+def _is_ready(outcome: bytes | CallError) -> bytes | CallError:
+    """The outcome of ServerReady: an error too if the server says that it is not ready."""
+    if isinstance(outcome, CallError):
+        return b"" if outcome.code in _SILENT or outcome.text.startswith("This protocol is restricted") else outcome
+    try:
+        ready = service_pb2.ServerReadyResponse.FromString(outcome).ready
+    except DecodeError:
+        return CallError(Code.UNKNOWN, "its answer to ServerReady is not one of Triton's protocol")
+    return outcome if ready else CallError(Code.UNAVAILABLE, "it says that it is not ready")
+
+
+def _models(outcome: bytes | CallError) -> frozenset[str] | CallError | None:
+    """The models in the answer to RepositoryIndex; None if the server does not tell."""
+    if isinstance(outcome, CallError):
+        return None if outcome.code in _SILENT or outcome.text.startswith("This protocol is restricted") else outcome
+    try:
+        index = service_pb2.RepositoryIndexResponse.FromString(outcome)
+    except DecodeError:
+        return CallError(Code.UNKNOWN, "its answer to RepositoryIndex is not one of Triton's protocol")
+    return frozenset(entry.name for entry in index.models if entry.state in {"READY", ""})
+
+
+def _reason(member: Member, model: Wanted) -> str:
+    if member.may_have(model):
+        return f"is {member.state.value}: {member.why}" if member.why else f"is {member.state.value}"
+    has = f" (it has {', '.join(sorted(member.models)) or 'none'})" if member.models is not None else ""
+    return f"has no model {model[0]!r}{f' of version {model[1]}' if model[1] else ''}{has}"

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The addresses of servers, with what each of them wants to know of a client; and where the addresses come from."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hypersonic.client.errors import ClientError
+
+#: CMSSW's variables for the load balancer of a site; both have to be set
+BALANCER_HOST, BALANCER_PORT = "SONIC_LOCAL_BALANCER_HOST", "SONIC_LOCAL_BALANCER_PORT"
+#: host:port, separated by commas
+SERVERS = "HYPERSONIC_SERVERS"
+
+
+class AddressError(ClientError, ValueError):
+    """The address of a server is not one, or its name is not known."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files in PEM format. root: the authorities that sign servers; "": those of gRPC. certificate, key: the client's own.
+
+    name: the name in the server's certificate, where it is not its address.
+    """
+
+    root: str = ""
+    certificate: str = ""
+    key: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server. address: host:port of its gRPC port; "dns:///host:port" is as many servers as the name has addresses.
+
+    token: a bearer token, or a function that returns one and is called for each request. headers: sent with each request.
+    proxy: of HTTP CONNECT, such as "http://proxy:3128"; "" is none; None: that of the environment.
+    """
+
+    address: str
+    tls: Tls | None = None
+    token: str | Callable[[], str] = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    proxy: str | None = None
+
+    def __post_init__(self) -> None:
+        host, _, port = self.address.removeprefix(_DNS).rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+            raise AddressError(f"the server's address is {self.address!r}, expected HOST:PORT, such as localhost:8001")
+
+
+_DNS = "dns:///"
+
+
+def as_servers(servers: str | Server | Iterable[str | Server]) -> tuple[Server, ...]:
+    """Return the servers that a user names, each once. Raises AddressError for none, a malformed one, or one named twice."""
+    several = (servers,) if isinstance(servers, str | Server) else tuple(servers)
+    made = tuple(Server(server) if isinstance(server, str) else server for server in several)
+    if not made:
+        raise AddressError("no server was given, expected one or more, such as 'localhost:8001'")
+    addresses = [server.address for server in made]
+    if twice := {address for address in addresses if addresses.count(address) > 1}:
+        raise AddressError(f"{', '.join(sorted(twice))} is given more than once")
+    return made
+
+
+def environment_servers(environment: Mapping[str, str] | None = None) -> tuple[Server, ...]:
+    """Return the servers that the environment names: a site's balancer first, then HYPERSONIC_SERVERS.
+
+    Raises AddressError if it names none, or only one half of the balancer's address.
+    """
+    values = os.environ if environment is None else environment
+    host, port = values.get(BALANCER_HOST, ""), values.get(BALANCER_PORT, "")
+    if bool(host) != bool(port):
+        got = f"{BALANCER_HOST} is {host!r} and {BALANCER_PORT} is {port!r}"
+        raise AddressError(f"{got}, expected both or neither")
+    named = [name.strip() for name in values.get(SERVERS, "").split(",") if name.strip()]
+    found = ([f"{host}:{port}"] if host else []) + named
+    if not found:
+        raise AddressError(
+            f"the environment names no server: set {BALANCER_HOST} and {BALANCER_PORT}, or {SERVERS}=HOST:PORT,.."
+        )
+    return as_servers(dict.fromkeys(found))
+
+
+def resolve(servers: Sequence[Server]) -> tuple[Server, ...]:
+    """Return the servers with each dns:///host:port replaced by one server an address. Asks DNS.
+
+    With TLS, the host stays the name that a certificate must have. Raises AddressError if a name is not known.
+    """
+    return tuple(single for server in servers for single in _addresses(server))
+
+
+def is_name(server: Server) -> bool:
+    """Return whether the server is a name that may have several addresses."""
+    return server.address.startswith(_DNS)
+
+
+def is_local(address: str) -> bool:
+    """Return whether the address is the loopback interface's, so that client and server may share memory."""
+    host = address.rpartition(":")[0].strip("[]")
+    return host in {"localhost", "::1"} or host.startswith("127.")
+
+
+def _addresses(server: Server) -> tuple[Server, ...]:
+    if not is_name(server):
+        return (server,)
+    host, _, port = server.address.removeprefix(_DNS).rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise AddressError(f"{server.address}: the name {host!r} has no address: {error}") from error
+    tls = replace(server.tls, name=server.tls.name or host) if server.tls else None
+    addresses = dict.fromkeys(
+        f"[{entry[4][0]}]:{port}" if entry[0] == socket.AF_INET6 else f"{entry[4][0]}:{port}" for entry in found
+    )
+    return tuple(replace(server, address=address, tls=tls) for address in addresses)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The settings of a client, as frozen dataclasses: times, limits, retries and health checks. All of them can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+#: arrays by the names of inputs or outputs
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Runs(Protocol):
+    """A model that runs without a server, such as LocalServer."""
+
+    def run(self, model: str, inputs: Arrays) -> Arrays:
+        """Return the outputs for the inputs, by name."""
+
+    def close(self) -> None:
+        """Stop it."""
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """Times in seconds.
+
+    total_s: of one request with all its attempts and pauses. attempt_s: of one attempt; None: what is left of the total.
+    connect_s: of making a connection. Both of the first are sent to the server as `grpc-timeout`.
+    """
+
+    total_s: float = 60.0
+    attempt_s: float | None = None
+    connect_s: float = 5.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a client takes at a time.
+
+    in_flight: requests without an answer. bytes_in_flight: the bytes of their inputs; a larger request goes alone.
+    message_bytes: the most bytes of a request or an answer; a larger batch is split. 2 GiB - 1 is gRPC's limit.
+    """
+
+    in_flight: int = 16
+    bytes_in_flight: int = 256 << 20
+    message_bytes: int = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class SameServer:
+    """Try again on the server that failed, up to `tries` times."""
+
+    tries: int = 1
+
+
+@dataclass(frozen=True)
+class OtherServer:
+    """Try again on another server, up to `tries` times; on the one that failed if no other takes the model."""
+
+    tries: int = 12
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """Compute the answer without the servers. It is the last policy of a list.
+
+    run: a function from inputs to outputs, both dicts of arrays by name; or a LocalServer.
+    """
+
+    run: Callable[[Arrays], Arrays] | Runs
+
+
+Policy = SameServer | OtherServer | Fallback
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """The pause before retry n = 0, 1, ..: a random time up to min(cap_s, base_s * 2**n), so-called full jitter."""
+
+    base_s: float = 0.02
+    cap_s: float = 2.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The retries that all requests of a client share, so that a dead service is not asked several times as often.
+
+    tokens: retries at the start, and the most that are saved. per_success: what an answer adds.
+    """
+
+    tokens: float = 100.0
+    per_success: float = 0.5
+
+
+@dataclass(frozen=True)
+class Retry:
+    """What happens when an attempt fails. policies: tried in their order."""
+
+    policies: tuple[Policy, ...] = (SameServer(), OtherServer())
+    backoff: Backoff = Backoff()
+    budget: Budget = Budget()
+
+
+@dataclass(frozen=True)
+class Health:
+    """When a server is left out, and when it is asked again.
+
+    failures: failed attempts in a row after which it is left out. first_s, longest_s: for how long; the time doubles each
+    time that ServerReady fails. index_s: seconds between two requests for its list of models.
+    """
+
+    failures: int = 3
+    first_s: float = 1.0
+    longest_s: float = 30.0
+    index_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class Hedge:
+    """Send a request to a second server when the first has not answered after `after_s` seconds; the first answer counts."""
+
+    after_s: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of a client.
+
+    compression: of requests. shared_memory: "auto" uses system shared memory for servers on this host that allow it.
+    """
+
+    timeout: Timeout = Timeout()
+    limits: Limits = Limits()
+    retry: Retry = Retry()
+    health: Health = Health()
+    hedge: Hedge | None = None
+    compression: Literal["", "gzip", "deflate"] = ""
+    shared_memory: Literal["off", "auto"] = "off"
+
+    def updated(self, *, retry: Retry | tuple[Policy, ...] | None = None, **parts: object) -> Settings:
+        """Return the settings with those parts replaced that are not None. retry: also just the policies."""
+        new = {name: part for name, part in parts.items() if part is not None}
+        if retry is not None:
+            new["retry"] = Retry(retry) if isinstance(retry, tuple) else retry
+        return replace(self, **new)  # type: ignore[arg-type]

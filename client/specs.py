@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server says about a model: names, shapes and datatypes, and how many rows a request may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from tritonclient.grpc import service_pb2
+
+from hypersonic.client.errors import AnswerError
+from hypersonic.client.messages.elements import DTYPES
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input or output. shape: of one row, or of the whole tensor if the model has no batches; -1: any.
+
+    datatype: Triton's name. optional: an input that a request may leave out.
+    """
+
+    name: str
+    datatype: str
+    shape: tuple[int, ...]
+    optional: bool = False
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the numpy arrays. BF16 is float32 in numpy, BYTES is object."""
+        return DTYPES[self.datatype]
+
+    @property
+    def row_bytes(self) -> int:
+        """The bytes of a row on the wire; 0 if they depend on its contents or shape."""
+        if self.datatype == "BYTES" or -1 in self.shape:
+            return 0
+        return prod(self.shape) * (2 if self.datatype == "BF16" else self.dtype.itemsize)
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model. version: "" is the server's choice. versions: all that are served. max_batch_size: 0: the model has no batches.
+
+    decoupled: it may give any number of answers to a request. stateful: its requests belong to sequences.
+    """
+
+    name: str
+    version: str
+    versions: tuple[str, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    max_batch_size: int
+    decoupled: bool = False
+    stateful: bool = False
+
+
+def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> ModelSpec:
+    """Return the model that two answers describe. metadata: a ModelMetadataResponse. config: a ModelConfigResponse.
+
+    Raises AnswerError if they are not such messages, or name a datatype that is none of Triton's.
+    """
+    try:
+        described = service_pb2.ModelMetadataResponse.FromString(metadata)
+        limits = service_pb2.ModelConfigResponse.FromString(config).config
+    except DecodeError as error:
+        raise AnswerError(f"{server}: the model's metadata is not a message of Triton's protocol: {error}") from error
+    optional = {tensor.name for tensor in limits.input if tensor.optional}
+    rows = 1 if limits.max_batch_size else 0
+    for tensor in (*described.inputs, *described.outputs):
+        if tensor.datatype not in DTYPES:
+            known = ", ".join(DTYPES)
+            raise AnswerError(
+                f"{server}: {tensor.name!r} of {described.name} is of datatype {tensor.datatype!r}, expected {known}"
+            )
+    inputs, outputs = (
+        tuple(TensorSpec(t.name, t.datatype, tuple(t.shape)[rows:], t.name in optional) for t in tensors)
+        for tensors in (described.inputs, described.outputs)
+    )
+    return ModelSpec(
+        described.name,
+        version,
+        tuple(described.versions),
+        inputs,
+        outputs,
+        limits.max_batch_size,
+        limits.model_transaction_policy.decoupled,
+        limits.HasField("sequence_batching"),
+    )

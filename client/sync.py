@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for threads: Client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from hypersonic.client.engine import Engine
+from hypersonic.client.model import Model
+from hypersonic.client.servers import Server, as_servers, environment_servers
+from hypersonic.client.settings import Health, Hedge, Limits, Policy, Retry, Settings, Timeout
+from hypersonic.client.statistics import Statistics, collect
+from hypersonic.client.transport.call import Connect
+from hypersonic.client.transport.grpcio import GrpcioTransport
+
+
+class Client:
+    """Sends events to one or several servers of Triton's protocol.
+
+        with Client(["a:8001", "b:8001"]) as client:
+            energy = client.model("facile").infer(rows)
+
+    Any thread may use it. It connects with the first request. It can be pickled, and a fork may use it: each process then has
+    its own connections.
+    """
+
+    def __init__(
+        self,
+        servers: str | Server | Iterable[str | Server] = "localhost:8001",
+        settings: Settings | None = None,
+        *,
+        timeout: Timeout | None = None,
+        limits: Limits | None = None,
+        retry: Retry | tuple[Policy, ...] | None = None,
+        health: Health | None = None,
+        hedge: Hedge | None = None,
+        connect: Connect = GrpcioTransport,
+    ) -> None:
+        """servers: "host:port", a Server, or several. The other arguments replace parts of the settings.
+
+        connect: makes the transport of a server; tests have their own. Raises AddressError.
+        """
+        self.servers = as_servers(servers)
+        self.settings = (settings or Settings()).updated(
+            timeout=timeout, limits=limits, retry=retry, health=health, hedge=hedge
+        )
+        self._connect = connect
+        self._engines: dict[int, Engine] = {}
+
+    @classmethod
+    def from_environment(cls, settings: Settings | None = None) -> Self:
+        """Return a client of the servers in SONIC_LOCAL_BALANCER_HOST/_PORT and HYPERSONIC_SERVERS. Raises AddressError."""
+        return cls(environment_servers(), settings)
+
+    def model(self, name: str, version: str = "") -> Model:
+        """Return a model. Its description is asked with the first request. version: "" is the server's choice."""
+        return Model(self.engine, (name, version))
+
+    def statistics(self) -> Statistics:
+        """Return what was sent to each server so far, and the servers' own times for it. Asks the servers."""
+        return collect(self.engine)
+
+    def close(self) -> None:
+        """End all requests and close the connections. Then no thread, descriptor or shared memory of the client is left."""
+        engine = self._engines.get(os.getpid())
+        if engine is not None:
+            engine.close()
+
+    @property
+    def engine(self) -> Engine:
+        """The client's connections in this process."""
+        pid = os.getpid()
+        engine = self._engines.get(pid)
+        if engine is None:  # of another process: it stays in the dict, because closing it here could hang
+            engine = self._engines.setdefault(pid, Engine(self.servers, self.settings, self._connect))
+        return engine
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_engines": {}}

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of one server with grpcio. This is the one module of the client that imports grpc."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from hypersonic.client.codes import Code
+from hypersonic.client.errors import CallError, ClientError
+from hypersonic.client.servers import Server, Tls
+from hypersonic.client.settings import Settings
+from hypersonic.client.transport.call import Done, Headers
+
+_SERVICE = "/inference.GRPCInferenceService/"
+_COMPRESSION = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
+
+
+class CertificateError(ClientError):
+    """A TLS file cannot be read."""
+
+
+class GrpcioTransport:
+    """A channel to one server."""
+
+    def __init__(self, server: Server, settings: Settings) -> None:
+        self._channel = _open(server, settings)
+        self._compression = _COMPRESSION[settings.compression]
+        self._methods: dict[str, Any] = {}
+
+    def unary(self, method: str, request: bytes, timeout_s: float, headers: Headers) -> bytes:
+        """Return the answer. Raises CallError."""
+        try:
+            answer: bytes = self._method(method)(request, timeout=timeout_s, metadata=headers, compression=self._compression)
+        except grpc.RpcError as error:
+            raise _call_error(error) from None
+        except ValueError:
+            raise _closed() from None
+        return answer
+
+    def start(self, method: str, request: bytes, timeout_s: float, headers: Headers, done: Done) -> Any:
+        """Start a call and return without waiting. `done` is called on the channel's thread. Raises CallError once closed."""
+        try:
+            call = self._method(method).future(request, timeout=timeout_s, metadata=headers, compression=self._compression)
+        except ValueError:
+            raise _closed() from None
+        call.add_done_callback(lambda ended: done(_outcome(ended)))
+        return call
+
+    def stream(self, timeout_s: float | None, headers: Headers) -> GrpcioStream:
+        """Start a call of ModelStreamInfer."""
+        return GrpcioStream(self._channel, timeout_s, headers, self._compression)
+
+    def close(self) -> None:
+        """End all calls and the connection."""
+        self._channel.close()
+
+    def _method(self, name: str) -> Any:
+        method = self._methods.get(name)
+        if method is None:
+            method = self._methods[name] = self._channel.unary_unary(_SERVICE + name)
+        return method
+
+
+class GrpcioStream:
+    """A call of ModelStreamInfer. gRPC takes the requests from a queue, on a thread of its own."""
+
+    def __init__(self, channel: Any, timeout_s: float | None, headers: Headers, compression: Any) -> None:
+        self._requests: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        method = channel.stream_stream(_SERVICE + "ModelStreamInfer")
+        self._call = method(iter(self._requests.get, None), timeout=timeout_s, metadata=headers, compression=compression)
+        self._ended = threading.Event()
+
+    def send(self, message: bytes) -> None:
+        """Send a request. Does not wait for its answer."""
+        self._requests.put(message)
+
+    def half_close(self) -> None:
+        """Say that no more requests follow."""
+        if not self._ended.is_set():
+            self._ended.set()
+            self._requests.put(None)
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._call
+        except grpc.RpcError as error:
+            raise _call_error(error) from None
+
+    def cancel(self) -> None:
+        """End it now."""
+        self.half_close()
+        self._call.cancel()
+
+
+def _open(server: Server, settings: Settings) -> Any:
+    limit = settings.limits.message_bytes
+    connect_ms = max(1, round(settings.timeout.connect_s * 1000))
+    options: list[tuple[str, Any]] = [
+        ("grpc.max_receive_message_length", limit),
+        ("grpc.max_send_message_length", limit),
+        ("grpc.enable_retries", 0),  # grpcio's own skip messages above 256 KiB without a word
+        ("grpc.use_local_subchannel_pool", 1),  # no other channel's back-off, and a close that closes
+        ("grpc.min_reconnect_backoff_ms", connect_ms),  # the time that one connection attempt may take
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+    ]
+    if server.proxy is not None:
+        options += [("grpc.http_proxy", server.proxy)] if server.proxy else [("grpc.enable_http_proxy", 0)]
+    if server.tls is None:
+        return grpc.insecure_channel(server.address, options)
+    if server.tls.name:
+        options += [("grpc.ssl_target_name_override", server.tls.name), ("grpc.default_authority", server.tls.name)]
+    return grpc.secure_channel(server.address, _credentials(server.tls), options)
+
+
+def _credentials(tls: Tls) -> grpc.ChannelCredentials:
+    if bool(tls.certificate) != bool(tls.key):
+        raise CertificateError(f"the certificate is {tls.certificate!r} and the key is {tls.key!r}, expected both or neither")
+    root, key, certificate = (_read(path) if path else None for path in (tls.root, tls.key, tls.certificate))
+    return grpc.ssl_channel_credentials(root, key, certificate)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise CertificateError(f"cannot read the TLS file {path}: {error.strerror}") from error
+
+
+def _outcome(call: Any) -> bytes | CallError:
+    try:
+        answer: bytes = call.result(timeout=0)
+    except grpc.RpcError as error:
+        return _call_error(error)
+    except grpc.FutureCancelledError:
+        return CallError(Code.CANCELLED, "the call was cancelled")
+    return answer
+
+
+def _call_error(error: Any) -> CallError:
+    return CallError(Code(error.code().value[0]), error.details() or "")
+
+
+def _closed() -> CallError:
+    """The error of a call on a channel that close() has ended, which grpcio says by a ValueError."""
+    return CallError(Code.CANCELLED, "the connection was closed")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gRPC server of Triton's protocol that fails as a test says. Its model `double` answers y = 2 x, rows of four FP32."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import numpy as np
+from tritonclient.grpc import service_pb2
+
+SERVICE = "inference.GRPCInferenceService"
+
+
+@dataclass
+class Script:
+    """What the server does. infer: called with each request and its context before the answer."""
+
+    models: tuple[str, ...] = ("double",)
+    max_batch_size: int = 8
+    ready: bool = True
+    infer: Callable[[Any, grpc.ServicerContext], None] = lambda _request, _context: None
+    index_code: grpc.StatusCode | None = None
+    calls: Counter[str] = field(default_factory=Counter)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@contextmanager
+def scripted_server(script: Script, port: int = 0) -> Iterator[str]:
+    """Run the server; yields its address."""
+    methods = {
+        "ServerReady": lambda _request, _context: service_pb2.ServerReadyResponse(ready=script.ready),
+        "RepositoryIndex": lambda _request, context: _index(script, context),
+        "ModelMetadata": lambda request, context: _metadata(script, request, context),
+        "ModelConfig": lambda _request, _context: _config(script),
+        "ModelInfer": lambda request, context: _infer(script, request, context),
+    }
+
+    def handler(name: str, answer: Callable[..., Any]) -> grpc.RpcMethodHandler:
+        def handle(message: bytes, context: grpc.ServicerContext) -> bytes:
+            with script.lock:
+                script.calls[name] += 1
+                script.headers.append({key: str(value) for key, value in context.invocation_metadata()})
+            request = getattr(service_pb2, f"{name}Request").FromString(message)
+            return bytes(answer(request, context).SerializeToString())
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    server = grpc.server(ThreadPoolExecutor(32), options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)])
+    handlers = {name: handler(name, answer) for name, answer in methods.items()}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    try:
+        yield f"127.0.0.1:{bound}"
+    finally:
+        server.stop(0).wait()
+
+
+def fail(code: grpc.StatusCode, text: str = "scripted") -> Callable[[Any, grpc.ServicerContext], None]:
+    """Every request ends with this code."""
+    return lambda _request, context: context.abort(code, text)
+
+
+def wait(seconds: float) -> Callable[[Any, grpc.ServicerContext], None]:
+    """Every request takes this long."""
+    return lambda _request, _context: time.sleep(seconds)
+
+
+def _index(script: Script, context: grpc.ServicerContext) -> Any:
+    if script.index_code is not None:
+        context.abort(script.index_code, "no new work")
+    index = service_pb2.RepositoryIndexResponse()
+    for name in script.models:
+        index.models.add(name=name, version="1", state="READY")
+    return index
+
+
+def _metadata(script: Script, request: Any, context: grpc.ServicerContext) -> Any:
+    if request.name not in script.models:
+        context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.name}' is not found")
+    answer = service_pb2.ModelMetadataResponse(name=request.name, versions=["1"], platform="scripted")
+    rows = [-1] if script.max_batch_size else []
+    answer.inputs.add(name="x", datatype="FP32", shape=[*rows, 4])
+    answer.outputs.add(name="y", datatype="FP32", shape=[*rows, 4])
+    return answer
+
+
+def _config(script: Script) -> Any:
+    answer = service_pb2.ModelConfigResponse()
+    answer.config.max_batch_size = script.max_batch_size
+    return answer
+
+
+def _infer(script: Script, request: Any, context: grpc.ServicerContext) -> Any:
+    script.infer(request, context)
+    if request.model_name not in script.models:
+        context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.model_name}' is not found")
+    shape = list(request.inputs[0].shape)
+    with script.lock:
+        script.rows.append(shape[0])
+    answer = service_pb2.ModelInferResponse(model_name=request.model_name, model_version="1", id=request.id)
+    answer.outputs.add(name="y", datatype="FP32", shape=shape)
+    answer.raw_output_contents.append((np.frombuffer(request.raw_input_contents[0], "<f4") * 2).tobytes())
+    return answer
