@@ -8,13 +8,14 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.client import batches
-from hypersonic.client.attempts.request import FALLBACK, Request, Result, Sending
+from hypersonic.client.attempts.request import Request, Result, Sending
 from hypersonic.client.batches import Ragged, Rectangular
 from hypersonic.client.engine import Engine
-from hypersonic.client.errors import AnswerError
+from hypersonic.client.errors import AnswerError, InputError
 from hypersonic.client.joining import JoinedFuture
 from hypersonic.client.mapping import map_ordered, map_unordered
 from hypersonic.client.messages.elements import to_buffer
@@ -49,7 +50,7 @@ class Prepared:
         deadline, headers = self.engine.deadline(), trace_headers()
         spec = self.engine.spec(self.wanted)
         if isinstance(spec, Fallback):
-            return [self._undescribed(inputs, deadline)]
+            return [self._undescribed(inputs, deadline, spec)]
         arrays = batches.as_inputs(spec, inputs)
         return [
             self._request(spec, part, parameters, deadline, headers)
@@ -80,11 +81,16 @@ class Prepared:
         size = sum(len(buffer) if isinstance(buffer, bytes) else buffer.nbytes for buffer in buffers)
         return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)
 
-    def _undescribed(self, inputs: Any, deadline: float) -> Request:
-        """A request while no server describes the model: it is for the fallback, which takes a dict."""
-        arrays = dict(inputs) if isinstance(inputs, Mapping) else {"": inputs}
-        size = sum(getattr(array, "nbytes", 0) for array in arrays.values())
-        return Request(self.wanted, size, arrays, lambda _member: Sending(b""), deadline)
+    def _undescribed(self, inputs: Any, deadline: float, fallback: Fallback) -> Request:
+        """Return a request for the fallback, while no server describes the model. Names and shapes are the caller's."""
+        if not isinstance(inputs, Mapping):
+            raise InputError(
+                f"no server describes model {self.wanted[0]!r}, so the name of its input is not known; "
+                "give a dict of arrays by name, which the fallback takes as it is"
+            )
+        arrays = {name: np.asarray(array) for name, array in inputs.items()}
+        size = sum(array.nbytes for array in arrays.values())
+        return Request(self.wanted, size, arrays, lambda _member: Sending(b""), deadline, fallback=fallback)
 
 
 class Model:
@@ -202,6 +208,3 @@ def _checked(spec: ModelSpec, answer: Answer) -> Answer:
                 f"the answer of model {spec.name!r} has no output {tensor.name!r}, only {', '.join(answer.outputs)}"
             )
     return answer
-
-
-__all__ = ["FALLBACK", "Model", "Prepared"]

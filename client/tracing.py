@@ -5,23 +5,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from hypersonic.client.transport.call import Headers
 
 
 def trace_headers() -> Headers:
-    """Return `traceparent` and its kin for the current span; none without a span."""
-    inject = _injector()
+    """Return `traceparent` and its kin for the current span; nothing without a span or baggage."""
+    functions = _opentelemetry()
+    if functions is None:
+        return ()
+    current, inject = functions
+    if not current():
+        return ()
     carrier: dict[str, str] = {}
-    if inject is not None:
-        inject(carrier)
+    inject(carrier)
     return tuple((name.lower(), value) for name, value in carrier.items())
 
 
 @cache
-def _injector() -> Callable[[dict[str, str]], None] | None:
+def _opentelemetry() -> tuple[Callable[[], Any], Callable[[dict[str, str]], None]] | None:
+    """OpenTelemetry's functions that return the current context and write it into headers; None if it is not installed."""
     try:
-        from opentelemetry import propagate
+        from opentelemetry import context, propagate
     except ImportError:
         return None
-    return propagate.inject
+    return context.get_current, propagate.inject

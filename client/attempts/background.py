@@ -30,7 +30,7 @@ class Background:
 
     def start(self) -> None:
         """Make the first attempt."""
-        self._follow(Go())
+        self._follow(UseFallback(self._request.fallback) if self._request.fallback else Go())
         hedge = self._context.settings.hedge
         if hedge is not None:
             self._context.timer.after(hedge.after_s, self._hedge)

@@ -21,6 +21,8 @@ def run(context: Context, request: Request) -> Result:
     """Return the result. Raises ServerError, AllServersFailedError, DeadlineError, AnswerError."""
     begin_ns = time.perf_counter_ns()
     plan = context.plan(request.what, request.deadline)
+    if request.fallback is not None:
+        return context.fall_back(request, request.fallback, plan, begin_ns)
 
     def attempt(member: Member) -> tuple[Answer, str]:
         return _attempt(context, request, plan, member), member.name

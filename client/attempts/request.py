@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hypersonic.client.errors import AnswerError
 from hypersonic.client.messages.response import Answer, read_answer
 from hypersonic.client.pool.member import Member, Wanted
-from hypersonic.client.settings import Arrays
+from hypersonic.client.settings import Arrays, Fallback
 from hypersonic.client.transport.call import Headers
 
 #: the server's name in the result of a fallback
@@ -58,6 +58,7 @@ class Request:
 
     model: name and version. size: bytes of its inputs. inputs: by name, for a fallback. deadline: of all
     attempts, in seconds of time.monotonic(). headers: sent with each attempt.
+    fallback: answers the request at once, because no server describes the model.
     """
 
     model: Wanted
@@ -66,6 +67,7 @@ class Request:
     sending: Callable[[Member], Sending]
     deadline: float
     headers: Headers = ()
+    fallback: Fallback | None = None
 
     @property
     def what(self) -> str:

@@ -41,7 +41,7 @@ class Member:
 
     failures: in a row. pause_s: for how long it is left out next time. models: None if the server does not say. why: the text
     of its last failure. lacking: what it said that it has not. checks: how often a check was planned. leaving: DNS no longer
-    names it.
+    names it. warned: the log has a warning that it was left out.
     """
 
     server: Server
@@ -56,6 +56,7 @@ class Member:
     in_flight: int = 0
     why: str = ""
     leaving: bool = False
+    warned: bool = False
     counters: Counters = field(default_factory=Counters)
 
     @property

@@ -210,7 +210,9 @@ class Pool:
         health = self._settings.health
         member.pause_s = min(max(2 * member.pause_s, health.first_s), health.longest_s)
         if member.state is not State.OUT:
-            _LOG.warning("%s is left out for %.0f s: %s", member.name, member.pause_s, why or member.why)
+            level = logging.INFO if member.warned else logging.WARNING  # a server that comes and goes is said once
+            _LOG.log(level, "%s is left out for %g s: %s", member.name, member.pause_s, why or member.why)
+            member.warned = True
         member.state, member.why = State.OUT, why or member.why
         self._check_after(member, member.pause_s)
 
