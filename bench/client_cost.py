@@ -16,9 +16,11 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import grpc
 import numpy as np
@@ -53,7 +55,9 @@ def serve() -> None:
         "RepositoryIndex": index.SerializeToString(),
         "ServerReady": service_pb2.ServerReadyResponse(ready=True).SerializeToString(),
     }
-    handlers = {name: grpc.unary_unary_rpc_method_handler(_constant(message)) for name, message in answers.items()}
+    handlers: dict[str, Any] = {
+        name: grpc.unary_unary_rpc_method_handler(_constant(message)) for name, message in answers.items()
+    }
     server = grpc.server(ThreadPoolExecutor(16), options=OPTIONS)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     print(server.add_insecure_port("127.0.0.1:0"), flush=True)
@@ -71,7 +75,8 @@ def null_server() -> Iterator[str]:
     with subprocess.Popen(
         [sys.executable, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout and process.stdin
+        assert process.stdin
+        assert process.stdout
         yield f"127.0.0.1:{process.stdout.readline().strip()}"
         process.stdin.close()
 
@@ -101,7 +106,7 @@ def measure(address: str, requests: int, rounds: int) -> dict[str, float]:
         Client(address, limits=Limits(in_flight=16)) as ours,
         grpc.insecure_channel(address, OPTIONS) as channel,
     ):
-        bare = channel.unary_unary(f"/{SERVICE}/ModelInfer")
+        bare: Any = channel.unary_unary(f"/{SERVICE}/ModelInfer")
         model = ours.model("facile")
         head = kept(make_head)
         message = build_ours(rows, head)
@@ -109,7 +114,7 @@ def measure(address: str, requests: int, rounds: int) -> dict[str, float]:
             "tritonclient": repeat(lambda: infer_theirs(theirs, rows)),
             "bare grpcio": repeat(lambda: bare(message, timeout=60)),
             "infer": repeat(lambda: model.infer(rows)),
-            "map, 16 in flight": lambda times: [None for _ in model.map(rows for _ in range(times))] and None,
+            "map, 16 in flight": lambda times: deque(model.map(rows for _ in range(times)), maxlen=0).clear(),
             "message, tritonclient": repeat(lambda: build_theirs(rows)),
             "message": repeat(lambda: build_ours(rows, head)),
         }

@@ -3,9 +3,9 @@
 
     python bench/client_faults.py [--requests 10000] [--json]
 
-FACILE runs in sw_emu on three servers. After a quarter of the requests the first server is killed with signal 9; after half of
-them the second one is told to drain (signal 15). A proxy in front of the third ends 30 % of its ModelInfer calls with UNAVAILABLE
-from the start. 50 distinct events are sent with map(), 16 in flight, and every answer is compared with csim as integers.
+FACILE runs in sw_emu on three servers. After a quarter of the requests the first server is killed with signal 9; after half
+of them the second one is told to drain (signal 15). A proxy in front of the third ends 30 % of its ModelInfer calls with
+UNAVAILABLE. 50 distinct events are sent with map(), 16 in flight, and every answer is compared with csim as integers.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -30,7 +29,7 @@ import grpc
 import numpy as np
 
 from hypersonic.building.model import build
-from hypersonic.client import Client
+from hypersonic.client import Client, Result
 from hypersonic.events.golden import load_golden
 from hypersonic.hls.zoo.facile.events import log_flat_events
 
@@ -67,7 +66,7 @@ def failing_proxy(address: str) -> Iterator[str]:
 
         class Handler(grpc.GenericRpcHandler):
             def service(self, call: Any) -> grpc.RpcMethodHandler:
-                forward = channel.unary_unary(call.method)
+                forward: Any = channel.unary_unary(call.method)
 
                 def handle(message: bytes, context: grpc.ServicerContext) -> bytes:
                     if call.method.endswith("/ModelInfer") and rng.random() < FAILING_SHARE:
@@ -75,7 +74,7 @@ def failing_proxy(address: str) -> Iterator[str]:
                     try:
                         answer: bytes = forward(message, timeout=60)
                     except grpc.RpcError as error:
-                        context.abort(error.code(), error.details())
+                        context.abort(error.code(), error.details() or "")
                     return answer
 
                 return grpc.unary_unary_rpc_method_handler(handle)
@@ -90,43 +89,55 @@ def failing_proxy(address: str) -> Iterator[str]:
             proxy.stop(0).wait()
 
 
-def run(requests: int) -> dict[str, Any]:
-    """Send the requests and return the figures."""
-    rows = log_flat_events(1, seed=3).rows
-    events = [np.ascontiguousarray(rows[ROWS * n : ROWS * (n + 1)]) for n in range(EVENTS)]
-    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
-        build("facile", target="sw_emu", repository=Path(directory))
-        servers = [stack.enter_context(server(Path(directory))) for _ in range(3)]
-        addresses = [servers[0][1], servers[1][1], stack.enter_context(failing_proxy(servers[2][1]))]
-        client = stack.enter_context(Client(addresses))
-        model = client.model("facile")
-        expected = [model.infer(event) for event in events]
-        golden = load_golden("facile", model.spec)
-        compared = golden.compare((np.concatenate(events),), (np.concatenate(expected),))
-        answered: Counter[int] = Counter()
-        wrong = 0
-        begin = time.monotonic()
-        for count, result in enumerate(model.map(events[n % EVENTS] for n in range(requests))):
-            answered[result.index] += 1
-            wrong += result.output.tobytes() != expected[result.index % EVENTS].tobytes()
-            if count == requests // 4:
-                servers[0][0].kill()
-            if count == requests // 2:
-                servers[1][0].send_signal(signal.SIGTERM)
-        seconds = time.monotonic() - begin
-        statistics = client.statistics()
+def send(
+    client: Client, name: str, events: Sequence[Any], requests: int, faults: Sequence[Callable[[], object]]
+) -> dict[str, Any]:
+    """Send the events in turn with map() and compare each answer with that of the first request for its event.
+
+    events: what map() takes. faults: what happens after a quarter and after half of the requests.
+    """
+    model = client.model(name)
+    expected = [as_bytes(model.result(event)) for event in events]
+    answered: Counter[int] = Counter()
+    wrong = 0
+    begin = time.monotonic()
+    for count, result in enumerate(model.map(events[n % len(events)] for n in range(requests))):
+        answered[result.index] += 1
+        wrong += as_bytes(result) != expected[result.index % len(events)]
+        for place, fault in zip((requests // 4, requests // 2), faults, strict=True):
+            if count == place:
+                fault()
+    seconds = time.monotonic() - begin
+    servers = client.statistics().servers
     return {
         "requests": requests,
         "lost": requests - len(answered),
         "answered_twice": sum(times > 1 for times in answered.values()),
         "wrong": wrong,
-        "integers_equal_to_csim": compared,
-        "attempts_per_request": sum(one.sent for one in statistics.servers) / (requests + EVENTS),
-        "failed_attempts": {
-            name: one.failed for name, one in zip(("killed", "drained", "failing 30 %"), statistics.servers, strict=True)
-        },
+        "attempts_per_request": sum(one.sent for one in servers) / (requests + len(events)),
+        "failed_attempts": [one.failed for one in servers],
         "seconds": round(seconds, 1),
     }
+
+
+def as_bytes(result: Result) -> dict[str, bytes]:
+    """The bytes of each output."""
+    return {name: array.tobytes() for name, array in result.outputs.items()}
+
+
+def run(requests: int) -> dict[str, Any]:
+    """Send FACILE's events and return the figures. The servers are killed, drained and failing, in this order."""
+    rows = log_flat_events(1, seed=3).rows
+    events = [np.ascontiguousarray(rows[ROWS * n : ROWS * (n + 1)]) for n in range(EVENTS)]
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        build("facile", target="sw_emu", repository=Path(directory))
+        (killed, a), (drained, b), (_, c) = (stack.enter_context(server(Path(directory))) for _ in range(3))
+        client = stack.enter_context(Client([a, b, stack.enter_context(failing_proxy(c))]))
+        model = client.model("facile")
+        answers = np.concatenate([model.infer(event) for event in events])
+        compared = load_golden("facile", model.spec).compare((np.concatenate(events),), (answers,))
+        figures = send(client, "facile", events, requests, [killed.kill, drained.terminate])
+    return {**figures, "integers_equal_to_csim": compared}
 
 
 def main() -> None:

@@ -52,9 +52,9 @@ from hypersonic.client.statistics import ServerStatistics, ServerTimes, Statisti
 from hypersonic.client.sync import Client
 
 __all__ = [
-    "AccessError", "AllServersFailedError", "AnswerError", "AsyncClient", "AsyncModel", "Attempt", "Backoff", "Budget", "Client",
-    "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError", "Limits", "Model",
-    "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry", "SameServer",
-    "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "TensorSpec", "Timeout", "Tls",
-    "UnavailableError", "UnknownModelError",
+    "AccessError", "AllServersFailedError", "AnswerError", "AsyncClient", "AsyncModel", "Attempt", "Backoff", "Budget",
+    "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError",
+    "Limits", "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result",
+    "Retry", "SameServer", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics",
+    "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
 ]  # fmt: skip

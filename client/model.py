@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -25,6 +25,7 @@ from hypersonic.client.pool.member import Wanted
 from hypersonic.client.settings import Arrays, Fallback
 from hypersonic.client.specs import ModelSpec, TensorSpec
 from hypersonic.client.tracing import trace_headers
+from hypersonic.client.transport.call import Headers
 
 #: an array or a dict of them, as the model has one output or several
 Outputs = NDArray[Any] | dict[str, NDArray[Any]]
@@ -45,7 +46,7 @@ class Prepared:
             raise AnswerError(f"no server describes model {self.wanted[0]!r}; its requests go to the fallback")
         return spec
 
-    def requests(self, inputs: Any, parameters: Mapping[str, Parameter]) -> list[Request]:
+    def requests(self, inputs: Any, parameters: Mapping[str, Parameter], outputs: Sequence[str] = ()) -> list[Request]:
         """Return the requests for the inputs: none for zero rows, several above max_batch_size. Raises InputError."""
         deadline, headers = self.engine.deadline(), trace_headers()
         spec = self.engine.spec(self.wanted)
@@ -53,7 +54,7 @@ class Prepared:
             return [self._undescribed(inputs, deadline, spec)]
         arrays = batches.as_inputs(spec, inputs)
         return [
-            self._request(spec, part, parameters, deadline, headers)
+            self._request(spec, part, parameters, tuple(outputs), deadline, headers)
             for part in batches.parts_of(spec, arrays, self.engine.settings.limits)
         ]
 
@@ -71,13 +72,19 @@ class Prepared:
         )
 
     def _request(
-        self, spec: ModelSpec, part: Arrays, parameters: Mapping[str, Parameter], deadline: float, headers: Any
+        self,
+        spec: ModelSpec,
+        part: Arrays,
+        parameters: Mapping[str, Parameter],
+        outputs: tuple[str, ...],
+        deadline: float,
+        headers: Headers,
     ) -> Request:
         tensors = [tensor for tensor in spec.inputs if tensor.name in part]
         buffers = [to_buffer(tensor.name, tensor.datatype, part[tensor.name]) for tensor in tensors]
         shapes = tuple((tensor.name, tensor.datatype, part[tensor.name].shape) for tensor in tensors)
-        head = self._head(HeadKey(*self.wanted, shapes, (), tuple(parameters.items())))
-        sending = Sending(make_request(head, buffers), lambda message: _checked(spec, read_answer(message)))
+        head = self._head(HeadKey(*self.wanted, shapes, outputs, tuple(parameters.items())))
+        sending = Sending(make_request(head, buffers), lambda message: _checked(spec.name, outputs, read_answer(message)))
         size = sum(len(buffer) if isinstance(buffer, bytes) else buffer.nbytes for buffer in buffers)
         return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)
 
@@ -125,31 +132,39 @@ class Model:
         """The most rows that one request to a server has; larger ones are split. 0: the model takes no batches."""
         return self.spec.max_batch_size
 
-    def infer(self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None) -> Any:
+    def infer(self, inputs: Any, *, outputs: Sequence[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Any:
         """Return the outputs for the inputs: CMSSW's mode Sync.
 
         inputs: an array (rows, *shape), or a dict of them by name; or Rectangular or Ragged, which give a list of outputs.
-        parameters: of the request, such as {"priority": 1}. Returns an array for a model with one output, else a dict.
+        outputs: the names of those to return; () is all. parameters: of the request, such as {"priority": 1}.
+        Returns an array for a model with one output, else a dict.
         Raises InputError, ServerError, AllServersFailedError, DeadlineError, AnswerError, ClosedError.
         """
         if isinstance(inputs, Rectangular | Ragged):
-            return self._infer_entries(inputs, parameters or {})
-        return _simple(self.result(inputs, parameters=parameters))
+            return self._infer_entries(inputs, outputs, parameters or {})
+        return _simple(self.result(inputs, outputs=outputs, parameters=parameters))
 
-    def result(self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None) -> Result:
+    def result(self, inputs: Any, *, outputs: Sequence[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Result:
         """Return the outputs like infer(), with the server, the number of attempts and the latency."""
-        requests = self._prepared.requests(inputs, parameters or {})
+        requests = self._prepared.requests(inputs, parameters or {}, outputs)
         if len(requests) == 1:
             return self._engine.infer(requests[0])
         return self.submit_all(requests).result()
 
-    def submit(self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None, block: bool = True) -> Future[Result]:
+    def submit(
+        self,
+        inputs: Any,
+        *,
+        outputs: Sequence[str] = (),
+        parameters: Mapping[str, Parameter] | None = None,
+        block: bool = True,
+    ) -> Future[Result]:
         """Start a request and return its future: CMSSW's mode Async. Waits while the client's limits are reached.
 
         block: False raises QueueFullError instead of waiting. Callbacks of the future run on a thread of the client and must
         not wait for other requests.
         """
-        requests = self._prepared.requests(inputs, parameters or {})
+        requests = self._prepared.requests(inputs, parameters or {}, outputs)
         if len(requests) == 1:
             return self._engine.submit(requests[0], block=block)
         return self.submit_all(requests, block=block)
@@ -168,7 +183,12 @@ class Model:
         return joined
 
     def map(
-        self, events: Iterable[Any], *, ordered: bool = True, parameters: Mapping[str, Parameter] | None = None
+        self,
+        events: Iterable[Any],
+        *,
+        ordered: bool = True,
+        outputs: Sequence[str] = (),
+        parameters: Mapping[str, Parameter] | None = None,
     ) -> Iterator[Result]:
         """Yield the result of each event, with as many in flight as the limits allow.
 
@@ -177,19 +197,21 @@ class Model:
         """
 
         def submit(event: Any) -> Future[Result]:
-            return self.submit(event, parameters=parameters)
+            return self.submit(event, outputs=outputs, parameters=parameters)
 
         window = 2 * self._engine.settings.limits.in_flight
         return map_ordered(submit, events, window) if ordered else map_unordered(submit, events, window)
 
-    def _infer_entries(self, inputs: Rectangular | Ragged, parameters: Mapping[str, Parameter]) -> list[Outputs]:
+    def _infer_entries(
+        self, inputs: Rectangular | Ragged, outputs: Sequence[str], parameters: Mapping[str, Parameter]
+    ) -> list[Outputs]:
         if isinstance(inputs, Ragged):
-            return [_simple(result) for result in self.map(inputs.entries, parameters=parameters)]
+            return [_simple(result) for result in self.map(inputs.entries, outputs=outputs, parameters=parameters)]
         rows, counts = batches.together(self.spec, inputs.entries)
         if not counts:
             return []
-        outputs = self.result(rows, parameters=parameters).outputs
-        return [_only(entry) for entry in batches.apart(outputs, counts)]
+        arrays = self.result(rows, outputs=outputs, parameters=parameters).outputs
+        return [_only(entry) for entry in batches.apart(arrays, counts)]
 
 
 def _simple(result: Result) -> Outputs:
@@ -200,11 +222,11 @@ def _only(outputs: dict[str, NDArray[Any]]) -> Outputs:
     return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
 
-def _checked(spec: ModelSpec, answer: Answer) -> Answer:
-    """The answer, if it has the model's outputs. Raises AnswerError."""
-    for tensor in spec.outputs:
-        if tensor.name not in answer.outputs:
+def _checked(model: str, outputs: Sequence[str], answer: Answer) -> Answer:
+    """Return the answer if it has the outputs that were asked for, and any. Raises AnswerError."""
+    for name in outputs or ["any"] * (not answer.outputs):
+        if name not in answer.outputs:
             raise AnswerError(
-                f"the answer of model {spec.name!r} has no output {tensor.name!r}, only {', '.join(answer.outputs)}"
+                f"the answer of model {model!r} has no output {name!r}, only {', '.join(answer.outputs) or 'none'}"
             )
     return answer

@@ -25,6 +25,13 @@ class ServerTimes:
     infer_us: float
     output_us: float
 
+    def as_text(self) -> str:
+        """Return the counts and the mean times in one line."""
+        return (
+            f"{self.requests} requests in {self.executions} runs; mean us of a request: queue {self.queue_us:.0f}, "
+            f"input {self.input_us:.0f}, infer {self.infer_us:.0f}, output {self.output_us:.0f}"
+        )
+
 
 @dataclass(frozen=True)
 class ServerStatistics:
@@ -68,11 +75,7 @@ class Statistics:
                 f"{one.server:28} {one.sent:8} {one.failed:7} {one.retried:7} {one.bytes / 1e6:9.1f} "
                 f"{one.p50_ms:8.2f} {one.p99_ms:8.2f}  {one.state}"
             )
-            for model, times in one.models.items():
-                lines.append(
-                    f"  {model}: {times.requests} requests in {times.executions} runs; mean us of a request: queue "
-                    f"{times.queue_us:.0f}, input {times.input_us:.0f}, infer {times.infer_us:.0f}, output {times.output_us:.0f}"
-                )
+            lines += [f"  {model}: {times.as_text()}" for model, times in one.models.items()]
         share = f"{self.fallback} of {self.answered + self.fallback} answers, {100 * self.fallback_share:.1f} %"
         return "\n".join([*lines, f"fallback: {share}"])
 

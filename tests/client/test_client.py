@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -40,6 +40,15 @@ from tests.support.scripted_server import Script, fail, scripted_server, wait
 from tests.support.waiting import wait_until
 
 X = np.arange(80, dtype=np.float32).reshape(20, 4)
+
+
+def held_until(release: threading.Event) -> Callable[[Any, grpc.ServicerContext], None]:
+    """Every request waits for this."""
+
+    def hold(_request: Any, _context: grpc.ServicerContext) -> None:
+        release.wait(30)
+
+    return hold
 
 
 @pytest.fixture
@@ -184,7 +193,7 @@ def test_one_deadline_holds_for_all_attempts_and_the_server_is_told_of_it(addres
         with pytest.raises(DeadlineError) as error:
             model.infer(X[:1])
     assert 1 <= len(error.value.attempts) <= 6
-    assert all(remaining <= 0.2 for remaining in told)
+    assert max(told) < 0.3, "the time of an attempt, not the total of 1 s"
 
 
 def test_a_second_server_answers_when_the_first_does_not(script: Script, address: str) -> None:
@@ -217,8 +226,10 @@ def test_a_server_that_rejects_repository_index_gets_no_new_work_while_its_runni
     script: Script, address: str
 ) -> None:
     release = threading.Event()
-    held = Script(infer=lambda _request, _context: release.wait(30) and None)
+    held = Script(infer=held_until(release))
     with scripted_server(held) as limited, Client([limited, address], health=Health(index_s=0.1)) as client:
+        assert client.model("double").spec
+        wait_until(lambda: [one.state for one in client.statistics().servers] == ["up", "up"])
         futures = [client.model("double").submit(X[:1]) for _ in range(12)]
         wait_until(lambda: held.calls["ModelInfer"])
         held.index_code = grpc.StatusCode.CANCELLED
@@ -271,7 +282,7 @@ def test_a_failure_of_the_fallback_is_the_callers(address: str, script: Script) 
 
 def test_limits_hold_and_a_full_queue_is_an_error_only_if_asked(address: str, script: Script) -> None:
     release = threading.Event()
-    script.infer = lambda _request, _context: release.wait(30) and None
+    script.infer = held_until(release)
     with Client(address, limits=Limits(in_flight=2)) as client:
         model = client.model("double")
         futures = [model.submit(X[:1]) for _ in range(2)]
@@ -303,7 +314,7 @@ def test_a_cancelled_request_gives_back_its_room_and_ends_its_call(address: str,
 
 def test_a_hedge_takes_the_first_answer(script: Script, address: str) -> None:
     release = threading.Event()
-    slow = Script(infer=lambda _request, _context: release.wait(30) and None)
+    slow = Script(infer=held_until(release))
     with scripted_server(slow) as other, Client([other, address], hedge=Hedge(0.05)) as client:
         results = [client.model("double").result(X[:1]) for _ in range(20)]
         assert {result.server for result in results} == {address}
@@ -316,7 +327,7 @@ def test_a_hedge_takes_the_first_answer(script: Script, address: str) -> None:
 def test_close_ends_what_runs_and_leaves_no_thread(address: str, script: Script) -> None:
     before = set(threading.enumerate())
     release = threading.Event()
-    script.infer = lambda _request, _context: release.wait(30) and None
+    script.infer = held_until(release)
     client = Client(address, limits=Limits(in_flight=3))
     futures = [client.model("double").submit(X[:1]) for _ in range(3)]
     client.close()
@@ -368,7 +379,7 @@ def test_a_cancelled_task_gives_back_its_room(address: str, script: Script) -> N
         async with AsyncClient(address, limits=Limits(in_flight=1)) as client:
             model = client.model("double")
             await model.infer(X[:1])
-            script.infer = lambda _request, _context: release.wait(30) and None
+            script.infer = held_until(release)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(asyncio.gather(*(model.infer(X[:1]) for _ in range(5))), 0.3)
             script.infer = lambda _request, _context: None
