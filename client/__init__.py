@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SONIC client: sends events to one or several servers of Triton's protocol, and survives their failures.
+"""The SONIC client: sends events to one or several servers that speak Triton's protocol, and survives their failures.
 
     Client, AsyncClient                  the client, for threads and for asyncio
-    Server, Tls                          a server with what it wants to know of a client
-    Timeout, Limits, Settings            frozen settings, all with defaults
+    Server, Tls                          the address of a server, and the credentials that it asks for
+    Timeout, Limits, Settings            settings: frozen dataclasses in which everything has a default
     SameServer, OtherServer, Fallback    what to do when an attempt fails
     Rectangular, Ragged                  several entries of different lengths in one call
-    Result, Statistics                   what comes back
+    Result, Statistics                   the answer to a request, and the counts of a client
 
-It depends on the protocol only, not on the rest of this project, and works as well with a real tritonserver.
+It depends only on the protocol, not on the rest of this project, and works with a real tritonserver too.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ from hypersonic.client.sync import Client
 
 __all__ = [
     "AccessError", "AllServersFailedError", "AnswerError", "AsyncClient", "AsyncModel", "Attempt", "Backoff", "Budget",
-    "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError",
-    "Limits", "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result",
-    "Retry", "SameServer", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics",
-    "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
+    "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError", "Limits",
+    "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry",
+    "SameServer", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "TensorSpec",
+    "Timeout", "Tls", "UnavailableError", "UnknownModelError",
 ]  # fmt: skip

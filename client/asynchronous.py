@@ -119,7 +119,7 @@ class AsyncModel:
         return replace(await self.infer(event, parameters=parameters), index=index)
 
     async def _describe(self) -> None:
-        """Ask for the model's description on another thread, once."""
+        """Request the model's description on another thread, once."""
         if not self._described:
             await asyncio.to_thread(self._engine.spec, self._prepared.wanted)
             self._described = True
@@ -130,7 +130,7 @@ def _next_done(running: deque[asyncio.Task[Result]], *, ordered: bool) -> bool:
 
 
 async def _take(running: deque[asyncio.Task[Result]], *, ordered: bool) -> Result:
-    """Wait for the next result and take its task out."""
+    """Wait for the next result and remove its task."""
     if ordered:
         return await running.popleft()
     done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

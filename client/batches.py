@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows to requests and back: batches above the model's maximum, and lists of arrays with different numbers of rows."""
+"""Splits rows into requests and joins outputs: batches above the model's maximum, and entries of different numbers of rows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hypersonic.client.messages.elements import as_elements
 from hypersonic.client.settings import Arrays, Limits
 from hypersonic.client.specs import ModelSpec, TensorSpec
 
-#: room for the names and shapes of a message
+#: bytes of a message that are reserved for names and shapes
 _HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class Rectangular:
-    """Several entries in one request: their rows are put together, and the outputs are cut at the same places.
+    """Several entries in one request: their rows are concatenated, and the outputs are split at the same rows.
 
-    entries: what infer() takes for a request each. CMSSW's TritonBatchMode::Rectangular.
+    entries: each is what infer() takes for one request. CMSSW's TritonBatchMode::Rectangular.
     """
 
     entries: Sequence[Any]
@@ -65,7 +65,7 @@ def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:
 
 
 def parts_of(spec: ModelSpec, inputs: Arrays, limits: Limits) -> Iterator[dict[str, NDArray[Any]]]:
-    """Yield the inputs of each request: as few requests of about equal size as the model's maximum and the limits allow.
+    """Yield the inputs of each request: as few requests as the model's maximum and the limits allow, of about equal size.
 
     Raises InputError if one row is larger than a message may be.
     """
@@ -90,7 +90,7 @@ def parts_of(spec: ModelSpec, inputs: Arrays, limits: Limits) -> Iterator[dict[s
 
 
 def join(parts: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
-    """Return the outputs of the parts put together, row by row. One part is returned without a copy."""
+    """Return the concatenated outputs of the parts. A single part is returned without a copy."""
     if len(parts) == 1:
         return dict(parts[0])
     joined = {}
@@ -106,7 +106,7 @@ def join(parts: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
 
 
 def no_rows(spec: ModelSpec) -> dict[str, NDArray[Any]]:
-    """Return the outputs for zero rows. An axis of any length is 0 long."""
+    """Return the outputs for zero rows. An axis whose length the model leaves open has length 0."""
     return {tensor.name: np.empty((0, *(max(n, 0) for n in tensor.shape)), tensor.dtype) for tensor in spec.outputs}
 
 
@@ -135,7 +135,7 @@ def apart(outputs: Arrays, counts: Sequence[int]) -> list[dict[str, NDArray[Any]
 
 
 def _shaped(spec: ModelSpec, tensor: TensorSpec, array: NDArray[Any]) -> NDArray[Any]:
-    """The array in the model's shape."""
+    """Return the array in the model's shape. Raises InputError."""
     expected = ((-1,) if spec.max_batch_size else ()) + tensor.shape
     if len(array.shape) == len(expected) and all(e in {-1, n} for e, n in zip(expected, array.shape, strict=True)):
         return array

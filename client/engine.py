@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client has in one process: servers, connections, and the requests in flight. Client and AsyncClient share it."""
+"""The part of a client that belongs to one process: servers, connections and requests in flight, for Client and AsyncClient."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypersonic.client.attempts.request import Request, Result
 from hypersonic.client.errors import ClosedError, QueueFullError
 from hypersonic.client.gate import Gate
 from hypersonic.client.pool.member import Member, State, Wanted
-from hypersonic.client.pool.pool import Pool
+from hypersonic.client.pool.servers import Pool
 from hypersonic.client.pool.timer import Timer
 from hypersonic.client.server_times import Sums, read_sums
 from hypersonic.client.servers import Server
@@ -50,7 +50,7 @@ class Engine:
         return time.monotonic() + self.settings.timeout.total_s
 
     def spec(self, model: Wanted) -> ModelSpec | Fallback:
-        """Return the model's description, which is asked once; or the fallback if no server answers and there is one.
+        """Return the model's description, which is requested once; or the fallback, if there is one and no server answers.
 
         Raises UnknownModelError, AllServersFailedError, DeadlineError, AnswerError.
         """
@@ -81,7 +81,7 @@ class Engine:
         return described
 
     def baselines(self, member: Member) -> dict[Wanted, Sums]:
-        """Return the server's own sums of each model, as they were before the first request."""
+        """Return the server's sums (ModelStatistics) of each model, as they were before the first request."""
         return {model: sums[member.name] for model, sums in self._baselines.items() if member.name in sums}
 
     def infer(self, request: Request) -> Result:
@@ -126,7 +126,7 @@ class Engine:
         self._timer.close()
 
     def _launch(self, request: Request) -> RequestFuture:
-        """Start a request that has its room."""
+        """Start a request for which the gate has granted room."""
 
         def ended() -> None:
             self._gate.leave(request.size)

@@ -5,14 +5,14 @@ ClientError
   InputError              an input does not fit the model; nothing was sent
   QueueFullError          submit(block=False) found no room
   ClosedError             the client was closed
-  AnswerError             the server's answer is not one of the protocol
+  AnswerError             the server's answer does not follow the protocol
   ServerError             a server refused the request
-    UnavailableError        it could not be reached, or takes no work now
+    UnavailableError        it could not be reached, or does not take work now
     UnknownModelError       it does not have the model
-    RequestError            it cannot work on the request, whichever server is asked
-    AccessError             it wants other credentials
+    RequestError            it cannot process the request, and no other server could
+    AccessError             it requires other credentials
   AllServersFailedError   every attempt failed; `attempts` lists them
-    DeadlineError           the last of them because the time was up
+    DeadlineError           the request's total time was up
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from hypersonic.client.codes import Code
 
 
 class ClientError(RuntimeError):
-    """A request had no answer. The message says what was asked of which server, and what to do."""
+    """A request was not answered. The message names the server and the model, and says what to do."""
 
     exit_code = 2
 
 
 class InputError(ClientError, ValueError):
-    """An input does not fit the model. The message names the input, and what was got and expected."""
+    """An input does not fit the model. The message names the input, what was given and what was expected."""
 
 
 class QueueFullError(ClientError):
@@ -41,7 +41,7 @@ class ClosedError(ClientError):
 
 
 class AnswerError(ClientError):
-    """An answer is not one of Triton's protocol, or not of the model that was asked."""
+    """An answer does not follow Triton's protocol, or does not fit the model."""
 
 
 class CallError(Exception):
@@ -72,11 +72,11 @@ class UnknownModelError(ServerError):
 
 
 class RequestError(ServerError):
-    """The server cannot work on the request; another attempt would end in the same way."""
+    """The server cannot process the request; another attempt would end in the same way."""
 
 
 class AccessError(ServerError):
-    """The server wants a token, a certificate or a header that was not sent."""
+    """The server requires a token, a certificate or a header that was not sent."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room for requests in flight, by number and by bytes. Who finds none waits, in the order of coming."""
+"""Limits the requests in flight, by number and by bytes. Callers that have to wait are served in the order of arrival."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Gate:
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
 
     def try_enter(self, size: int) -> bool:
-        """Take room for a request of `size` bytes; False if there is none, or others wait."""
+        """Take room for a request of `size` bytes. Returns False if there is none, or if others are waiting."""
         with self._lock:
             if self._waiting or not self._fits(size):
                 return False
@@ -28,7 +28,7 @@ class Gate:
             return True
 
     def enter(self, size: int, granted: Callable[[], None]) -> None:
-        """Call `granted` when there is room, which is taken then: at once, or on the thread that leaves."""
+        """Take room as soon as there is some, then call `granted`: at once, or later on the thread that calls leave()."""
         with self._lock:
             at_once = not self._waiting and self._fits(size)
             if at_once:
@@ -59,7 +59,7 @@ class Gate:
             call()
 
     def _fits(self, size: int) -> bool:
-        """Whether there is room. A request above the limit of bytes goes alone."""
+        """Return whether there is room. A request above the limit of bytes is sent alone."""
         if self._requests >= self._limits.in_flight:
             return False
         return self._bytes + size <= self._limits.bytes_in_flight or self._requests == 0

@@ -11,7 +11,7 @@ from hypersonic.client.attempts.request import Result
 
 
 class JoinedFuture(Future[Result]):
-    """Has its result when all parts have theirs. A part's failure is its own; the other parts are cancelled then."""
+    """Has its result when all parts have theirs. If a part fails, this fails with its exception and cancels the others."""
 
     def __init__(self, count: int, join: Callable[[list[Result]], Result]) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class JoinedFuture(Future[Result]):
             self.set_result(join([]))
 
     def add(self, place: int, part: Future[Result]) -> None:
-        """Add the part of this place, counted from 0."""
+        """Add a part. place: its position among the parts, from 0."""
         with self._lock:
             self._parts[place] = part
         part.add_done_callback(self._ended)
@@ -32,7 +32,7 @@ class JoinedFuture(Future[Result]):
             part.cancel()
 
     def cancel(self) -> bool:
-        """Cancel all parts. Returns False if the result is there already."""
+        """Cancel all parts. Returns False if the future is done already."""
         cancelled = super().cancel()
         if cancelled:
             self._cancel_parts()
@@ -51,7 +51,7 @@ class JoinedFuture(Future[Result]):
         if self._claim():
             try:
                 self.set_result(self._join([self._parts[place].result() for place in sorted(self._parts)]))
-            except Exception as error:  # noqa: BLE001 - the future's, whatever it is
+            except Exception as error:  # noqa: BLE001 - the future raises it, whatever it is
                 self.set_exception(error)
 
     def _fail(self, error: BaseException | None) -> None:
@@ -60,7 +60,7 @@ class JoinedFuture(Future[Result]):
             self._cancel_parts()
 
     def _claim(self) -> bool:
-        """Whether the caller settles this future. Only one does, and none once it was cancelled."""
+        """Return whether the caller is to settle this future: only the first caller is, and none after a cancellation."""
         with self._lock:
             first, self._settled = not self._settled, True
         return first and self.set_running_or_notify_cancel()

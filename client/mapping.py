@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Futures of an iterable's events, a bounded number at a time."""
+"""Sends the events of an iterable, a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Submit = Callable[[Any], Future[Result]]
 
 
 def map_ordered(submit: Submit, events: Iterable[Any], window: int) -> Iterator[Result]:
-    """Yield the results in the order of the events. window: the most events whose results were not yielded."""
+    """Yield the results in the order of the events. window: the most events in flight or not yet yielded."""
     waiting: deque[Future[Result]] = deque()
     index = 0
     try:
@@ -34,7 +34,7 @@ def map_ordered(submit: Submit, events: Iterable[Any], window: int) -> Iterator[
 
 
 def map_unordered(submit: Submit, events: Iterable[Any], window: int) -> Iterator[Result]:
-    """Yield the results as they come."""
+    """Yield the results in the order in which they arrive. window: see map_ordered."""
     ended: queue.SimpleQueue[tuple[int, Future[Result]]] = queue.SimpleQueue()
     running: dict[int, Future[Result]] = {}
 

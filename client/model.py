@@ -32,7 +32,7 @@ Outputs = NDArray[Any] | dict[str, NDArray[Any]]
 
 
 class Prepared:
-    """Makes the requests of one model: what Model and AsyncModel have in common."""
+    """Makes the requests of one model, for Model and AsyncModel."""
 
     def __init__(self, engine: Engine, wanted: Wanted) -> None:
         self.engine, self.wanted = engine, wanted
@@ -119,17 +119,17 @@ class Model:
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """Its inputs."""
+        """The model's inputs, in its order."""
         return self.spec.inputs
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """Its outputs."""
+        """The model's outputs, in its order."""
         return self.spec.outputs
 
     @property
     def max_batch_size(self) -> int:
-        """The most rows that one request to a server has; larger ones are split. 0: the model takes no batches."""
+        """The most rows of one request to a server; larger inputs are split. 0: the model does not take batches."""
         return self.spec.max_batch_size
 
     def infer(self, inputs: Any, *, outputs: Sequence[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Any:
@@ -192,8 +192,8 @@ class Model:
     ) -> Iterator[Result]:
         """Yield the result of each event, with as many in flight as the limits allow.
 
-        events: any iterable of what infer() takes; it is read as room becomes free. ordered: False yields results as they come;
-        `index` says which event each belongs to. The first failure ends the iteration; the requests in flight are cancelled.
+        events: any iterable of what infer() takes; it is read as requests are answered. ordered: False yields results as they
+        arrive; `index` is the event's position. The first failure ends the iteration and cancels the requests in flight.
         """
 
         def submit(event: Any) -> Future[Result]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server's own times for a model: the sums of ModelStatistics."""
+"""Reads the times that a server itself counted for a model (ModelStatistics)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses of servers, with what each of them wants to know of a client; and where the addresses come from."""
+"""The addresses of servers with the credentials for each; and the environment variables and DNS names that give addresses."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ SERVERS = "HYPERSONIC_SERVERS"
 
 
 class AddressError(ClientError, ValueError):
-    """The address of a server is not one, or its name is not known."""
+    """The address of a server is malformed, or its name cannot be resolved."""
 
 
 @dataclass(frozen=True)
 class Tls:
-    """Files in PEM format. root: the authorities that sign servers; "": those of gRPC. certificate, key: the client's own.
+    """Paths of PEM files. root: certificates of the servers' authorities; "": gRPC's own. certificate, key: the client's.
 
-    name: the name in the server's certificate, where it is not its address.
+    name: the name in the server's certificate, if it differs from the address.
     """
 
     root: str = ""
@@ -35,10 +35,10 @@ class Tls:
 
 @dataclass(frozen=True)
 class Server:
-    """A server. address: host:port of its gRPC port; "dns:///host:port" is as many servers as the name has addresses.
+    """A server. address: host:port of its gRPC port; "dns:///host:port" means one server for each address of the name.
 
     token: a bearer token, or a function that returns one and is called for each request. headers: sent with each request.
-    proxy: of HTTP CONNECT, such as "http://proxy:3128"; "" is none; None: that of the environment.
+    proxy: an HTTP CONNECT proxy, such as "http://proxy:3128"; "": none; None: the one that the environment names.
     """
 
     address: str
@@ -88,7 +88,7 @@ def environment_servers(environment: Mapping[str, str] | None = None) -> tuple[S
 
 
 def resolve(servers: Sequence[Server]) -> tuple[Server, ...]:
-    """Return the servers with each dns:///host:port replaced by one server an address. Asks DNS.
+    """Return the servers with each dns:///host:port replaced by one server for each address. Queries DNS.
 
     With TLS, the host stays the name that a certificate must have. Raises AddressError if a name is not known.
     """

@@ -65,7 +65,7 @@ class OtherServer:
 
 @dataclass(frozen=True)
 class Fallback:
-    """Compute the answer without the servers. It is the last policy of a list.
+    """Compute the answer without the servers. Policies after it in a list have no effect.
 
     run: a function from inputs to outputs, both dicts of arrays by name; or a LocalServer.
     """
@@ -97,7 +97,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Retry:
-    """What happens when an attempt fails. policies: tried in their order."""
+    """Settings for failed attempts. policies: tried in their order. backoff: pauses. budget: limits all retries of a client."""
 
     policies: tuple[Policy, ...] = (SameServer(), OtherServer())
     backoff: Backoff = Backoff()
@@ -106,7 +106,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Health:
-    """When a server is left out, and when it is asked again.
+    """Settings of health checks: when a server is left out, and when it is checked again.
 
     failures: failed attempts in a row after which it is left out. first_s, longest_s: for how long; the time doubles each
     time that ServerReady fails. index_s: seconds between two requests for its list of models.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a server says about a model: names, shapes and datatypes, and how many rows a request may have."""
+"""The description of a model by its server: names, shapes and datatypes of tensors, and the most rows of a request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypersonic.client.messages.elements import DTYPES
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output. shape: of one row, or of the whole tensor if the model has no batches; -1: any.
+    """An input or output. shape: of one row, or of the whole tensor if max_batch_size is 0; -1: any length.
 
     datatype: Triton's name. optional: an input that a request may leave out.
     """
@@ -28,7 +28,7 @@ class TensorSpec:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the numpy arrays. BF16 is float32 in numpy, BYTES is object."""
+        """The dtype of the numpy arrays: float32 for BF16, object for BYTES."""
         return DTYPES[self.datatype]
 
     @property
@@ -41,9 +41,9 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model. version: "" is the server's choice. versions: all that are served. max_batch_size: 0: the model has no batches.
+    """A model. version: "" is the server's choice. versions: all that are served. max_batch_size: 0 without batches.
 
-    decoupled: it may give any number of answers to a request. stateful: its requests belong to sequences.
+    decoupled: a request may have any number of answers. stateful: requests belong to sequences.
     """
 
     name: str

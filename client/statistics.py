@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client sent to each server, and beside it the servers' own times for it."""
+"""The counts of a client for each server, and the times that the servers themselves counted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypersonic.client.server_times import read_sums
 
 @dataclass(frozen=True)
 class ServerTimes:
-    """A server's own count of a model since the client's first request, for all clients (ModelStatistics).
+    """A server's own counts of a model since this client's first request; they include all clients (ModelStatistics).
 
-    requests: successful ones. executions: runs of batches. The times are means of a request, in microseconds.
+    requests: successful ones. executions: executed batches. The times are means per request, in microseconds.
     """
 
     requests: int
@@ -35,9 +35,9 @@ class ServerTimes:
 
 @dataclass(frozen=True)
 class ServerStatistics:
-    """What the client counted for one server. sent: attempts. bytes: of requests. p50_ms, p99_ms: of answers, within 2.2 %.
+    """The client's counts for one server. sent: attempts. bytes: of requests. p50_ms, p99_ms: latencies, within 2.2 %.
 
-    state: whether it takes new work, and why not. models: its own times, by the model's name.
+    state: whether it takes new work, and why not. models: the server's own times, by the model's name.
     """
 
     server: str
@@ -54,7 +54,7 @@ class ServerStatistics:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What a client counted. answered: requests that servers answered. fallback: those that the fallback answered."""
+    """The counts of a client. answered: requests that servers answered. fallback: requests that the fallback answered."""
 
     servers: tuple[ServerStatistics, ...]
     answered: int
@@ -64,7 +64,7 @@ class Statistics:
 
     @property
     def fallback_share(self) -> float:
-        """The share of all answers that came from the fallback; 0 without answers."""
+        """The share of all answers that the fallback computed, 0 to 1; 0 without answers."""
         return self.fallback / max(self.answered + self.fallback, 1)
 
     def as_text(self) -> str:
@@ -81,7 +81,7 @@ class Statistics:
 
 
 def collect(engine: Engine) -> Statistics:
-    """Return the statistics of a client. Asks each server that is up for its own."""
+    """Return the statistics of a client. Requests each server's own statistics."""
     members = engine.pool.members
     servers = tuple(_of_server(engine, member) for member in members)
     fallbacks = engine.context.fallbacks.latencies

@@ -18,13 +18,13 @@ from hypersonic.client.transport.grpcio import GrpcioTransport
 
 
 class Client:
-    """Sends events to one or several servers of Triton's protocol.
+    """Sends events to one or several servers that speak Triton's protocol.
 
         with Client(["a:8001", "b:8001"]) as client:
             energy = client.model("facile").infer(rows)
 
-    Any thread may use it. It connects with the first request. It can be pickled, and a fork may use it: each process then has
-    its own connections.
+    Any thread may use it. It connects at the first request. It can be pickled, and used after a fork: each process has its own
+    connections.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Client:
         return cls(environment_servers(), settings)
 
     def model(self, name: str, version: str = "") -> Model:
-        """Return a model. Its description is asked with the first request. version: "" is the server's choice."""
+        """Return a model. Its description is requested before the first inference. version: "" is the server's choice."""
         return Model(self.engine, (name, version))
 
     def statistics(self) -> Statistics:
@@ -64,7 +64,7 @@ class Client:
         return collect(self.engine)
 
     def close(self) -> None:
-        """End all requests and close the connections. Then no thread, descriptor or shared memory of the client is left."""
+        """End all requests and close the connections. No thread, descriptor or shared memory of the client remains."""
         engine = self._engines.get(os.getpid())
         if engine is not None:
             engine.close()
@@ -74,7 +74,7 @@ class Client:
         """The client's connections in this process."""
         pid = os.getpid()
         engine = self._engines.get(pid)
-        if engine is None:  # of another process: it stays in the dict, because closing it here could hang
+        if engine is None:  # after a fork, the parent's engine stays in the dict: closing it here could hang
             engine = self._engines.setdefault(pid, Engine(self.servers, self.settings, self._connect))
         return engine
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request and its attempts: what follows a failure (plan.py), and the two that make them (blocking.py, background.py)."""
+"""One request and its attempts: plan.py decides what follows a failure, blocking.py and background.py make the attempts."""

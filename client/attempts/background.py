@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the attempts of a request without a thread of its own: answers and pauses call it back."""
+"""Makes the attempts of a request without a thread of its own: it is called back by answers and after pauses."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Background:
         try:
             sending = request.sending(member)
             headers = member.headers() + request.headers
-        except BaseException as error:  # noqa: BLE001 - such as a user's function for tokens: it is the request's failure
+        except BaseException as error:  # noqa: BLE001 - a user's function for tokens may raise anything, and its exception ends the request
             failure = error
             self._end(lambda: self.future.set_exception(failure))
             return
@@ -89,7 +89,7 @@ class Background:
             running.cancel()
 
     def _hold(self, member: Member, running: Running) -> bool:
-        """Keep a call that was started, unless it has ended already. Returns whether the request is over."""
+        """Keep a started call, unless it has ended already. Returns whether the request is over."""
         with self._lock:
             if member in self._running:
                 self._running[member] = running
@@ -117,7 +117,7 @@ class Background:
     def _answer(self, member: Member, sending: Sending, message: bytes) -> None:
         try:
             result = self._context.result(self._request, sending.read(message), member.name, self._plan, self._begin_ns)
-        except Exception as error:  # noqa: BLE001 - the future's, whatever it is
+        except Exception as error:  # noqa: BLE001 - the future raises it, whatever it is
             failure = error
             self._end(lambda: self.future.set_exception(failure))
         else:
@@ -134,14 +134,14 @@ class Background:
     def _fall_back(self, step: UseFallback) -> None:
         try:
             result = self._context.fall_back(self._request, step.fallback, self._plan, self._begin_ns)
-        except BaseException as error:  # noqa: BLE001 - of the user's function: the future's
+        except BaseException as error:  # noqa: BLE001 - the user's function may raise anything, and the future raises it
             failure = error
             self._end(lambda: self.future.set_exception(failure))
         else:
             self._end(lambda: self.future.set_result(result))
 
     def _end(self, settle: Callable[[], None]) -> None:
-        """End the request once: free its room, settle its future, cancel what still runs."""
+        """End the request, once: free its room, settle its future, and cancel the calls that still run."""
         with self._lock:
             if self._over:
                 return
@@ -171,5 +171,5 @@ class RequestFuture(Future[Result]):
         return cancelled
 
     def forget(self) -> None:
-        """Let go of the request: its inputs are not kept with the result."""
+        """Drop the reference to the request, so that its inputs are not kept with the result."""
         self._on_cancel = lambda: None

@@ -9,14 +9,14 @@ from hypersonic.client.settings import Budget
 
 
 class TokenBucket:
-    """A retry takes a token, an answer gives a part of one. Any thread may use it."""
+    """A retry takes a token, and an answer adds a part of one. Any thread may use it."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget, self._tokens = budget, budget.tokens
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take a token for a retry; False if none is left."""
+        """Take a token for a retry. Returns False if none is left."""
         with self._lock:
             if self._tokens < 1:
                 return False
@@ -24,6 +24,6 @@ class TokenBucket:
             return True
 
     def give(self) -> None:
-        """Count an answer."""
+        """Add what an answer adds to the tokens."""
         with self._lock:
             self._tokens = min(self._budget.tokens, self._tokens + self._budget.per_success)

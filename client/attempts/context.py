@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the attempts of all requests of a client share: servers, retry budget, timer and the count of fallbacks."""
+"""The state that the attempts of all requests of a client share: servers, retry budget, timer and the count of fallbacks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hypersonic.client.errors import CallError
 from hypersonic.client.messages.response import Answer
 from hypersonic.client.pool.latency import Latencies
 from hypersonic.client.pool.member import Member, Wanted
-from hypersonic.client.pool.pool import Pool
+from hypersonic.client.pool.servers import Pool
 from hypersonic.client.pool.timer import Timer
 from hypersonic.client.settings import Fallback, Settings
 
 _LOG = logging.getLogger(__name__)
-#: gRPC takes no timeout of 0
+#: gRPC does not accept a timeout of 0
 _SHORTEST_S = 0.001
 
 
@@ -34,7 +34,7 @@ class Fallbacks:
 
 
 class Context:
-    """What requests share. Any thread may use it."""
+    """The state that requests share. Any thread may use it."""
 
     def __init__(self, pool: Pool, timer: Timer, settings: Settings) -> None:
         self.pool, self.timer, self.settings = pool, timer, settings
@@ -69,7 +69,7 @@ class Context:
         return Result(answer.outputs, request.model[0], answer.version, server, len(plan.failed_attempts) + 1, latency_ns)
 
     def fall_back(self, request: Request, fallback: Fallback, plan: Plan, begin_ns: int) -> Result:
-        """Return the result that the fallback computes, on this thread. The first one is worth a warning."""
+        """Return the result that the fallback computes, on this thread. The first one is logged as a warning."""
         with self._lock:
             warn, self.fallbacks.warned = not self.fallbacks.warned, True
         if warn:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows a failed attempt, as a plain object without threads, clocks or calls: the drivers tell it what happened.
+"""Decides what follows a failed attempt. It has no threads and makes no calls: blocking.py and background.py report to it.
 
 first() --> Go --failed()--> Go on the same server, after a pause --failed()--> Go on another one --> .. --> UseFallback
                                                                                                           or GiveUp
@@ -30,7 +30,7 @@ from hypersonic.client.settings import Arrays, Fallback, OtherServer, Retry, Sam
 
 @dataclass(frozen=True)
 class Go:
-    """Make an attempt after `pause_s` seconds: on `same`, or on a server that is not `avoid` if there is another."""
+    """Make an attempt after `pause_s` seconds: on `same`; if that is None, on another server than `avoid` if there is one."""
 
     pause_s: float = 0.0
     same: Member | None = None
@@ -112,7 +112,7 @@ class Plan:
         return least + random.uniform(0.0, longest)
 
     def _end(self, error: ClientError | None) -> Step:
-        """No server is asked again."""
+        """Return the last step: no server is asked again."""
         if (fallback := self._fallback()) is not None:
             return UseFallback(fallback)
         if error is not None:
@@ -129,13 +129,13 @@ class Plan:
 
 
 def may_retry(error: CallError) -> bool:
-    """Return whether another attempt is safe and may succeed: inference has no state, so only the failure's kind counts."""
+    """Return whether another attempt is safe and may succeed. Inference has no state: only the kind of the failure matters."""
     retryable = error.code in RETRYABLE or error.code == Code.NOT_FOUND
     return retryable and not isinstance(server_error("", error), AccessError)
 
 
 def blames(error: CallError) -> bool:
-    """Return whether a failure speaks against the server, and not against the request."""
+    """Return whether a failure is the fault of the server rather than of the request."""
     return error.code in RETRYABLE and may_retry(error)
 
 

@@ -24,7 +24,7 @@ class Result:
     """The answer to a request.
 
     outputs: arrays by name, read-only. server: its address, or "fallback". attempts: 1 if the first one succeeded.
-    latency_ns: from the first attempt's start to the answer. index: the place of the event in what map() was given.
+    latency_ns: from the start of the first attempt to the answer. index: the event's position among those given to map().
     """
 
     outputs: Mapping[str, NDArray[Any]]
@@ -45,7 +45,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Sending:
-    """A request in the form that one server takes. read: its answer's reader. release: frees what the form has taken."""
+    """A request in the form that one server takes. read: reads the answer. release: frees the resources of this form."""
 
     message: bytes
     read: Callable[[bytes], Answer] = read_answer
@@ -71,5 +71,5 @@ class Request:
 
     @property
     def what(self) -> str:
-        """The request in the words of an error."""
+        """The request as errors name it."""
         return f"model {self.model[0]!r}, {self.size} bytes"

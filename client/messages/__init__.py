@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays to the bytes of a ModelInfer request, and the bytes of its answer to arrays."""
+"""Converts arrays to the bytes of a ModelInfer request, and the bytes of the answer to arrays."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triton's datatypes as numpy arrays, and their bytes on the wire (docs of Triton's "Binary Tensor Data Extension")."""
+"""Triton's datatypes as numpy arrays, and their bytes on the wire (Triton's "Binary Tensor Data Extension")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hypersonic.client.errors import AnswerError, InputError
 
-#: the numpy dtype of each datatype. BF16 has none of its own: its numbers are float32 here, as in tritonclient
+#: the numpy dtype of each datatype. numpy has none for BF16: its numbers are float32 here, as in tritonclient
 DTYPES: dict[str, np.dtype] = {
     "BOOL": np.dtype(np.bool_),
     "UINT8": np.dtype(np.uint8),
@@ -32,7 +32,7 @@ DTYPES: dict[str, np.dtype] = {
 
 
 def as_elements(name: str, datatype: str, values: Any) -> NDArray[Any]:
-    """Return the values as an array of the datatype's dtype, without a copy where they are one already.
+    """Return the values as an array of the datatype's dtype, without a copy if they already are such an array.
 
     Numbers are converted within their kind, such as float64 to float32 or an integer to a float. BYTES takes bytes and str.
     Raises InputError otherwise, for example for floats where the model takes integers, and for masked values.
@@ -58,7 +58,7 @@ def as_elements(name: str, datatype: str, values: Any) -> NDArray[Any]:
 
 
 def to_buffer(name: str, datatype: str, array: NDArray[Any]) -> bytes | NDArray[Any]:
-    """Return an array's bytes on the wire: the array itself, where it has them in order, else a copy.
+    """Return an array's bytes on the wire: the array itself if its memory has them in order, otherwise a copy.
 
     BF16 rounds to nearest, ties to even. Each of BYTES' elements is preceded by its length, 4 bytes little endian.
     """
@@ -70,7 +70,7 @@ def to_buffer(name: str, datatype: str, array: NDArray[Any]) -> bytes | NDArray[
 
 
 def from_buffer(name: str, datatype: str, shape: tuple[int, ...], buffer: memoryview) -> NDArray[Any]:
-    """Return the array in a buffer; read-only, and without a copy but for BF16 (float32) and BYTES (objects of type bytes).
+    """Return the array in a buffer, read-only. Only BF16 (as float32) and BYTES (as objects of type bytes) are copied.
 
     Raises AnswerError if the buffer's size does not fit the shape.
     """

@@ -33,7 +33,7 @@ class WireTensor:
 
 @dataclass(frozen=True)
 class HeadKey:
-    """All that the head of a request depends on. inputs: name, datatype and shape. parameters: in the user's order."""
+    """Everything that the head of a request depends on. inputs: name, datatype and shape. parameters: in the user's order."""
 
     model: str
     version: str
@@ -86,7 +86,7 @@ def varint(value: int) -> bytes:
 
 
 def kept(make: Callable[[HeadKey], bytes], most: int = 64) -> Callable[[HeadKey], bytes]:
-    """Return `make` with a memory of its newest `most` results. Any thread may call it."""
+    """Return `make` with a cache of at most `most` results. Any thread may call it."""
     made: dict[HeadKey, bytes] = {}
 
     def head(key: HeadKey) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bytes of a ModelInferResponse to arrays.
+"""Converts the bytes of a ModelInferResponse to arrays.
 
 The fields of the message are walked by hand, so that an output is a view of the message and not a copy. Protobuf reads the
 rest, which is small.
@@ -21,9 +21,9 @@ from hypersonic.client.messages.elements import DTYPES, from_buffer
 
 _RAW_OUTPUT_CONTENTS = 6
 _LENGTH_DELIMITED = 2
-#: of the wire types that have a fixed size
+#: wire type -> bytes, of the types with a fixed size
 _FIXED_BYTES = {1: 8, 5: 4}
-#: the typed contents of a server that sends no raw bytes, by datatype (InferTensorContents)
+#: datatype -> field of InferTensorContents, for servers that send typed contents instead of raw bytes
 _CONTENTS = {
     "BOOL": "bool_contents", "INT8": "int_contents", "INT16": "int_contents", "INT32": "int_contents",
     "INT64": "int64_contents", "UINT8": "uint_contents", "UINT16": "uint_contents", "UINT32": "uint_contents",
@@ -92,7 +92,7 @@ def _typed(tensor: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """Each top-level field: its number, all its bytes, and the payload of a length-delimited one."""
+    """Yield each top-level field: its number, all its bytes, and its payload (used for length-delimited fields only)."""
     at = 0
     while at < len(message):
         begin = at

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which server takes a request: the one of two random servers with fewer bytes in flight."""
+"""Chooses the server of a request: of two random servers, the one with fewer bytes in flight."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypersonic.client.pool.member import Member, State, Wanted
 def choose(members: Iterable[Member], model: Wanted, avoid: Member | None, rng: random.Random) -> Member | None:
     """Return the server for a request; None if no server takes work for the model now.
 
-    Servers that are up come first, without `avoid` if there is another. If none is up, a server that was left out is asked:
-    the one that failed least often, so that no request fails without an attempt.
+    A server that is up is preferred, and one other than `avoid` if possible. If none is up, the one with the fewest failures
+    in a row is returned, so that no request fails without an attempt.
     """
     able = [
         member for member in members if member.state is not State.REFUSING and member.may_have(model) and not member.leaving

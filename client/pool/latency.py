@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A histogram of latencies with a fixed number of buckets, for quantiles of any number of requests in little memory."""
+"""A histogram of latencies, for quantiles of any number of requests in little memory."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 
-#: buckets an octave: a quantile is right within 2**(1/32), 2.2 %
+#: buckets per factor of two: a quantile is right within a factor of 2**(1/32), 2.2 %
 _STEPS = 16
 
 
 class Latencies:
-    """Counts latencies by the logarithm of their nanoseconds. Not for several threads at a time."""
+    """Counts latencies by the logarithm of their nanoseconds. Not thread-safe."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
@@ -26,7 +26,7 @@ class Latencies:
         return self._counts.total()
 
     def quantile_ns(self, share: float) -> float:
-        """Return the latency that `share` (0 to 1) of the requests do not exceed; NaN without requests."""
+        """Return the latency in ns that a `share` (0 to 1) of the requests does not exceed; NaN if there were none."""
         wanted, below = share * self.count, 0
         for step in sorted(self._counts):
             below += self._counts[step]

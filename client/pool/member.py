@@ -15,7 +15,7 @@ Wanted = tuple[str, str]
 
 
 class State(Enum):
-    """Whether a server takes new work."""
+    """The state of a server, which decides whether it gets new work."""
 
     UNKNOWN = "not asked yet"
     UP = "up"
@@ -25,7 +25,7 @@ class State(Enum):
 
 @dataclass
 class Counters:
-    """What was sent to a server. sent: attempts. hedged: those of them that a hedge sent. bytes: of requests."""
+    """Counts of one server. sent: all attempts. retried: attempts after a failure. hedged: attempts by a hedge. bytes: sent."""
 
     sent: int = 0
     failed: int = 0
@@ -39,9 +39,9 @@ class Counters:
 class Member:
     """A server and its state. The pool's lock guards all but `transport`.
 
-    failures: in a row. pause_s: for how long it is left out next time. models: None if the server does not say. why: the text
-    of its last failure. lacking: what it said that it has not. checks: how often a check was planned. leaving: DNS no longer
-    names it. warned: the log has a warning that it was left out.
+    failures: in a row. pause_s: how long it was left out last time. models: None if the server does not tell. why: the text of
+    its last failure. lacking: models that it answered it does not have. checks: how often a check was planned. leaving: DNS no
+    longer gives this address. warned: the log has a warning that it was left out.
     """
 
     server: Server
@@ -65,11 +65,11 @@ class Member:
         return self.server.address
 
     def may_have(self, model: Wanted) -> bool:
-        """Return whether it has the model, as far as is known."""
+        """Return False if it is known that the server does not have the model."""
         return model not in self.lacking and (self.models is None or model[0] in self.models)
 
     def headers(self) -> Headers:
-        """Return what its owner wants to see with each call. Asks for a token, if that is a function."""
+        """Return the headers of a call: the token and the headers of the Server. Calls the token if it is a function."""
         token = self.server.token if isinstance(self.server.token, str) else self.server.token()
         authorization = (("authorization", f"Bearer {token}"),) if token else ()
         return (*authorization, *((name.lower(), value) for name, value in self.server.headers.items()))

@@ -14,7 +14,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Timer:
-    """Calls functions later. They must not block: the others wait for them."""
+    """Calls functions later. They must not block, because they run one after another."""
 
     def __init__(self) -> None:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -24,7 +24,7 @@ class Timer:
         self._turn = itertools.count()
 
     def after(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call `call` in `seconds`. After close(), it is not called."""
+        """Call `call` after `seconds`; never after close()."""
         with self._changed:
             if self._closed:
                 return
@@ -35,7 +35,7 @@ class Timer:
             self._changed.notify()
 
     def close(self) -> None:
-        """Forget what is due and end the thread."""
+        """Discard the calls that are due, and end the thread."""
         with self._changed:
             self._closed = True
             self._due.clear()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface between the client and the gRPC library below it.
 
-A transport calls the methods of inference.GRPCInferenceService on one server. Requests and answers are bytes. It makes no
-second attempt of its own. transport/grpcio.py is the one that the client uses; tests have others.
+A transport calls the methods of inference.GRPCInferenceService on one server. Requests and answers are bytes. It never
+retries a call. The client uses transport/grpcio.py; tests have others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypersonic.client.settings import Settings
 
 #: (name in lower case, value) pairs that are sent with a call
 Headers = tuple[tuple[str, str], ...]
-#: called once with a call's answer, or with its failure; on a thread of the transport, which it must not block
+#: called once with the answer or the failure of a call, on a thread of the transport, which it must not block
 Done = Callable[["bytes | CallError"], None]
 
 
@@ -24,7 +24,7 @@ class Running(Protocol):
     """A call that was started."""
 
     def cancel(self) -> None:
-        """End it. Its Done is called with the code CANCELLED, unless it was called before."""
+        """Cancel it. Its Done is called with the code CANCELLED, unless it was called already."""
 
 
 class Stream(Protocol):
@@ -34,10 +34,10 @@ class Stream(Protocol):
         """Send a request. Does not wait for its answer."""
 
     def half_close(self) -> None:
-        """Say that no more requests follow."""
+        """Tell the server that no more requests follow."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """The answers, until the server has ended the call. Raises CallError."""
+        """Yield the answers until the server ends the call. Raises CallError."""
 
     def cancel(self) -> None:
         """End it now."""
@@ -53,7 +53,7 @@ class Transport(Protocol):
         """Start a call and return without waiting. Raises CallError if the transport was closed."""
 
     def stream(self, timeout_s: float | None, headers: Headers) -> Stream:
-        """Start a call of ModelStreamInfer. timeout_s: None is no limit."""
+        """Start a call of ModelStreamInfer. timeout_s: None for no limit."""
 
     def close(self) -> None:
         """End all calls and the connection."""

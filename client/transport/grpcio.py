@@ -81,7 +81,7 @@ class GrpcioStream:
         self._requests.put(message)
 
     def half_close(self) -> None:
-        """Say that no more requests follow."""
+        """Tell the server that no more requests follow."""
         if not self._ended.is_set():
             self._ended.set()
             self._requests.put(None)
@@ -104,8 +104,8 @@ def _open(server: Server, settings: Settings) -> Any:
     options: list[tuple[str, Any]] = [
         ("grpc.max_receive_message_length", limit),
         ("grpc.max_send_message_length", limit),
-        ("grpc.enable_retries", 0),  # grpcio's own skip messages above 256 KiB without a word
-        ("grpc.use_local_subchannel_pool", 1),  # no other channel's back-off, and a close that closes
+        ("grpc.enable_retries", 0),  # gRPC's own retries silently leave out messages above 256 KiB
+        ("grpc.use_local_subchannel_pool", 1),  # no back-off shared with other channels, and close() closes the connection
         ("grpc.min_reconnect_backoff_ms", connect_ms),  # the time that one connection attempt may take
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
@@ -148,5 +148,5 @@ def _call_error(error: Any) -> CallError:
 
 
 def _closed() -> CallError:
-    """The error of a call on a channel that close() has ended, which grpcio says by a ValueError."""
+    """Return the error of a call after close(), for which grpcio raises a ValueError."""
     return CallError(Code.CANCELLED, "the connection was closed")

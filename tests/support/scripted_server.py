@@ -21,7 +21,7 @@ SERVICE = "inference.GRPCInferenceService"
 
 @dataclass
 class Script:
-    """What the server does. infer: called with each request and its context before the answer."""
+    """The behaviour of the server. infer: called with each request and its context before the answer."""
 
     models: tuple[str, ...] = ("double",)
     max_batch_size: int = 8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers of a client, and the watch over them.
+"""The servers of a client, and the checks of their state.
 
     UNKNOWN --ServerReady, RepositoryIndex--> UP --3 failures in a row--> OUT --1 s, 2 s, .. 30 s: ServerReady--> UP
                                               UP <--RepositoryIndex, every 30 s--> REFUSING
@@ -29,7 +29,7 @@ from hypersonic.client.transport.call import Connect
 
 _LOG = logging.getLogger(__name__)
 _INDEX = bytes(service_pb2.RepositoryIndexRequest().SerializeToString())
-#: the server does not tell what models it has, and may have any
+#: codes of a server that does not tell which models it has, and may have any
 _SILENT = {Code.UNIMPLEMENTED, Code.UNAUTHENTICATED, Code.PERMISSION_DENIED}
 
 
@@ -50,7 +50,7 @@ class Pool:
             return tuple(self._members.values())
 
     def ready_for(self, model: Wanted, timeout_s: float) -> None:
-        """Wait until a server that has the model is up, or each server was checked, or the time is over."""
+        """Wait until a server that has the model is up, every server was checked, or the time is over."""
         self._open()
         with self._changed:
             self._changed.wait_for(lambda: self._settled(model), timeout_s)
@@ -61,12 +61,12 @@ class Pool:
             return choose(self._members.values(), model, avoid, self._rng)
 
     def why_not(self, model: Wanted) -> str:
-        """Say of each server why it does not take work for the model."""
+        """Return the reason why each server does not take work for the model, as one line."""
         with self._changed:
             return "; ".join(f"{member.name} {_reason(member, model)}" for member in self._members.values())
 
     def has_it(self, model: Wanted) -> bool:
-        """Return whether any server may have the model, though it may take no work now."""
+        """Return whether any server may have the model, even if it does not take work now."""
         with self._changed:
             return any(member.may_have(model) for member in self._members.values() if not member.leaving)
 
@@ -81,7 +81,7 @@ class Pool:
             member.counters.hedged += hedge
 
     def succeed(self, member: Member, size: int, latency_ns: int) -> None:
-        """Count an answer, and forget the failures before it."""
+        """Count an answer, and reset the failures in a row."""
         with self._changed:
             self._end(member, size)
             member.counters.latencies.add(latency_ns)
@@ -91,7 +91,7 @@ class Pool:
                 member.state = State.UP
 
     def fail(self, member: Member, size: int, error: CallError, model: Wanted, *, blame: bool) -> None:
-        """Count a failed attempt. blame: it speaks against the server, which is left out after several in a row."""
+        """Count a failed attempt. blame: it is the server's fault; after several of these in a row the server is left out."""
         with self._changed:
             self._end(member, size)
             member.counters.failed += 1
@@ -106,7 +106,7 @@ class Pool:
                 self._leave_out(member)
 
     def drop(self, member: Member, size: int) -> None:
-        """Uncount an attempt that was cancelled."""
+        """End an attempt that was cancelled: it is neither an answer nor a failure."""
         with self._changed:
             self._end(member, size)
 
@@ -167,7 +167,7 @@ class Pool:
         def ask() -> None:
             try:
                 self._join(resolve(self._servers))
-            except Exception as error:  # noqa: BLE001 - the servers of before remain
+            except Exception as error:  # noqa: BLE001 - the known servers remain
                 _LOG.warning("%s; the servers stay as they are", error)
             self._timer.after(self._settings.health.index_s, self._resolve_again)
 
@@ -200,13 +200,13 @@ class Pool:
             self._changed.notify_all()
 
     def _check_after(self, member: Member, seconds: float) -> None:
-        """Check a server later, instead of when it was to be checked before. Called with the lock."""
+        """Plan the next check of a server, in place of the one planned earlier. Called with the lock held."""
         member.checks += 1
         turn = member.checks
         self._timer.after(seconds, lambda: self.check(member) if turn == member.checks and not member.leaving else None)
 
     def _leave_out(self, member: Member, why: str = "") -> None:
-        """Called with the lock."""
+        """Leave a server out and plan its next check. Called with the lock held."""
         health = self._settings.health
         member.pause_s = min(max(2 * member.pause_s, health.first_s), health.longest_s)
         if member.state is not State.OUT:
@@ -231,7 +231,7 @@ class Pool:
 
 
 def _is_ready(outcome: bytes | CallError) -> bytes | CallError:
-    """The outcome of ServerReady: an error too if the server says that it is not ready."""
+    """Return the outcome of ServerReady; an error also if the server answers that it is not ready."""
     if isinstance(outcome, CallError):
         return b"" if outcome.code in _SILENT or outcome.text.startswith("This protocol is restricted") else outcome
     try:
@@ -242,7 +242,7 @@ def _is_ready(outcome: bytes | CallError) -> bytes | CallError:
 
 
 def _models(outcome: bytes | CallError) -> frozenset[str] | CallError | None:
-    """The models in the answer to RepositoryIndex; None if the server does not tell."""
+    """Return the models in the answer to RepositoryIndex; None if the server does not tell."""
     if isinstance(outcome, CallError):
         return None if outcome.code in _SILENT or outcome.text.startswith("This protocol is restricted") else outcome
     try:
