@@ -72,7 +72,7 @@ docs: $(STAMP) ## build the documentation site, build/docs/index.html, and execu
 	@echo "open build/docs/index.html"
 
 lock: $(STAMP) ## update requirements.lock from pyproject.toml (for Python 3.11; tests show if it also resolves for 3.12 and 3.13)
-	$(BIN)/uv pip compile pyproject.toml --extra build --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
+	$(BIN)/uv pip compile pyproject.toml --extra build --extra columnar --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
 
 clean: ## remove what was built here, except the cache of long builds and build/bitstream

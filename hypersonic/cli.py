@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from hypersonic import __version__
 from hypersonic.commands import NAMES
+from hypersonic.extras import explain_missing
 
 #: exit codes: success, a fault of hypersonic or its environment, an error that the user can correct
 OK, OURS, USERS = 0, 1, 2
@@ -54,12 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 def explain_error(error: Exception) -> tuple[str, int]:
     """Return an error's text, one paragraph, and the exit code.
 
-    Errors of this package and OSError have a text for users. Any other exception is a fault of hypersonic.
+    Errors of this package and OSError have a text for users, and so has a missing module of an extra. Any other exception is a
+    fault of hypersonic.
     """
     if type(error).__module__.startswith("hypersonic."):
         return str(error), int(getattr(error, "exit_code", USERS))
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), USERS
+    if isinstance(error, ModuleNotFoundError) and (text := explain_missing(error.name or "")):
+        return text, USERS
     report = "this is a fault of hypersonic: please report it with the output of the same command under HYPERSONIC_TRACEBACK=1"
     return f"{type(error).__name__}: {error}; {report}", OURS
 

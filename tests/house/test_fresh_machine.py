@@ -174,7 +174,7 @@ def test_make_passes_on_the_python_that_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
 def test_the_locked_packages_are_those_of_later_pythons(version: str) -> None:
-    extras = [word for extra in ("build", "onnxruntime", "trace", "jwt") for word in ("--extra", extra)]
+    extras = [word for extra in ("build", "columnar", "onnxruntime", "trace", "jwt") for word in ("--extra", extra)]
     words = ["pyproject.toml", *extras, "--group=dev", f"--python-version={version}", "--constraint=requirements.lock"]
     argv = [str(UV), "pip", "compile", *words, "--no-header", "--no-annotate", "--quiet"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ NAMES = [name for name in hypersonic.__all__ if name != "__version__"]
 HEAVY = (
     "hypersonic.server", "hypersonic.hls", "hypersonic.firmware", "hypersonic.host", "hypersonic.sim", "hypersonic.building",
     "tensorflow", "tf_keras", "keras", "hls4ml", "da4ml", "qkeras", "onnx", "onnxruntime", "matplotlib", "scipy", "starlette",
-    "rich",
+    "rich", "uproot", "awkward", "pyarrow",
 )  # fmt: skip
 NUMERIC = ("numpy", "grpc", "google.protobuf", "tritonclient")
 
@@ -31,9 +31,13 @@ def loaded(code: str, *modules: str) -> list[str]:
     return output.split()
 
 
-@pytest.mark.parametrize("code", ["import hypersonic", "import hypersonic.client", "import hypersonic; dir(hypersonic)"])
-def test_the_package_and_its_client_are_imported_without_server_compiler_and_numpy(code: str) -> None:
+@pytest.mark.parametrize("code", ["import hypersonic", "import hypersonic; dir(hypersonic)"])
+def test_the_package_is_imported_without_server_compiler_and_numpy(code: str) -> None:
     assert loaded(code, *HEAVY, *NUMERIC) == []
+
+
+def test_the_client_takes_numpy_and_tritonclient_and_nothing_else() -> None:
+    assert loaded("import hypersonic.client", *HEAVY, *NUMERIC) == list(NUMERIC)
 
 
 def test_sending_events_takes_numpy_and_tritonclient_and_nothing_else() -> None:

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extras of pyproject.toml by the modules that they install, for messages about a module that is missing."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+#: extra -> the modules that only it installs. rich and yaml are in `build`, because no command of the base install uses them
+MODULES = {
+    "server": ("grpc_health", "h11", "starlette", "uvicorn"),
+    "build": (
+        "da4ml", "h5py", "hls4ml", "keras", "matplotlib", "onnx", "qkeras", "qonnx", "rich", "scipy", "tensorflow", "tf_keras",
+        "yaml",
+    ),
+    "columnar": ("awkward", "pyarrow", "uproot"),
+    "onnxruntime": ("onnxruntime",),
+    "jwt": ("jwt",),
+    "trace": ("opentelemetry",),
+    "pynq": ("pynq",),
+}  # fmt: skip
+
+
+class MissingExtraError(RuntimeError):
+    """A module of an extra is not installed. The message names both, and the command that installs the extra."""
+
+
+def explain_missing(module: str) -> str | None:
+    """Return the message for a module that is not installed; None if it is not one of an extra.
+
+    module: its dotted name, or that of a package whose version was asked for, such as tensorflow-cpu.
+    """
+    top = module.partition(".")[0]
+    for extra, modules in MODULES.items():
+        if top.replace("-", "_").removesuffix("_cpu") in modules:
+            return f"this command needs {top}, which is not installed: pip install 'hypersonic[{extra}]'"
+    return None
+
+
+def require(*modules: str) -> None:
+    """Raise MissingExtraError for the first module that is not installed. For work in a child process, which imports them."""
+    for module in modules:
+        if find_spec(module) is None and (text := explain_missing(module)):
+            raise MissingExtraError(text)

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base install in a fresh environment of each Python: the client works, and commands name the extra that they need."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hypersonic.extras import MODULES
+from tests.reference import servers
+from tests.reference.repository import addsub, write
+from tests.reference.servers import Served
+
+ROOT = Path(__file__).parents[2]
+UV = str(Path(sys.executable).with_name("uv"))
+PYTHONS = ("3.11", "3.12", "3.13")
+LOCK = f"--constraint={ROOT / 'requirements.lock'}"
+
+#: what the base install consists of, as pip names it; tritonclient brings the second line
+BASE = {"hypersonic", "grpcio", "numpy", "protobuf", "tritonclient", "typing-extensions"} | {
+    "ml-dtypes", "packaging", "python-rapidjson", "urllib3",
+}  # fmt: skip
+
+#: command -> the extra that it needs; on later Pythons only the first two are run
+COMMANDS = {
+    "serve --model-repository models": "server",
+    "build facile": "build",
+    "run facile": "build",
+    "infer facile": "build",
+    "report facile": "build",
+    "train facile --output trained": "build",
+}
+
+
+def run(*argv: str | Path, directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program without this project's PYTHONPATH."""
+    env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+    return subprocess.run(
+        list(map(str, argv)), cwd=directory, env=env, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+def find_python(version: str) -> Path | None:
+    """An interpreter of this version: the one that runs this, one on PATH, or one of pyenv's."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [sys.executable, shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"))]
+    code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
+    for path in map(Path, filter(None, found)):
+        if run(path, "-c", code, directory=ROOT).stdout.strip() == version:
+            return path
+    return None
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("wheel")
+    done = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory, directory=ROOT)
+    assert done.returncode == 0, done.stderr
+    (file,) = directory.glob("*.whl")
+    return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    directory = tmp_path_factory.mktemp("server")
+    models = directory / "models"
+    write(models, {"simple": addsub("INT32")})
+    with servers.hypersonic(directory, models) as served:
+        yield served
+
+
+def install(directory: Path, python: Path, *packages: str | Path) -> Path:
+    """An environment with these packages at the locked versions; its directory of programs."""
+    environment = directory / "environment"
+    target = f"--python={environment}"
+    for argv in (
+        [UV, "venv", "--quiet", f"--python={python}", environment],
+        [UV, "pip", "install", "--quiet", "--only-binary=:all:", LOCK, target, *packages],
+    ):
+        done = run(*argv, directory=directory)
+        assert done.returncode == 0, done.stderr
+    return environment / "bin"
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_client_works_in_the_base_install(
+    version: str, wheel: Path, server: Served, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Where a Python is missing, the test of the locked packages below still covers it."""
+    python = find_python(version)
+    if python is None:
+        record_property("noteworthy", f"there is no Python {version} here: only the packages were looked up")
+        return
+    programs = install(tmp_path, python, wheel)
+    listed = run(UV, "pip", "list", "--format=json", f"--python={programs.parent}", directory=tmp_path)
+    assert {package["name"] for package in json.loads(listed.stdout)} == BASE
+
+    done = run(
+        programs / "python",
+        "-W",
+        "error",
+        Path(__file__).with_name("base_program.py"),
+        server.grpc,
+        "simple",
+        directory=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert printed["code"] == "NOT_FOUND"
+    assert server.grpc in printed["text"]
+    assert not {module for modules in MODULES.values() for module in modules} & set(printed["modules"])
+
+    assert run(programs / "hypersonic", "--help", directory=tmp_path).stdout.startswith("usage: hypersonic")
+    for command, extra in list(COMMANDS.items())[: None if version == PYTHONS[0] else 2]:
+        done = run(programs / "hypersonic", *command.split(), directory=tmp_path)
+        pattern = rf"hypersonic: error: this command needs \w+, which is not installed: pip install 'hypersonic\[{extra}\]'\n"
+        assert re.fullmatch(pattern, done.stderr), (command, done.stderr)
+        assert (done.returncode, done.stdout) == (2, ""), command
+    done = run(programs / "hypersonic", "inspect", "nothing.xclbin", directory=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "hypersonic: error: nothing.xclbin: No such file or directory\n")
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize("extras", [(), ("server", "columnar")], ids=["base", "extras"])
+def test_the_locked_packages_have_wheels_for_each_python(version: str, extras: tuple[str, ...], tmp_path: Path) -> None:
+    words = [f"--extra={extra}" for extra in extras]
+    argv = [UV, "pip", "compile", ROOT / "pyproject.toml", *words, f"--python-version={version}", "--only-binary=:all:", LOCK]
+    done = run(*argv, "--no-header", "--no-annotate", "--quiet", directory=tmp_path)
+    assert done.returncode == 0, done.stderr
+    packages = set(re.findall(r"^([a-z0-9-]+)==", done.stdout, re.MULTILINE))
+    assert packages >= BASE - {"hypersonic"}
+    assert (packages == BASE - {"hypersonic"}) == (not extras)
+
+
+def test_the_wheel_has_the_client_and_no_tests(wheel: Path) -> None:
+    done = run(sys.executable, "-m", "zipfile", "-l", wheel, directory=ROOT)
+    names = re.findall(r"^(\S+)", done.stdout, re.MULTILINE)
+    ours = {file.relative_to(ROOT) for file in (ROOT / "client").rglob("*.py")}
+    assert {f"hypersonic/{file}" for file in ours} <= set(names)
+    assert not [name for name in names if re.search(r"(^|/)(tests?|tb|bench)/|/test_", name)]

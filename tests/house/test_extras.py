@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extras of pyproject.toml and of hypersonic/extras.py are the same, and every import is of the base or of an extra."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+
+import pytest
+
+from hypersonic import cli, extras
+from tests.house.graph import ROOT, read_sources
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+#: what the base install has
+BASE = {"google", "grpc", "numpy", "tritonclient"}
+
+#: in no extra: tests' own, the module that Triton's backend gives to a model.py, and the program of a client that imports us
+OTHERS = {"cocotb", "cocotb_tools", "cocotbext", "pytest", "tests", "triton_python_backend_utils", "coffea"}
+
+
+def imported() -> set[str]:
+    """The top-level modules that our modules import, wherever in their text."""
+    names = set()
+    for file in read_sources(ROOT).values():
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names.add(str(node.module).partition(".")[0])
+    return names - {"hypersonic"} - set(sys.stdlib_module_names)
+
+
+def test_every_imported_module_is_of_the_base_or_of_an_extra() -> None:
+    known = BASE | OTHERS | {module for modules in extras.MODULES.values() for module in modules}
+    assert imported() <= known
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    assert set(extras.MODULES) == set(PROJECT["optional-dependencies"])
+
+
+def test_no_module_is_in_two_extras() -> None:
+    modules = [module for modules in extras.MODULES.values() for module in modules]
+    assert len(set(modules)) == len(modules)
+
+
+@pytest.mark.parametrize(("module", "extra"), [("uvicorn.config", "server"), ("yaml", "build"), ("tensorflow-cpu", "build")])
+def test_a_missing_module_of_an_extra_is_one_sentence_and_the_users_to_mend(module: str, extra: str) -> None:
+    text, code = cli.explain_error(ModuleNotFoundError(f"No module named {module!r}", name=module))
+    top = module.partition(".")[0]
+    assert (text, code) == (f"this command needs {top}, which is not installed: pip install 'hypersonic[{extra}]'", 2)
+
+
+def test_another_missing_module_is_our_fault() -> None:
+    assert cli.explain_error(ModuleNotFoundError("No module named 'hypersonic.nope'", name="hypersonic.nope"))[1] == 1
+
+
+def test_work_of_a_child_process_asks_for_its_modules_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    extras.require("numpy", "yaml")
+    monkeypatch.setitem(extras.MODULES, "build", ("no_such_module",))
+    with pytest.raises(extras.MissingExtraError, match=r"needs no_such_module, .* 'hypersonic\[build\]'"):
+        extras.require("no_such_module")
