@@ -53,7 +53,7 @@ def find_python(version: str) -> Path | None:
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = [sys.executable, shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python"))]
     code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
-    for path in map(Path, filter(None, found)):
+    for path in (Path(file) for file in found if file):
         if run(path, "-c", code, directory=ROOT).stdout.strip() == version:
             return path
     return None
@@ -129,15 +129,22 @@ def test_the_client_works_in_the_base_install(
 
 
 @pytest.mark.parametrize("version", PYTHONS)
-@pytest.mark.parametrize("extras", [(), ("server", "columnar")], ids=["base", "extras"])
-def test_the_locked_packages_have_wheels_for_each_python(version: str, extras: tuple[str, ...], tmp_path: Path) -> None:
-    words = [f"--extra={extra}" for extra in extras]
-    argv = [UV, "pip", "compile", ROOT / "pyproject.toml", *words, f"--python-version={version}", "--only-binary=:all:", LOCK]
-    done = run(*argv, "--no-header", "--no-annotate", "--quiet", directory=tmp_path)
+def test_the_locked_packages_have_wheels_for_each_python(version: str, tmp_path: Path) -> None:
+    """Those of the base, `server` and `columnar`; the compiler's may need to be built."""
+    argv = [
+        UV,
+        "pip",
+        "compile",
+        str(ROOT / "pyproject.toml"),
+        "--extra=server",
+        "--extra=columnar",
+        f"--python-version={version}",
+    ]
+    options = ["--only-binary=:all:", "--no-python-downloads", "--no-header", "--no-annotate", "--quiet"]
+    done = run(*argv, LOCK, *options, directory=tmp_path)
     assert done.returncode == 0, done.stderr
     packages = set(re.findall(r"^([a-z0-9-]+)==", done.stdout, re.MULTILINE))
-    assert packages >= BASE - {"hypersonic"}
-    assert (packages == BASE - {"hypersonic"}) == (not extras)
+    assert packages > (BASE - {"hypersonic"}) | {"uvicorn", "uproot", "pyarrow"}
 
 
 def test_the_wheel_has_the_client_and_no_tests(wheel: Path) -> None:
