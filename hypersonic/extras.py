@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-#: extra -> the modules that only it installs. rich and yaml are in `build`, because no command of the base install uses them
+#: extra -> the modules that it adds to the base install. `columnar` has yaml too, and its own messages
 MODULES = {
     "server": ("grpc_health", "h11", "starlette", "uvicorn"),
     "build": (
-        "da4ml", "h5py", "hls4ml", "keras", "matplotlib", "onnx", "qkeras", "qonnx", "rich", "scipy", "tensorflow", "tf_keras",
-        "yaml",
+        "da4ml", "h5py", "hls4ml", "keras", "matplotlib", "onnx", "qkeras", "qonnx", "scipy", "tensorflow", "tf_keras", "yaml",
     ),
     "columnar": ("awkward", "pyarrow", "uproot"),
     "onnxruntime": ("onnxruntime",),

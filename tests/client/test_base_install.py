@@ -24,9 +24,9 @@ UV = str(Path(sys.executable).with_name("uv"))
 PYTHONS = ("3.11", "3.12", "3.13")
 LOCK = f"--constraint={ROOT / 'requirements.lock'}"
 
-#: what the base install consists of, as pip names it; tritonclient brings the second line
-BASE = {"hypersonic", "grpcio", "numpy", "protobuf", "tritonclient", "typing-extensions"} | {
-    "ml-dtypes", "packaging", "python-rapidjson", "urllib3",
+#: what the base install consists of, as pip names it; the second line is what grpcio, rich and tritonclient depend on
+BASE = {"hypersonic", "grpcio", "numpy", "protobuf", "rich", "tritonclient"} | {
+    "markdown-it-py", "mdurl", "ml-dtypes", "packaging", "pygments", "python-rapidjson", "typing-extensions", "urllib3",
 }  # fmt: skip
 
 #: command -> the extra that it needs; on later Pythons only the first two are run

@@ -15,7 +15,7 @@ from tests.house.graph import ROOT, read_sources
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 #: what the base install has
-BASE = {"google", "grpc", "numpy", "tritonclient"}
+BASE = {"google", "grpc", "numpy", "rich", "tritonclient"}
 
 #: in no extra: tests' own, the module that Triton's backend gives to a model.py, and the program of a client that imports us
 OTHERS = {"cocotb", "cocotb_tools", "cocotbext", "pytest", "tests", "triton_python_backend_utils", "coffea"}
