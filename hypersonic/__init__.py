@@ -6,7 +6,7 @@
     Xclbin, Manifest             the contents of an xclbin, and the description of its model
     open_device, Device          load an xclbin into a card, real or emulated
     start_server                 serve a model repository over Triton's protocol for the duration of a `with` block
-    describe_model, send_events  ask a running server about a model, and send it numpy arrays from several clients
+    Client, AsyncClient          send numpy arrays to the models of one or several running servers
     FixedPoint                   an ap_fixed type: converts numbers to the integers in registers and back
 
 Each name is imported when it is first used, so `import hypersonic` loads neither the server nor the compiler.
@@ -20,6 +20,8 @@ __version__ = "0.1.0"
 
 #: the module of each public name; __init__.pyi lists the same for type checkers
 _MODULES = {
+    "AsyncClient": "hypersonic.client",
+    "Client": "hypersonic.client",
     "Csim": "hypersonic.hls.csim.compiled",
     "Device": "hypersonic.host.device",
     "FixedPoint": "hypersonic.hls.fixed",
@@ -27,9 +29,7 @@ _MODULES = {
     "Xclbin": "hypersonic.firmware.xclbin.container",
     "build": "hypersonic.building.model",
     "build_csim": "hypersonic.building.csim",
-    "describe_model": "hypersonic.client.load",
     "open_device": "hypersonic.host.opening",
-    "send_events": "hypersonic.client.load",
     "start_server": "hypersonic.server_process",
 }
 

@@ -2,8 +2,8 @@
 # The types of the lazily imported names of __init__.py, in a stub because those modules import `hypersonic` themselves.
 from hypersonic.building.csim import build_csim as build_csim
 from hypersonic.building.model import build as build
-from hypersonic.client.load import describe_model as describe_model
-from hypersonic.client.load import send_events as send_events
+from hypersonic.client import AsyncClient as AsyncClient
+from hypersonic.client import Client as Client
 from hypersonic.firmware.publish.manifest import Manifest as Manifest
 from hypersonic.firmware.xclbin.container import Xclbin as Xclbin
 from hypersonic.hls.csim.compiled import Csim as Csim

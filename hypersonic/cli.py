@@ -7,6 +7,7 @@ Each command imports the modules that it needs only when it runs, so `--help` is
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = make_parser()
     args = parser.parse_args(argv)
+    logging.getLogger("hypersonic.client").addHandler(logging.NullHandler())  # failures are in the command's own output
     try:
         command: Callable[[argparse.Namespace], int] = args.command
         return command(args)
@@ -59,13 +61,23 @@ def explain_error(error: Exception) -> tuple[str, int]:
     fault of hypersonic.
     """
     if type(error).__module__.startswith("hypersonic."):
-        return str(error), int(getattr(error, "exit_code", USERS))
+        return f"{error}{_hint(error)}", int(getattr(error, "exit_code", USERS))
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error), USERS
     if isinstance(error, ModuleNotFoundError) and (text := explain_missing(error.name or "")):
         return text, USERS
     report = "this is a fault of hypersonic: please report it with the output of the same command under HYPERSONIC_TRACEBACK=1"
     return f"{type(error).__name__}: {error}; {report}", OURS
+
+
+def _hint(error: Exception) -> str:
+    """Return what to do about the client's error that no server answers; "" for others."""
+    if type(error).__module__.startswith("hypersonic.client."):
+        from hypersonic.client.errors import UnavailableError
+
+        if isinstance(error, UnavailableError):
+            return "; is `hypersonic serve` running there?"
+    return ""
 
 
 class Command(Protocol):

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client.load import Model, Tensors
+from hypersonic.client import ModelSpec
+from hypersonic.events.sending import Tensors
 from hypersonic.hls.cache import cached
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.project import HlsProject
@@ -74,7 +75,7 @@ class Golden:
             )
 
 
-def load_golden(model: str, served: Model) -> Golden:
+def load_golden(model: str, served: ModelSpec) -> Golden:
     """Build the csim of a zoo model that a server has. Raises SpecMismatchError if the server's tensors have other names, and
     what build_csim raises."""
     from hypersonic.building.csim import build_csim, set_datatypes
@@ -88,7 +89,7 @@ def load_golden(model: str, served: Model) -> Golden:
     return Golden(project, library, *set_datatypes((project.inputs, project.outputs), (x, y)))
 
 
-def check_against_csim(model: str, served: Model, inputs: Tensors, answers: Tensors) -> int:
+def check_against_csim(model: str, served: ModelSpec, inputs: Tensors, answers: Tensors) -> int:
     """Load the golden reference and compare once (see Golden.compare)."""
     return load_golden(model, served).compare(inputs, answers)
 

@@ -12,9 +12,11 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.client.load import InferError, Model, Tensors, describe_model, send_events
+from hypersonic.client import Client, ModelSpec
+from hypersonic.client.describe import describe
 from hypersonic.events.golden import load_golden
 from hypersonic.events.outcome import ON_U250, SERVED, Merit, OnCard, Outcome
+from hypersonic.events.sending import Tensors, closed_loop, send
 from hypersonic.firmware.estimate.rates import card_rate
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.spec import DATATYPES
@@ -40,6 +42,10 @@ class NoEventsError(ValueError):
     """The requested numbers of events, clients or rows are not possible."""
 
 
+class MetricsError(RuntimeError):
+    """The server's metrics cannot be read. The message has their URL and the reason."""
+
+
 def infer(
     model: str,
     *,
@@ -59,7 +65,7 @@ def infer(
     model: a zoo name. url: the gRPC address, host:port. metrics_url: from which the kernel's clocks are read. name: the model's
     name on the server; "" the zoo name. event_rows: the rows of an event, which is one request; 0: those of the model's task.
     on: the card whose rate is predicted. progress: called with one line per step.
-    Raises NoTaskError, NoEventsError, PlatformError, client.load.InferError, WrongAnswerError.
+    Raises NoTaskError, NoEventsError, PlatformError, ClientError, MetricsError, WrongAnswerError.
     """
     task, platform = task_of(model), find_platform(on.platform, retired_too=True)
     if events < 1 or clients < 1 or event_rows < 0:
@@ -73,13 +79,14 @@ def infer(
             f"--event-rows is {rows}: for {events} of them the generator of {model} makes {sample.rows} rows, expected "
             f"{events * rows}; leave it out for events of {task.event_rows} rows"
         )
-    served = describe_model(url, name or model)
-    golden = None if served.travels_as_float32 and not check else load_golden(model, served)
-    inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
-    requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
-    progress(f"infer: {events} events from {clients} clients")
-    before = read_kernel_clocks(metrics_url, served.name)
-    load = send_events(url, served, requests, clients=clients, timeout_s=ANSWER_TIMEOUT_S)
+    with Client(url, closed_loop(clients, ANSWER_TIMEOUT_S)) as client:
+        served = describe(client, name or model)
+        golden = None if travels_as_float32(served) and not check else load_golden(model, served)
+        inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
+        requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
+        progress(f"infer: {events} events from {clients} clients")
+        before = read_kernel_clocks(metrics_url, served.name)
+        load = send(client, served.name, requests)
     worked = Counter(read_kernel_clocks(metrics_url, served.name))
     worked.subtract(before)
     clocks = worked.total()
@@ -117,7 +124,12 @@ def compare_methods(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[
     return tuple(resolution_table(predictions, sample.truth)), tuple(empty_channels(predictions, sample.truth))
 
 
-def row_bytes(served: Model, side: str) -> int:
+def travels_as_float32(served: ModelSpec) -> bool:
+    """Return whether all inputs and outputs are FP32, so that numbers need no conversion."""
+    return all(tensor.datatype == "FP32" for tensor in (*served.inputs, *served.outputs))
+
+
+def row_bytes(served: ModelSpec, side: str) -> int:
     """Return the bytes of a row on the wire. side: "inputs" or "outputs"."""
     return sum(prod(tensor.shape) * DATATYPES[tensor.datatype].bytes for tensor in getattr(served, side))
 
@@ -125,13 +137,13 @@ def row_bytes(served: Model, side: str) -> int:
 def read_kernel_clocks(metrics_url: str, model: str) -> dict[str, int]:
     """Return the clocks in which each compute unit of the model had a run in flight, by the unit's labels.
 
-    Raises InferError if the metrics cannot be read.
+    Raises MetricsError if the metrics cannot be read.
     """
     try:
         with urllib.request.urlopen(metrics_url, timeout=10) as answer:  # noqa: S310 - the operator's own address
             text = answer.read().decode()
     except (OSError, ValueError) as error:
-        raise InferError(f"no metrics from {metrics_url}: {error}; give the server's address as --metrics-url") from error
+        raise MetricsError(f"no metrics from {metrics_url}: {error}; give the server's address as --metrics-url") from error
     name, label = "fpga_compute_unit_busy_cycles_total{", f'model="{model}"'
     lines = [line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(name) and label in line]
     return {labels: int(float(value)) for labels, value in lines}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hypersonic.client.load import LoadResult
+from hypersonic.events.sending import Answers
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, CardRate
 from hypersonic.hls.zoo.facile.report import EmptyChannels, Resolution
 
@@ -49,7 +49,7 @@ class Outcome:
     """
 
     model: str
-    load: LoadResult
+    load: Answers
     clients: int
     clocks: int
     compared: int

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client.load import Model, Tensor
+from hypersonic.client import ModelSpec, TensorSpec
 from hypersonic.events.golden import check_against_csim
 from hypersonic.hls.zoo.facile.events import log_flat_events
 from tests.reference.servers import Served
@@ -39,7 +39,8 @@ def summing(server: Served, model: str) -> Network:
 def on_card(server: Served) -> Network:
     """FACILE on the emulated card: the fabric's integers are csim's."""
     rows = np.ascontiguousarray(log_flat_events(1, seed=3).rows[:400])
-    facile = Model("facile", "1", (Tensor("input", (rows.shape[1],)),), (Tensor("output", (1,)),))
+    tensors = (TensorSpec("input", "FP32", (rows.shape[1],)),), (TensorSpec("output", "FP32", (1,)),)
+    facile = ModelSpec("facile", "", ("1",), *tensors, max_batch_size=len(rows))
     return Network(server, "facile", "input", "output", rows, lambda x, y: check_against_csim("facile", facile, (x,), (y,)))
 
 

@@ -50,7 +50,7 @@ def test_the_notebook_was_executed_up_to_its_plot(site: Path) -> None:
 
 def test_the_api_reference_shows_the_public_names_with_their_docstrings(site: Path) -> None:
     page = (site / "api" / "index.html").read_text()
-    for name in ("build", "build_csim", "open_device", "start_server", "send_events", "FixedPoint", "Xclbin", "Manifest"):
+    for name in ("build", "build_csim", "open_device", "start_server", "Client", "FixedPoint", "Xclbin", "Manifest"):
         assert f'id="hypersonic.{name}"' in page
     text = " ".join(html.unescape(re.sub(r"<[^>]+>", "", page)).split())
     assert " ".join(str(hypersonic.build.__doc__).split(".")[0].replace("`", "").split()) in text

@@ -15,8 +15,7 @@ import tritonclient.grpc as triton
 from hypersonic import cli
 from hypersonic.building import model as building
 from hypersonic.building.errors import BuildError
-from hypersonic.client.load import InferError
-from hypersonic.events.infer import count_units, read_kernel_clocks
+from hypersonic.events.infer import MetricsError, count_units, read_kernel_clocks
 from hypersonic.hls.verilator import MissingToolError, ToolError
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.server_process import start_server
@@ -147,7 +146,7 @@ def fail_never(*_args: object) -> None:
 
 def test_metrics_that_do_not_answer_are_named() -> None:
     for url in ("http://localhost:1/metrics", "no address"):
-        with pytest.raises(InferError, match=f"no metrics from {url}: .*--metrics-url"):
+        with pytest.raises(MetricsError, match=f"no metrics from {url}: .*--metrics-url"):
             read_kernel_clocks(url, "facile")
 
 

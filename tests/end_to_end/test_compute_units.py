@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from hypersonic.building.model import build
-from hypersonic.client.load import describe_model, send_events
+from hypersonic.client import Client
+from hypersonic.client.describe import describe
 from hypersonic.events.golden import check_against_csim
+from hypersonic.events.sending import closed_loop, send
 from hypersonic.hls.zoo.facile.events import log_flat_events
 from hypersonic.server_process import start_server
 
@@ -37,9 +39,9 @@ def test_kernel_time_is_nearly_divided_by_the_number_of_compute_units(tmp_path: 
     """
     build("facile", repository=tmp_path, compute_units=units)
     rows = log_flat_events(1, seed=21).rows[:ROWS]
-    with start_server(tmp_path) as server:
-        model = describe_model(server.grpc, "facile")
-        load = send_events(server.grpc, model, [(rows,)] * EVENTS, clients=4 * units)
+    with start_server(tmp_path) as server, Client(server.grpc, closed_loop(4 * units)) as client:
+        model = describe(client, "facile")
+        load = send(client, "facile", [(rows,)] * EVENTS)
         measured = busy(server.metrics)
     seconds, cycles = measured["seconds"], measured["cycles"]
     assert len(seconds) == units

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.client.load import LoadResult
 from hypersonic.events.infer import merit
 from hypersonic.events.outcome import Merit, Outcome
 from hypersonic.events.picture import show
+from hypersonic.events.sending import Answers
 from hypersonic.hls.zoo.resnet50.task import TASK as RESNET50
 from hypersonic.hls.zoo.task import task_of
 from hypersonic.reporting import engines as report
@@ -68,7 +68,7 @@ def test_what_was_not_trained_is_served_without_a_figure_of_merit(capsys: pytest
     logits = np.zeros((2, 1000))
     figure = merit(RESNET50, RESNET50.sample(2, 1), (logits,))
     assert figure == Merit("none: nothing was trained", None, None)
-    load = LoadResult(((logits[:1],), (logits[1:],)), np.array([1, 2]), 3)
+    load = Answers(((logits[:1],), (logits[1:],)), np.array([1, 2]), 3)
     show(Outcome("resnet50", load, 1, 0, 2000, 1, figure, (), ()), tmp_path)
     assert re.search(r"figure of merit\W+ - \W+none: nothing was trained", capsys.readouterr().out)
     assert json.loads((tmp_path / "figures.json").read_text())["merit"] is None

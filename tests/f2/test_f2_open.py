@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hypersonic.client.load import describe_model, send_events
+from hypersonic.client import Client
+from hypersonic.events.sending import closed_loop, send
 from hypersonic.firmware.f2.design import assemble_f2_xclbin
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
@@ -63,8 +64,7 @@ def test_a_machine_without_the_simulator_says_so(built: Built, monkeypatch: pyte
 def test_the_server_serves_a_model_on_the_simulated_f2_card(built: Built, tmp_path: Path) -> None:
     publish(tmp_path, built.xclbin.read_bytes(), built.manifest, config_pbtxt(built.manifest))
     events = [built.rows(1000, seed) for seed in range(6)]
-    with start_server(tmp_path) as server:
-        model = describe_model(server.grpc, "bench")
-        load = send_events(server.grpc, model, [(x,) for x, _ in events], clients=3)
+    with start_server(tmp_path) as server, Client(server.grpc, closed_loop(3)) as client:
+        load = send(client, "bench", [(x,) for x, _ in events])
     for (got,), (_, wanted) in zip(load.outputs, events, strict=True):
         np.testing.assert_array_equal(got.reshape(wanted.shape).view(np.uint32), wanted.view(np.uint32))

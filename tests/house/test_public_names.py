@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import hypersonic
+from hypersonic.client import Model
 from tests.house.graph import ROOT
 
 NAMES = [name for name in hypersonic.__all__ if name != "__version__"]
@@ -32,16 +33,13 @@ def loaded(code: str, *modules: str) -> list[str]:
 
 
 @pytest.mark.parametrize("code", ["import hypersonic", "import hypersonic; dir(hypersonic)"])
-def test_the_package_is_imported_without_server_compiler_and_numpy(code: str) -> None:
+def test_the_package_is_imported_without_client_server_compiler_and_numpy(code: str) -> None:
     assert loaded(code, *HEAVY, *NUMERIC) == []
 
 
-def test_the_client_takes_numpy_and_tritonclient_and_nothing_else() -> None:
-    assert loaded("import hypersonic.client", *HEAVY, *NUMERIC) == list(NUMERIC)
-
-
-def test_sending_events_takes_numpy_and_tritonclient_and_nothing_else() -> None:
-    assert loaded("import hypersonic; hypersonic.send_events", *HEAVY, *NUMERIC) == list(NUMERIC)
+@pytest.mark.parametrize("code", ["import hypersonic; hypersonic.Client", "import hypersonic.client.load"])
+def test_the_client_takes_numpy_and_tritonclient_and_nothing_else(code: str) -> None:
+    assert loaded(code, *HEAVY, *NUMERIC) == list(NUMERIC)
 
 
 def test_reading_an_xclbin_loads_neither_the_server_nor_the_compiler() -> None:
@@ -62,7 +60,7 @@ def test_a_public_name_resolves_and_explains_itself(name: str) -> None:
 
 
 def test_what_takes_or_gives_arrays_says_their_shapes_and_types() -> None:
-    for value in (hypersonic.Csim.predict_raw, hypersonic.send_events):
+    for value in (hypersonic.Csim.predict_raw, Model.infer):
         assert re.search(r"\(rows, .*\b(int64|dtype)\b", (inspect.getdoc(value) or "").replace("\n", " ")), value
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The load generator against a real server: FACILE's C++ behind the emulated card."""
+"""Lists of events against a real server: FACILE's C++ behind the emulated card."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import pytest
 
 from hypersonic.building.csim import build_csim, set_datatypes
 from hypersonic.building.model import build
-from hypersonic.client.load import InferError, Model, Tensor, describe_model, send_events
+from hypersonic.client import Client, InputError, TensorSpec, UnavailableError, UnknownModelError
+from hypersonic.client.describe import describe
 from hypersonic.events.golden import Golden, WrongAnswerError, check_against_csim
 from hypersonic.events.infer import read_kernel_clocks
+from hypersonic.events.sending import closed_loop, send
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.spec import TensorSpec as RowTensor
 from hypersonic.hls.zoo.facile.events import log_flat_events
 from hypersonic.server_process import RunningServer, ServerError, start_server
 
@@ -30,15 +32,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
-def test_each_answer_belongs_to_its_event_whoever_sent_it(server: RunningServer) -> None:
+@pytest.fixture
+def client(server: RunningServer) -> Iterator[Client]:
+    with Client(server.grpc, closed_loop(5)) as made:
+        yield made
+
+
+def test_each_answer_belongs_to_its_event(client: Client) -> None:
     rng = np.random.default_rng(5)
     rows = log_flat_events(1, seed=11).rows
     events = [np.ascontiguousarray(rows[rng.integers(0, len(rows), rng.integers(1, 200))]) for _ in range(40)]
-    model = describe_model(server.grpc, "facile")
-    assert (model.name, model.inputs) == ("facile", (Tensor("input", (18,)),))
-    seen: list[int] = []
-    load = send_events(server.grpc, model, [(event,) for event in events], clients=5, on_answer=seen.append)
-    assert sorted(seen) == list(range(40))
+    model = describe(client, "facile")
+    assert (model.name, model.inputs) == ("facile", (TensorSpec("input", "FP32", (18,)),))
+    load = send(client, "facile", [(event,) for event in events])
     assert (load.latencies_ns > 0).all()
     outputs = [output for (output,) in load.outputs]
     assert [len(output) for output in outputs] == [len(event) for event in events]
@@ -46,10 +52,10 @@ def test_each_answer_belongs_to_its_event_whoever_sent_it(server: RunningServer)
     assert check_against_csim("facile", model, asked, answers) == sum(map(len, events))
 
 
-def test_one_wrong_bit_is_found_and_named(server: RunningServer) -> None:
+def test_one_wrong_bit_is_found_and_named(client: Client) -> None:
     rows = log_flat_events(1, seed=12).rows[:50]
-    model = describe_model(server.grpc, "facile")
-    output = np.array(send_events(server.grpc, model, [(rows,)], clients=1).outputs[0][0])
+    model = describe(client, "facile")
+    output = np.array(send(client, "facile", [(rows,)]).outputs[0][0])
     output.view(np.uint32)[17, 0] ^= 1
     with pytest.raises(WrongAnswerError, match=r"1 of 50 answers of model 'facile' differ from csim, first in row 17"):
         check_against_csim("facile", model, (rows,), (output,))
@@ -61,32 +67,32 @@ def test_other_datatypes_travel_and_are_compared_to_the_bit(tmp_path: Path, data
     project, _ = build_csim("facile")
     x, _ = set_datatypes((project.inputs, project.outputs), datatypes)
     rows = x.tensors[0].quantise(log_flat_events(1, seed=14).rows[:500])
-    with start_server(tmp_path) as server:
-        model = describe_model(server.grpc, "facile")
+    with start_server(tmp_path) as server, Client(server.grpc) as client:
+        model = describe(client, "facile")
         assert (model.inputs[0].datatype, model.outputs[0].datatype) == datatypes
-        (answers,) = send_events(server.grpc, model, [(rows,)], clients=1).outputs
+        (answers,) = send(client, "facile", [(rows,)]).outputs
     assert check_against_csim("facile", model, (rows,), answers) == 500
 
 
-def test_a_card_without_a_clock_counts_none(server: RunningServer) -> None:
+def test_a_card_without_a_clock_counts_none(server: RunningServer, client: Client) -> None:
     url = f"http://{server.metrics}/metrics"
     before = read_kernel_clocks(url, "facile")
     rows = log_flat_events(1, seed=13).rows[:1000]
-    send_events(server.grpc, describe_model(server.grpc, "facile"), [(rows,)], clients=1)
+    send(client, "facile", [(rows,)])
     assert read_kernel_clocks(url, "facile") == before
     assert sum(before.values()) == 0
     assert read_kernel_clocks(url, "nobody") == {}
 
 
-def test_an_unknown_model_is_an_error_that_names_it(server: RunningServer) -> None:
-    with pytest.raises(InferError, match="no metadata of model 'nobody'"):
-        describe_model(server.grpc, "nobody")
+def test_an_unknown_model_is_an_error_that_names_it(client: Client) -> None:
+    with pytest.raises(UnknownModelError, match=r"has no model 'nobody' \(it has facile\)"):
+        describe(client, "nobody")
 
 
-def test_a_refused_event_is_an_error_with_the_servers_words(server: RunningServer) -> None:
-    model = describe_model(server.grpc, "facile")
-    with pytest.raises(InferError, match=r"model 'facile' refused 2 rows: .*unexpected shape for input 'input'"):
-        send_events(server.grpc, model, [(np.zeros((2, 17), np.float32),)], clients=2)
+def test_an_event_of_another_shape_is_an_error_that_names_both_shapes(client: Client) -> None:
+    expected = r"input 'input' of model 'facile' has shape \(2, 17\), expected \(rows, 18\)"
+    with pytest.raises(InputError, match=expected):
+        send(client, "facile", [(np.zeros((2, 17), np.float32),)])
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -94,16 +100,15 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         pass  # never reached: the repository is missing
 
 
-def test_clients_that_cannot_connect_all_end() -> None:
-    model = Model("facile", "1", (Tensor("input", (18,)),), (Tensor("output", (1,)),))
-    with pytest.raises(InferError, match="no server answers at localhost:1"):
-        send_events("localhost:1", model, [(np.zeros((1, 18), np.float32),)] * 3, clients=3)
+def test_a_server_that_is_not_there_is_an_error_at_once() -> None:
+    with Client(["localhost:1", "localhost:2"]) as nobody, pytest.raises(UnavailableError, match=r"localhost:1, localhost:2: "):
+        describe(nobody, "facile")
 
 
 @pytest.mark.parametrize("datatypes", [("UINT8", "FP32"), ("UINT16", "UINT8")])
 def test_generated_rows_travel_as_the_server_wants_them_whatever_the_yaml_says(datatypes: tuple[str, str]) -> None:
     """A pixel of 8 bits stays what it is; told to travel otherwise it is the same number."""
-    own, other = (TensorSpec("x", (3,), FixedPoint(8, 0, signed=False), datatype) for datatype in datatypes)
+    own, other = (RowTensor("x", (3,), FixedPoint(8, 0, signed=False), datatype) for datatype in datatypes)
     rows = np.array([[0, 128, 255]], dtype=np.float32)
     project = HlsProject(Path(), "m", Row((own,)), Row((own,)), "xcu250", {})
     served = (Golden(project, Path(), Row((travels,)), Row((own,))) for travels in (own, other))
