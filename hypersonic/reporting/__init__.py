@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of `hypersonic report`."""
+"""Parts of `hypersonic report` and `hypersonic load`: figures as tables and pictures."""
