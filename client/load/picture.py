@@ -17,13 +17,14 @@ from hypersonic.client.load.point import Point
 try:
     import matplotlib as mpl
     import matplotlib.figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 except ImportError as error:
     raise LoadError("a plot needs matplotlib, which is not installed: pip install 'hypersonic[build]'") from error
 
 mpl.use("Agg")
 
-#: the quantiles that are drawn: name, style
-_QUANTILES = (("p50", "C0o-"), ("p99", "C1s-"))
+#: the quantiles that are drawn: name, colour, marker
+_QUANTILES = (("p50", "C0", "o"), ("p99", "C1", "s"))
 
 
 def check_path(path: Path) -> None:
@@ -61,46 +62,60 @@ def draw(points: Sequence[Point], path: Path, title: str) -> None:
 
 
 def _draw_rates(axes: Any, points: Sequence[Point], law: Saturation | None) -> None:
-    """Latency against rate; loads whose rate was not kept are hollow."""
-    for name, style in _QUANTILES:
-        rates, latencies = [p.rate for p in points], [getattr(p.latency, name) for p in points]
-        axes.plot(rates, latencies, style, lw=1.5, ms=6, label=name)
-        lost = [(p.rate, getattr(p.latency, name)) for p in points if not p.kept]
-        if lost:
-            axes.plot(*zip(*lost, strict=True), style[2], ls="", marker=style[2], ms=6, mfc="white", mec=style[:2], zorder=3)
-    if any(not p.kept for p in points):
-        axes.plot([], [], "ko", mfc="white", label="rate not kept")
+    """Latency against rate. Closed loops have their concurrency beside them; loads whose rate was not kept are hollow."""
+    rates = [point.rate for point in points]
+    for name, colour, marker in _QUANTILES:
+        latencies = [getattr(point.latency, name) for point in points]
+        axes.plot(rates, latencies, color=colour, lw=1.5, label=name)
+        faces = [colour if point.kept else "white" for point in points]
+        axes.scatter(rates, latencies, c=faces, edgecolors=colour, marker=marker, s=36, zorder=3)
+    for point in points:
+        if isinstance(point.offer, Closed):
+            place = point.rate, point.latency.p50
+            axes.annotate(f"N={point.offer.concurrency}", place, (6, -11), textcoords="offset points", fontsize="small")
+    if any(not point.kept for point in points):
+        axes.scatter([], [], c="white", edgecolors="black", label="rate not kept")
     if law and np.isfinite(law.rate):
-        axes.axvline(law.rate, color="grey", ls="--", lw=1.2, label=f"saturation: {law.rate:,.4g} requests/s")
-    axes.set(xlabel="answered requests/s", ylabel="latency of a request, ms", xlim=(0, None), title="Latency against rate")
-    _finish(axes)
+        axes.axvline(law.rate, color="grey", ls="--", lw=1.2, label=f"$l_{{max}}$ = {law.rate:,.4g} requests/s")
+    axes.set(xlabel="answered requests/s", ylabel="latency of a request, ms", title="Latency against rate")
+    axes.set_xlim(0, 1.12 * max(rates))
+    _finish(axes, [getattr(point.latency, name) for point in points for name, _, _ in _QUANTILES], room=0.25)
 
 
 def _draw_law(axes: Any, points: Sequence[Point], law: Saturation) -> None:
-    """Latency against concurrency, with the law."""
-    n = np.array([p.offer.concurrency for p in points if isinstance(p.offer, Closed)])
-    for name, style in _QUANTILES:
-        axes.plot(n, [getattr(p.latency, name) for p in points], style[:2] + style[2], ms=5, alpha=0.7, label=name)
-    axes.plot(n, [1e3 * p.period_s for p in points], "k^", ms=7, label="T = N / l, measured")
+    """Latency against concurrency on logarithmic scales, on which the law is two straight lines."""
+    n = np.array([point.offer.concurrency for point in points if isinstance(point.offer, Closed)])
+    for name, colour, marker in _QUANTILES:
+        axes.scatter(
+            n, [getattr(point.latency, name) for point in points], c=colour, marker=marker, s=28, alpha=0.7, label=name
+        )
+    axes.scatter(
+        n, [1e3 * point.period_s for point in points], c="black", marker="^", s=48, zorder=3, label="T = N / l, measured"
+    )
     grid = np.geomspace(n.min(), n.max(), 400)
-    saturated = f", l_max = {law.rate:,.4g}/s" if np.isfinite(law.rate) else ""
-    label = f"T = max(T0, N / l_max): T0 = {1e3 * law.unloaded_s:.3g} ms{saturated}"
-    axes.plot(grid, [1e3 * law.turn_s(at) for at in grid], "C3-", lw=2, label=label)
+    fitted = f"fit: $T_0$ = {1e3 * law.unloaded_s:.3g} ms"
+    fitted += f", $l_{{max}}$ = {law.rate:,.4g} requests/s" if np.isfinite(law.rate) else ", no saturation"
+    axes.plot(grid, [1e3 * law.turn_s(at) for at in grid], "C3-", lw=2, label=f"T = max($T_0$, N / $l_{{max}}$),\n{fitted}")
     if np.isfinite(law.n_star):
-        axes.axvline(law.n_star, color="grey", ls="--", lw=1.2, label=f"N* = {law.n_star:.3g}")
+        axes.axvline(law.n_star, color="grey", ls="--", lw=1.2, label=f"N* = $T_0$ $l_{{max}}$ = {law.n_star:.3g}")
     axes.set(xlabel="concurrency N, requests in flight", ylabel="time, ms", xscale="log", title="Latency against concurrency")
     axes.set_xticks(n, [str(each) for each in n])
-    axes.minorticks_off()
-    _finish(axes)
+    axes.set_xticks([], minor=True)
+    times_ms = [1e3 * point.period_s for point in points] + [point.latency.p99 for point in points]
+    _finish(axes, times_ms, room=0.7, logarithmic=True)
 
 
-def _finish(axes: Any) -> None:
-    """Logarithmic times, where they differ much, and the legend."""
-    low, high = axes.get_ylim()
-    values = np.concatenate([line.get_ydata() for line in axes.get_lines()[:2]])
-    if values.min() > 0 and values.max() > 8 * values.min():
+def _finish(axes: Any, times_ms: Sequence[float], *, room: float, logarithmic: bool = False) -> None:
+    """Set the scale of the times: logarithmic if they differ much. room: for the legend above them, in parts of their range."""
+    low, high = min(times_ms), max(times_ms)
+    if logarithmic or high > 8 * low:
         axes.set_yscale("log")
+        axes.set_ylim(0.6 * low, 1.5 * high * (high / low) ** room)
+        few = high < 100 * low
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=20))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:,g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.set_ylim(0, high + 0.15 * (high - max(low, 0)))
+        axes.set_ylim(0, (1.1 + room) * high)
     axes.grid(visible=True, alpha=0.25)
-    axes.legend(frameon=False, fontsize="small")
+    axes.legend(edgecolor="none", framealpha=0.9, fontsize="small", loc="upper left")

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from hypersonic.client.load import Closed, LoadError, Point, Saturation, fit_saturation
 
-#: the columns after the load's own
-_COLUMNS = ("requests/s", "rows/s", "p50 ms", "p90 ms", "p99 ms", "failed", "queue ms", "compute ms", "")
+#: the columns after the load's own, and those of the servers' means
+_COLUMNS, _SERVER = ("requests/s", "rows/s", "p50 ms", "p90 ms", "p99 ms", "failed"), ("queue ms", "compute ms")
 
 
 def show_loads(model: str, points: Sequence[Point]) -> None:
@@ -22,12 +22,16 @@ def show_loads(model: str, points: Sequence[Point]) -> None:
     closed = isinstance(first, Closed)
     loop = "closed loop" if isinstance(first, Closed) else f"open loop, {first.arrivals} arrivals"
     table = Table(title=f"{model}, {points[0].rows} rows a request: {loop}", title_justify="left")
-    for name in ("concurrency" if closed else "offered/s", *_COLUMNS):
-        table.add_column(name, justify="right" if name else "left")
+    told = any(point.server for point in points)
+    noted = any(_note(point) for point in points)
+    for name in ("concurrency" if closed else "offered/s", *_COLUMNS, *(_SERVER if told else ())):
+        table.add_column(name, justify="right")
+    if noted:
+        table.add_column("")
     for point in points:
-        table.add_row(*_cells(point))
+        table.add_row(*_cells(point), *(_server_cells(point) if told else ()), *([_note(point)] if noted else ()))
     console.print(table)
-    if any(point.server for point in points):
+    if told:
         console.print("queue and compute: the servers' own means for all requests to the model", highlight=False)
     for line in describe_fit(fit_saturation(points), points):
         console.print(line, highlight=False)
@@ -46,8 +50,11 @@ def describe_fit(law: Saturation | None, points: Sequence[Point]) -> list[str]:
         return [f"{head},", f"  {saturation}, N* = {law.n_star:.3g}; the points deviate by {100 * law.residual:.2g} %"]
     if isinstance(points[0].offer, Closed):
         return []
-    kept = [point.offer.rate for point in points if point.kept and not isinstance(point.offer, Closed)]
-    return [f"highest rate that was kept: {max(kept):g} requests/s" if kept else "no rate was kept"]
+    kept = [(point.offer.rate, point.rate) for point in points if point.kept and not isinstance(point.offer, Closed)]
+    if not kept:
+        return ["no rate was kept"]
+    offered, answered = max(kept)
+    return [f"highest rate that was kept: {offered:g} requests/s ({answered:,.4g} answered)"]
 
 
 def refuse_without_answers(model: str, points: Sequence[Point]) -> None:
@@ -59,20 +66,24 @@ def refuse_without_answers(model: str, points: Sequence[Point]) -> None:
 
 
 def _cells(point: Point) -> list[str]:
-    offer, latency, server = point.offer, point.latency, point.server
-    note = "" if point.kept else "rate not kept: the backlog grows"
-    if point.failed and not point.answered:
-        note = "all failed"
+    offer, latency = point.offer, point.latency
     return [
         str(offer.concurrency) if isinstance(offer, Closed) else f"{offer.rate:g}",
         f"{point.rate:,.1f}",
         f"{point.rows_per_s:,.0f}",
         *(_ms(value) for value in (latency.p50, latency.p90, latency.p99)),
         str(point.failed),
-        _ms(server.queue_ms if server else math.nan),
-        _ms(server.compute_ms if server else math.nan),
-        note,
     ]
+
+
+def _server_cells(point: Point) -> tuple[str, str]:
+    return (_ms(point.server.queue_ms), _ms(point.server.compute_ms)) if point.server else ("-", "-")
+
+
+def _note(point: Point) -> str:
+    if point.failed and not point.answered:
+        return "all failed"
+    return "" if point.kept else "not kept: backlog grows"
 
 
 def _ms(value: float) -> str:
