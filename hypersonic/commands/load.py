@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     """Offer the loads one after the other; print a table and the fit, also after Ctrl-C. Return 0."""
     from contextlib import ExitStack
 
-    from hypersonic.client import Client
+    from hypersonic import Client
     from hypersonic.client.describe import describe
     from hypersonic.client.load import Closed, CsvWriter, Open, Point, Window, load_settings, sweep
     from hypersonic.progress import progress
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         from hypersonic.client.load import picture
 
         picture.check_path(args.plot)
-    offers = [Open(rate, args.arrivals) for rate in args.rate or ()] or [Closed(n) for n in args.concurrency]
+    closed, opened = [Closed(n) for n in args.concurrency], [Open(rate, args.arrivals) for rate in args.rate or ()]
     window = Window(args.duration_s, args.requests, args.warm_up_s, args.seed)
     points: list[Point] = []
     try:
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
             requests = _requests(args, spec, step)
             writer = stack.enter_context(CsvWriter(args.csv)) if args.csv else None
             model = client.model(args.model)
-            for point in sweep(client, model, requests, offers, window, lambda offer: step(f"load: {offer}")):
+            for point in sweep(client, model, requests, opened or closed, window, lambda offer: step(f"load: {offer}")):
                 points.append(point)
                 if writer:
                     writer.write(point)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client import ModelSpec
+from hypersonic.client.specs import ModelSpec
 
 #: the datatypes in which a generator's numbers travel as they are; integers would need the model's fixed-point types
 _FLOATS = {"FP16", "BF16", "FP32", "FP64"}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client import ModelSpec
+from hypersonic.client.specs import ModelSpec
 from hypersonic.events.sending import Tensors
 from hypersonic.hls.cache import cached
 from hypersonic.hls.csim.compiled import Csim

@@ -12,8 +12,9 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hypersonic.client import Client, ModelSpec
+from hypersonic import Client
 from hypersonic.client.describe import describe
+from hypersonic.client.specs import ModelSpec
 from hypersonic.events.golden import load_golden
 from hypersonic.events.outcome import ON_U250, SERVED, Merit, OnCard, Outcome
 from hypersonic.events.sending import Tensors, closed_loop, send

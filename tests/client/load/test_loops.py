@@ -15,6 +15,7 @@ import pytest
 from hypersonic.client import Client, InputError
 from hypersonic.client.load import Closed, LoadError, Open, Window, load_settings, loops, measure, random_requests, sweep
 from tests.support.scripted_server import Script, fail, scripted_server, wait
+from tests.support.waiting import wait_until
 
 
 class Service:
@@ -103,9 +104,7 @@ def test_an_open_loop_ends_when_too_many_requests_have_no_answer(monkeypatch: py
         go.wait(30)
 
     def release() -> None:
-        script_calls = script.calls
-        while script_calls["ModelInfer"] < 5:
-            time.sleep(0.01)
+        wait_until(lambda: script.calls["ModelInfer"] >= 5)
         go.set()
 
     script = Script(infer=infer)
