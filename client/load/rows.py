@@ -16,15 +16,19 @@ from hypersonic.client.specs import ModelSpec, TensorSpec
 #: the length of a random string, and its characters
 _LETTERS, _ALPHABET = 16, np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8)
 
+#: the most different requests, and the most bytes of all of them
+_REQUESTS, _REQUESTS_BYTES = 16, 256 << 20
+
 
 def random_requests(
-    spec: ModelSpec, rows: int, seed: int = 1, *, count: int = 16, shapes: Mapping[str, tuple[int, ...]] | None = None
+    spec: ModelSpec, rows: int, seed: int = 1, *, count: int = 0, shapes: Mapping[str, tuple[int, ...]] | None = None
 ) -> list[Arrays]:
     """Return the inputs of `count` different requests, each with arrays (rows, *shape) by input name, of the inputs' dtypes.
 
     Floats are normal with mean 0 and variance 1, integers uniform from 0 to 99, BOOL is either with equal probability, BYTES is
     16 ASCII letters and digits. Optional inputs are left out. shapes: of a row, by input name, for inputs with axes of any
-    length. Raises LoadError if these are missing, or if the model does not take so many rows.
+    length. count: 0 for 16, or fewer if these would take more than 256 MiB. Raises LoadError if a shape is missing, or if the
+    model does not take so many rows.
     """
     check_rows(spec, rows)
     rng = np.random.default_rng(seed)
@@ -33,7 +37,16 @@ def random_requests(
         names = ", ".join(tensor.name for tensor in spec.inputs)
         raise LoadError(f"model {spec.name!r} has no input {min(unknown)!r}, only {names}")
     full = {tensor.name: _shape(spec, tensor, rows, (shapes or {}).get(tensor.name)) for tensor in tensors}
-    return [{tensor.name: _random(tensor, full[tensor.name], rng) for tensor in tensors} for _ in range(count)]
+    return [
+        {tensor.name: _random(tensor, full[tensor.name], rng) for tensor in tensors}
+        for _ in range(count or default_count(spec, rows))
+    ]
+
+
+def default_count(spec: ModelSpec, rows: int) -> int:
+    """Return the number of different requests of so many rows that are sent in turn: 1 to 16."""
+    row_bytes = sum(tensor.row_bytes for tensor in spec.inputs)
+    return max(1, min(_REQUESTS, _REQUESTS_BYTES // max(1, rows * row_bytes)))
 
 
 def check_rows(spec: ModelSpec, rows: int) -> None:

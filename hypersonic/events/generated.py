@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.client.load.rows import default_count
 from hypersonic.client.specs import ModelSpec
 
 #: the datatypes in which a generator's numbers travel as they are; integers would need the model's fixed-point types
 _FLOATS = {"FP16", "BF16", "FP32", "FP64"}
 
 
-def generated_requests(spec: ModelSpec, rows: int, seed: int, *, count: int = 16) -> list[dict[str, NDArray[Any]]] | None:
+def generated_requests(spec: ModelSpec, rows: int, seed: int, *, count: int = 0) -> list[dict[str, NDArray[Any]]] | None:
     """Return `count` requests with events of the zoo model of this name, arrays (rows, *shape) by input name.
 
-    rows: 0 for those of the model's task, but no more than the model takes. None if the zoo has no generator for the model, the
-    compiler side is not installed, or the server's inputs are not the generator's.
+    rows: 0 for those of the model's task, but no more than the model takes. count: 0 for as many as random_requests() makes.
+    None if the zoo has no generator for the model, the compiler side is not installed, or the server's inputs are not the
+    generator's.
     """
     try:
         from hypersonic.hls.zoo.task import NoTaskError, task_of
@@ -28,6 +30,7 @@ def generated_requests(spec: ModelSpec, rows: int, seed: int, *, count: int = 16
     try:
         task = task_of(spec.name)
         rows = rows or max(1, min(task.event_rows, spec.max_batch_size))
+        count = count or default_count(spec, rows)
         sample = task.sample(rows * count, seed)
     except (NoTaskError, ImportError):
         return None

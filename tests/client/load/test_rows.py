@@ -9,6 +9,7 @@ import pytest
 from hypersonic.client import ModelSpec, TensorSpec
 from hypersonic.client.batches import as_inputs
 from hypersonic.client.load import LoadError, random_requests
+from hypersonic.client.load.rows import default_count
 from hypersonic.client.messages.elements import DTYPES, to_buffer
 
 
@@ -38,6 +39,12 @@ def test_the_seed_decides_the_rows_and_requests_differ() -> None:
     np.testing.assert_array_equal(first[0]["x"], again[0]["x"])
     assert (first[0]["x"] != other[0]["x"]).all()
     assert (first[0]["x"] != first[1]["x"]).all()
+
+
+@pytest.mark.parametrize(("rows", "count"), [(1, 16), (1000, 1), (100, 4)])
+def test_large_requests_are_fewer_so_that_they_fit_into_memory(rows: int, count: int) -> None:
+    """A row of 0.6 MB."""
+    assert default_count(model(TensorSpec("x", "FP32", (3, 224, 224)), max_batch_size=1000), rows) == count
 
 
 def test_optional_inputs_are_left_out() -> None:
