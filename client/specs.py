@@ -44,6 +44,7 @@ class ModelSpec:
     """A model. version: "" is the server's choice. versions: all that are served. max_batch_size: 0 without batches.
 
     decoupled: a request may have any number of answers. stateful: requests belong to sequences.
+    preferred_batch_size: the first one of its dynamic batching; 0: none.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ModelSpec:
     max_batch_size: int
     decoupled: bool = False
     stateful: bool = False
+    preferred_batch_size: int = 0
 
 
 def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> ModelSpec:
@@ -74,6 +76,7 @@ def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> Mode
             raise AnswerError(
                 f"{server}: {tensor.name!r} of {described.name} is of datatype {tensor.datatype!r}, expected {known}"
             )
+    preferred = limits.dynamic_batching.preferred_batch_size
     inputs, outputs = (
         tuple(TensorSpec(t.name, t.datatype, tuple(t.shape)[rows:], t.name in optional) for t in tensors)
         for tensors in (described.inputs, described.outputs)
@@ -87,4 +90,5 @@ def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> Mode
         limits.max_batch_size,
         limits.model_transaction_policy.decoupled,
         limits.HasField("sequence_batching"),
+        preferred[0] if preferred else 0,
     )
