@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
@@ -16,6 +17,9 @@ from hypersonic.client.statistics import Statistics, collect
 from hypersonic.client.transport.call import Connect
 from hypersonic.client.transport.grpcio import GrpcioTransport
 
+#: the engines of unpickled clients, by the client they are copies of: the copies in a process share them
+_of_copies: dict[str, dict[int, Engine]] = {}
+
 
 class Client:
     """Sends events to one or several servers that speak Triton's protocol.
@@ -24,7 +28,7 @@ class Client:
             energy = client.model("facile").infer(rows)
 
     Any thread may use it. It connects at the first request. It can be pickled, and used after a fork: each process has its own
-    connections.
+    connections. The unpickled copies of a client in one process share their connections until one of them is closed.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class Client:
             timeout=timeout, limits=limits, retry=retry, health=health, hedge=hedge
         )
         self._connect = connect
+        self._key = uuid.uuid4().hex
         self._engines: dict[int, Engine] = {}
 
     @classmethod
@@ -65,6 +70,8 @@ class Client:
 
     def close(self) -> None:
         """End all requests and close the connections. No thread, descriptor or shared memory of the client remains."""
+        if _of_copies.get(self._key) is self._engines:
+            _of_copies.pop(self._key, None)
         engine = self._engines.get(os.getpid())
         if engine is not None:
             engine.close()
@@ -86,3 +93,7 @@ class Client:
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_engines": {}}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._engines = _of_copies.setdefault(self._key, {})
