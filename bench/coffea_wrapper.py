@@ -21,7 +21,7 @@ from tests.reference.environment import environment
 from tests.support.scripted_server import Script, scripted_server, wait
 
 ROOT = Path(__file__).resolve().parents[1]
-PROGRAM = ROOT / "tests" / "clients" / "coffea_overlap_program.py"
+PROGRAM = ROOT / "tests" / "clients" / "workers" / "coffea_overlap_program.py"
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ autodoc_typehints = "signature"
 autodoc_default_options = {"members": True, "ignore-module-all": True}  # names are documented where they are defined
 autodoc_preserve_defaults = True
 autodoc_use_type_comments = False  # there are none, and looking for them takes a tenth of the build
-autodoc_mock_imports = ["pynq"]  # it needs an older NumPy than this environment has
+autodoc_mock_imports = ["pynq", "coffea"]  # pynq needs an older NumPy than this environment has; coffea is not installed
 
 
 def setup(app: Sphinx) -> None:

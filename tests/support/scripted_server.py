@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gRPC server of Triton's protocol that fails as a test says. Its model `double` answers y = 2 x, rows of four FP32."""
+"""A gRPC server of Triton's protocol that fails as a test says. Its models answer y = 2 x.
+
+A model is called `double` and has rows of four FP32, unless a test chooses other names and another number.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,8 @@ class Script:
 
     models: tuple[str, ...] = ("double",)
     max_batch_size: int = 8
+    columns: int = 4
+    tensors: tuple[str, str] = ("x", "y")
     ready: bool = True
     infer: Callable[[Any, grpc.ServicerContext], None] = lambda _request, _context: None
     index_code: grpc.StatusCode | None = None
@@ -90,8 +95,9 @@ def _metadata(script: Script, request: Any, context: grpc.ServicerContext) -> An
         context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.name}' is not found")
     answer = service_pb2.ModelMetadataResponse(name=request.name, versions=["1"], platform="scripted")
     rows = [-1] if script.max_batch_size else []
-    answer.inputs.add(name="x", datatype="FP32", shape=[*rows, 4])
-    answer.outputs.add(name="y", datatype="FP32", shape=[*rows, 4])
+    given, wanted = script.tensors
+    answer.inputs.add(name=given, datatype="FP32", shape=[*rows, script.columns])
+    answer.outputs.add(name=wanted, datatype="FP32", shape=[*rows, script.columns])
     return answer
 
 
@@ -109,6 +115,6 @@ def _infer(script: Script, request: Any, context: grpc.ServicerContext) -> Any:
     with script.lock:
         script.rows.append(shape[0])
     answer = service_pb2.ModelInferResponse(model_name=request.model_name, model_version="1", id=request.id)
-    answer.outputs.add(name="y", datatype="FP32", shape=shape)
+    answer.outputs.add(name=script.tensors[1], datatype="FP32", shape=shape)
     answer.raw_output_contents.append((np.frombuffer(request.raw_input_contents[0], "<f4") * 2).tobytes())
     return answer

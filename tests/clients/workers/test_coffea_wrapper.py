@@ -15,7 +15,7 @@ import pytest
 from tests.reference import environment
 from tests.support.scripted_server import Script, scripted_server, wait
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = Path(__file__).with_name("coffea_overlap_program.py")
 
 
