@@ -38,9 +38,9 @@ class AsyncClient:
         """Return a client of the servers that the environment names. Raises AddressError."""
         return cls(environment_servers(), settings)
 
-    def model(self, name: str, version: str = "") -> AsyncModel:
+    def model(self, name: str, version: str | int = "") -> AsyncModel:
         """Return a model. version: "" is the server's choice."""
-        return AsyncModel(self._client.engine, (name, version))
+        return AsyncModel(self._client.engine, (name, str(version)))
 
     async def statistics(self) -> Statistics:
         """Return what was sent to each server so far, and the servers' own times for it."""

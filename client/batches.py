@@ -43,6 +43,8 @@ def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:
     inputs: a dict by name; or an array, for a model with one input. Rows may be flat: (rows, elements) for a shape (a, b, c).
     Raises InputError for a missing or unknown name, a shape that does not fit, and inputs with different numbers of rows.
     """
+    if isinstance(inputs, Rectangular | Ragged):
+        raise InputError(f"{type(inputs).__name__} is for infer() only; give the other methods an array or a dict of arrays")
     if not isinstance(inputs, Mapping):
         needed = [tensor for tensor in spec.inputs if not tensor.optional] or list(spec.inputs)
         if len(needed) != 1:

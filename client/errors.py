@@ -17,6 +17,8 @@ ClientError
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hypersonic.client.codes import Code
@@ -96,12 +98,20 @@ class AllServersFailedError(ClientError):
     """Every attempt failed, and no policy allows another one. attempts: all of them, in their order."""
 
     def __init__(self, what: str, attempts: tuple[Attempt, ...]) -> None:
-        listed = "".join(f"\n  {attempt}" for attempt in attempts)
-        super().__init__(f"{what}; {len(attempts)} attempts failed{':' if listed else ''}{listed}")
+        attempts_failed = "1 attempt failed" if len(attempts) == 1 else f"{len(attempts)} attempts failed"
+        super().__init__(f"{what}; {attempts_failed}{':' if attempts else ''}{''.join(_lines(attempts))}")
         self.what, self.attempts = what, attempts
 
     def __reduce__(self) -> tuple[type[AllServersFailedError], tuple[str, tuple[Attempt, ...]]]:
         return type(self), (self.what, self.attempts)
+
+
+def _lines(attempts: tuple[Attempt, ...]) -> Iterator[str]:
+    """Yield a line for each attempt, or one for several that failed alike on the same server."""
+    alike = Counter((attempt.server, attempt.code, attempt.text) for attempt in attempts)
+    for attempt in {(one.server, one.code, one.text): one for one in attempts}.values():
+        times = alike[attempt.server, attempt.code, attempt.text]
+        yield f"\n  {attempt}" if times == 1 else f"\n  {times} times {attempt.server}: {attempt.code.name}: {attempt.text}"
 
 
 class DeadlineError(AllServersFailedError):

@@ -19,7 +19,7 @@ from hypersonic.client.errors import AnswerError, InputError
 from hypersonic.client.joining import JoinedFuture
 from hypersonic.client.mapping import map_ordered, map_unordered
 from hypersonic.client.messages.elements import to_buffer
-from hypersonic.client.messages.request import HeadKey, Parameter, kept, make_head, make_request
+from hypersonic.client.messages.request import HeadKey, Parameter, kept, make_head, make_request, parameter_items
 from hypersonic.client.messages.response import Answer, read_answer
 from hypersonic.client.pool.member import Wanted
 from hypersonic.client.settings import Arrays, Fallback
@@ -83,7 +83,7 @@ class Prepared:
         tensors = [tensor for tensor in spec.inputs if tensor.name in part]
         buffers = [to_buffer(tensor.name, tensor.datatype, part[tensor.name]) for tensor in tensors]
         shapes = tuple((tensor.name, tensor.datatype, part[tensor.name].shape) for tensor in tensors)
-        head = self._head(HeadKey(*self.wanted, shapes, outputs, tuple(parameters.items())))
+        head = self._head(HeadKey(*self.wanted, shapes, outputs, parameter_items(parameters)))
         sending = Sending(make_request(head, buffers), lambda message: _checked(spec.name, outputs, read_answer(message)))
         size = sum(len(buffer) if isinstance(buffer, bytes) else buffer.nbytes for buffer in buffers)
         return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)

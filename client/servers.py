@@ -49,16 +49,24 @@ class Server:
 
     def __post_init__(self) -> None:
         host, _, port = self.address.removeprefix(_DNS).rpartition(":")
-        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-            raise AddressError(f"the server's address is {self.address!r}, expected HOST:PORT, such as localhost:8001")
+        if not host or _NOT_IN_HOST & set(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+            hint = "; several servers are a list of addresses" if "," in host else ""
+            raise AddressError(
+                f"the server's address is {self.address!r}, expected HOST:PORT of its gRPC port, such as localhost:8001{hint}"
+            )
 
 
 _DNS = "dns:///"
+#: characters of URLs and lists
+_NOT_IN_HOST = set("/, \t\n")
 
 
 def as_servers(servers: str | Server | Iterable[str | Server]) -> tuple[Server, ...]:
     """Return the servers that a user names, each once. Raises AddressError for none, a malformed one, or one named twice."""
-    several = (servers,) if isinstance(servers, str | Server) else tuple(servers)
+    several = (servers,) if isinstance(servers, str | Server) or not isinstance(servers, Iterable) else tuple(servers)
+    for server in several:
+        if not isinstance(server, str | Server):
+            raise TypeError(f"a server is {server!r}, expected an address, such as 'localhost:8001', or a Server")
     made = tuple(Server(server) if isinstance(server, str) else server for server in several)
     if not made:
         raise AddressError("no server was given, expected one or more, such as 'localhost:8001'")

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
@@ -23,6 +23,14 @@ class Runs(Protocol):
         """Stop it."""
 
 
+def _check_positive(settings: Timeout | Limits) -> None:
+    """Raise ValueError for a number that is not above 0."""
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if value is not None and not value > 0:
+            raise ValueError(f"{type(settings).__name__}.{field.name} is {value}, expected more than 0")
+
+
 @dataclass(frozen=True)
 class Timeout:
     """Times in seconds.
@@ -34,6 +42,9 @@ class Timeout:
     total_s: float = 60.0
     attempt_s: float | None = None
     connect_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self)
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,9 @@ class Limits:
     in_flight: int = 16
     bytes_in_flight: int = 256 << 20
     message_bytes: int = (1 << 31) - 1
+
+    def __post_init__(self) -> None:
+        _check_positive(self)
 
 
 @dataclass(frozen=True)
@@ -97,11 +111,18 @@ class Budget:
 
 @dataclass(frozen=True)
 class Retry:
-    """Settings for failed attempts. policies: tried in their order. backoff: pauses. budget: limits all retries of a client."""
+    """What happens when an attempt fails. policies: tried in their order; a Fallback is the last one."""
 
     policies: tuple[Policy, ...] = (SameServer(), OtherServer())
     backoff: Backoff = Backoff()
     budget: Budget = Budget()
+
+    def __post_init__(self) -> None:
+        for policy in self.policies:
+            if not isinstance(policy, SameServer | OtherServer | Fallback):
+                raise TypeError(f"a retry policy is {policy!r}, expected SameServer(..), OtherServer(..) or Fallback(..)")
+        if any(isinstance(policy, Fallback) for policy in self.policies[:-1]):
+            raise ValueError("a policy follows the Fallback, after which no server is asked; put the Fallback last")
 
 
 @dataclass(frozen=True)
@@ -140,9 +161,21 @@ class Settings:
     compression: Literal["", "gzip", "deflate"] = ""
     shared_memory: Literal["off", "auto"] = "off"
 
-    def updated(self, *, retry: Retry | tuple[Policy, ...] | None = None, **parts: object) -> Settings:
-        """Return the settings with those parts replaced that are not None. retry: also just the policies."""
+    def __post_init__(self) -> None:
+        for name, kind in _PARTS.items():
+            part = getattr(self, name)
+            if not isinstance(part, kind) and not (name == "hedge" and part is None):
+                raise TypeError(f"{name} is {part!r}, expected {kind.__name__}(..)")
+
+    def updated(self, *, retry: Retry | Policy | Sequence[Policy] | None = None, **parts: object) -> Settings:
+        """Return the settings with those parts replaced that are not None. retry: also just the policies, or one."""
         new = {name: part for name, part in parts.items() if part is not None}
+        if isinstance(retry, Policy):
+            retry = (retry,)
         if retry is not None:
-            new["retry"] = Retry(retry) if isinstance(retry, tuple) else retry
+            new["retry"] = Retry(tuple(retry)) if isinstance(retry, Sequence) else retry
         return replace(self, **new)  # type: ignore[arg-type]
+
+
+#: the types of the parts of Settings
+_PARTS = {"timeout": Timeout, "limits": Limits, "retry": Retry, "health": Health, "hedge": Hedge}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -38,7 +38,7 @@ class Client:
         *,
         timeout: Timeout | None = None,
         limits: Limits | None = None,
-        retry: Retry | tuple[Policy, ...] | None = None,
+        retry: Retry | Policy | Sequence[Policy] | None = None,
         health: Health | None = None,
         hedge: Hedge | None = None,
         connect: Connect = GrpcioTransport,
@@ -60,9 +60,9 @@ class Client:
         """Return a client of the servers in SONIC_LOCAL_BALANCER_HOST/_PORT and HYPERSONIC_SERVERS. Raises AddressError."""
         return cls(environment_servers(), settings)
 
-    def model(self, name: str, version: str = "") -> Model:
+    def model(self, name: str, version: str | int = "") -> Model:
         """Return a model. Its description is requested before the first inference. version: "" is the server's choice."""
-        return Model(self.engine, (name, version))
+        return Model(self.engine, (name, str(version)))
 
     def statistics(self) -> Statistics:
         """Return what was sent to each server so far, and the servers' own times for it. Asks the servers."""

@@ -16,6 +16,8 @@ from typing import Any
 from numpy.typing import NDArray
 from tritonclient.grpc import service_pb2
 
+from hypersonic.client.errors import InputError
+
 #: values of a request's parameters
 Parameter = bool | int | float | str
 _RAW_TAG = b"\x3a"
@@ -51,6 +53,14 @@ def make_head(key: HeadKey) -> bytes:
         request.outputs.add(name=name)
     set_parameters(request.parameters, dict(key.parameters))
     return bytes(request.SerializeToString())
+
+
+def parameter_items(parameters: Mapping[str, Parameter]) -> tuple[tuple[str, Parameter], ...]:
+    """Return the parameters as pairs. Raises InputError for a value of a type that the protocol does not have."""
+    for name, value in parameters.items():
+        if not isinstance(value, bool | int | float | str):
+            raise InputError(f"parameter {name!r} is {value!r}, expected a bool, an int, a float or a str")
+    return tuple(parameters.items())
 
 
 def set_parameters(target: Any, parameters: Mapping[str, Parameter]) -> None:

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user of the client gets wrong: each mistake has an error that says what to write, and none waits for ever."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hypersonic.client import (
+    AllServersFailedError,
+    Attempt,
+    Client,
+    ClosedError,
+    Code,
+    DeadlineError,
+    Fallback,
+    InputError,
+    Limits,
+    OtherServer,
+    Rectangular,
+    SameServer,
+    Timeout,
+)
+from hypersonic.client.servers import AddressError
+from tests.support.scripted_server import Script, scripted_server
+
+X = np.ones((3, 4), np.float32)
+ADDRESS = "localhost:8001"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with scripted_server(Script()) as address:
+        yield address
+
+
+@pytest.mark.parametrize(
+    "wrong", ["http://localhost:8001", "grpc://localhost:8001", "localhost", "local host:8001", "a:8001/x"]
+)
+def test_an_address_is_a_host_and_a_port(wrong: str) -> None:
+    with pytest.raises(AddressError, match=r"expected HOST:PORT of its gRPC port, such as localhost:8001$"):
+        Client(wrong)
+
+
+def test_several_servers_in_one_text_are_refused_with_the_right_form() -> None:
+    with pytest.raises(AddressError, match="several servers are a list of addresses"):
+        Client("a:8001,b:8001")
+
+
+def odd(value: Any) -> Any:
+    """A value of a type that mypy would refuse."""
+    return value
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "words"),
+    [
+        (lambda: Client(odd(None)), TypeError, "a server is None, expected an address"),
+        (lambda: Client(odd([8001])), TypeError, "a server is 8001, expected an address"),
+        (lambda: Client(ADDRESS, timeout=odd(5)), TypeError, r"timeout is 5, expected Timeout\(\.\.\)"),
+        (lambda: Client(ADDRESS, retry=odd([len])), TypeError, r"a retry policy is .*, expected SameServer\(\.\.\)"),
+        (lambda: Client(ADDRESS, retry=[Fallback(dict), OtherServer()]), ValueError, "put the Fallback last"),
+        (lambda: Timeout(total_s=-1), ValueError, r"Timeout\.total_s is -1, expected more than 0"),
+        (lambda: Limits(in_flight=0), ValueError, r"Limits\.in_flight is 0, expected more than 0"),
+    ],
+)
+def test_settings_are_checked_when_they_are_made(make: Callable[[], object], kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        make()
+
+
+@pytest.mark.parametrize("retry", [SameServer(2), [SameServer(2)], (SameServer(2),)])
+def test_policies_are_given_as_one_a_list_or_a_tuple(retry: Any) -> None:
+    assert Client(ADDRESS, retry=retry).settings.retry.policies == (SameServer(2),)
+
+
+def test_a_version_may_be_a_number(address: str) -> None:
+    with Client(address) as client:
+        assert client.model("double", 1).infer(X).tolist() == (2 * X).tolist()
+
+
+@pytest.mark.parametrize("value", [None, [1]])
+def test_a_parameter_of_another_type_is_refused_by_name(address: str, value: Any) -> None:
+    with Client(address) as client, pytest.raises(InputError, match=r"parameter 'priority' is .*, expected a bool, an int"):
+        client.model("double").infer(X, parameters={"priority": value})
+
+
+def test_only_infer_takes_entries(address: str) -> None:
+    with Client(address) as client:
+        assert len(client.model("double").infer(Rectangular([X, X]))) == 2
+        with pytest.raises(InputError, match=r"Rectangular is for infer\(\) only"):
+            client.model("double").submit(Rectangular([X, X]))
+
+
+def test_attempts_that_failed_alike_are_one_line() -> None:
+    refused = Attempt("a:1", Code.UNAVAILABLE, "no connection", 0.1)
+    other = Attempt("b:1", Code.ABORTED, "restarting", 0.25)
+    assert str(AllServersFailedError("model 'm'", (refused, other, refused))) == (
+        "model 'm'; 3 attempts failed:\n  2 times a:1: UNAVAILABLE: no connection\n  b:1: ABORTED after 0.250 s: restarting"
+    )
+    assert str(DeadlineError("model 'm'", (other,))).startswith("model 'm'; 1 attempt failed:\n")
+    assert str(DeadlineError("model 'm'", ())) == "model 'm'; 0 attempts failed"
+
+
+def test_the_copies_of_a_client_share_their_connections(address: str) -> None:
+    """dask unpickles a client for every task."""
+    with Client(address) as client:
+        message = pickle.dumps(client)
+        first, second = pickle.loads(message), pickle.loads(message)
+        assert first.engine is second.engine is not client.engine
+        assert first.model("double").infer(X).tolist() == (2 * X).tolist()
+        first.close()
+        with pytest.raises(ClosedError):
+            second.model("double").infer(X)
+        third = pickle.loads(message)
+        assert third.model("double").infer(X).tolist() == (2 * X).tolist()
+        third.close()
+        assert client.model("double").infer(X).tolist() == (2 * X).tolist()
