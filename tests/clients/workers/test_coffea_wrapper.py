@@ -29,7 +29,7 @@ def python() -> Path:
 
 
 def printed(python: Path, task: str, script: Script) -> Any:
-    """What the program prints for a task, against a scripted server."""
+    """The JSON that the program prints for a task, against a scripted server."""
     with scripted_server(script) as address:
         argv = [str(word) for word in (python, "-P", PROGRAM, task, address)]
         environ = {**os.environ, "PYTHONPATH": str(ROOT)}
