@@ -39,24 +39,46 @@ class Gate:
             granted()
 
     def wait(self, size: int) -> None:
-        """Wait for room and take it."""
-        if not self.try_enter(size):
-            ready = threading.Event()
-            self.enter(size, ready.set)
+        """Wait for room and take it. An interrupted wait takes none."""
+        if self.try_enter(size):
+            return
+        ready = threading.Event()
+        self.enter(size, ready.set)
+        try:
             ready.wait()
+        except BaseException:  # such as Ctrl-C
+            self._withdraw(size, ready.set)
+            raise
 
     def leave(self, size: int) -> None:
         """Give back the room of a request that is over."""
-        granted = []
         with self._lock:
             self._requests -= 1
             self._bytes -= size
-            while self._waiting and self._fits(self._waiting[0][0]):
-                next_size, call = self._waiting.popleft()
-                self._take(next_size)
-                granted.append(call)
+            granted = self._admit()
         for call in granted:
             call()
+
+    def _withdraw(self, size: int, granted: Callable[[], None]) -> None:
+        """Stop waiting, or give the room back if it was granted meanwhile."""
+        with self._lock:
+            waits = (size, granted) in self._waiting
+            if waits:
+                self._waiting.remove((size, granted))
+            others = self._admit() if waits else []
+        for call in others:
+            call()
+        if not waits:
+            self.leave(size)
+
+    def _admit(self) -> list[Callable[[], None]]:
+        """Take room for those who have waited longest, as far as there is some; return their calls. Called with the lock."""
+        granted = []
+        while self._waiting and self._fits(self._waiting[0][0]):
+            size, call = self._waiting.popleft()
+            self._take(size)
+            granted.append(call)
+        return granted
 
     def _fits(self, size: int) -> bool:
         """Return whether there is room. A request above the limit of bytes is sent alone."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +26,7 @@ from hypersonic.client import (
     SameServer,
     Timeout,
 )
+from hypersonic.client.gate import Gate
 from hypersonic.client.servers import AddressError
 from tests.support.scripted_server import Script, scripted_server
 
@@ -104,6 +106,28 @@ def test_attempts_that_failed_alike_are_one_line() -> None:
     )
     assert str(DeadlineError("model 'm'", (other,))).startswith("model 'm'; 1 attempt failed:\n")
     assert str(DeadlineError("model 'm'", ())) == "model 'm'; 0 attempts failed"
+
+
+def test_an_interrupted_wait_for_room_takes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C in a notebook the client goes on."""
+    gate = Gate(Limits(in_flight=1, bytes_in_flight=10))
+    gate.wait(10)
+
+    def interrupted(_event: threading.Event, _timeout: float | None = None) -> bool:
+        raise KeyboardInterrupt
+
+    def granted_and_interrupted(event: threading.Event, _timeout: float | None = None) -> bool:
+        gate.leave(10)
+        assert event.is_set()
+        raise KeyboardInterrupt
+
+    for wait in (interrupted, granted_and_interrupted):
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Event, "wait", wait)
+            with pytest.raises(KeyboardInterrupt):
+                gate.wait(5)
+    assert gate.try_enter(10), "no room is left behind"
+    assert not gate.try_enter(1)
 
 
 def test_the_copies_of_a_client_share_their_connections(address: str) -> None:
