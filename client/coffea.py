@@ -13,6 +13,7 @@ import pickle
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
     attributes for retries are not used. Wrappers with equal servers and settings share one client in a process, so that dask
     may pickle a wrapper into every task.
     """
+
+    _batch_size: int  # set by coffea's __init__; negative: not known yet
 
     def __init__(
         self,
@@ -161,11 +164,10 @@ def _servers(addresses: str, args: Mapping[str, Any]) -> tuple[Server, ...]:
 def _key(servers: tuple[Server, ...], settings: Settings) -> str:
     """The name of the client of these servers and settings: equal for equal ones, and kept when the wrapper is pickled."""
     try:
-        import cloudpickle  # comes with coffea; it pickles a lambda of the settings, too
-
-        return hashlib.sha256(cloudpickle.dumps((servers, settings))).hexdigest()
+        pickled = import_module("cloudpickle").dumps((servers, settings))  # of coffea; it pickles lambdas, too
     except (ImportError, pickle.PicklingError, TypeError, AttributeError):
         return uuid.uuid4().hex
+    return hashlib.sha256(pickled).hexdigest()
 
 
 def _batches(

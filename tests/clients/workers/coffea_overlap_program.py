@@ -112,7 +112,7 @@ def measure_rates(address: str, batches: int = 48) -> None:
     """The best rate of three for each, in requests per second; they take turns. The first call connects and is not timed."""
     rows = np.random.default_rng(6).normal(size=(batches * BATCH, 4)).astype(np.float32)
     limits = Settings(limits=Limits(in_flight=IN_FLIGHT))
-    wrappers = {
+    wrappers: dict[str, Any] = {
         "coffea": Coffeas(f"triton+grpc://{address}/double/1", {"ssl": False}),
         "hypersonic": Ours(f"triton+grpc://{address}/double/1", {"ssl": False}, settings=limits),
     }
