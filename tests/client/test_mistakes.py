@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user of the client gets wrong: each mistake has an error that says what to write, and none waits for ever."""
+"""Mistakes of the client's users: each has an error that says what to write, and none waits for ever."""
 
 from __future__ import annotations
 
