@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import resource
 import subprocess
@@ -114,7 +115,7 @@ def test_nusonic_tries_again_in_place(mycnn: Asked) -> None:
 
 @pytest.mark.parametrize("version", ["", "1"])
 def test_coffea_triton_wrapper(network: Network, tmp_path: Path, version: str) -> None:
-    """It pads the rows to a whole batch of what the configuration prefers: 16000."""
+    """It pads the rows to a whole batch of what the configuration prefers: 16000. Ours has the same answers."""
     try:
         python = environment.environment("coffea") / "bin" / "python"
     except environment.UnavailableError as error:
@@ -122,8 +123,9 @@ def test_coffea_triton_wrapper(network: Network, tmp_path: Path, version: str) -
     rows, answers = tmp_path / "rows.npy", tmp_path / "answers.npy"
     np.save(rows, network.rows)
     asked = (network.server.grpc, network.model, version, network.given, network.wanted)
-    argv = [str(word) for word in (python, COFFEA_PROGRAM, *asked, rows, answers)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    argv = [str(word) for word in (python, "-P", COFFEA_PROGRAM, *asked, rows, answers)]
+    environ = {**os.environ, "PYTHONPATH": str(COFFEA_PROGRAM.parents[2])}
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300, env=environ)
     assert done.returncode == 0, done.stderr
     network.check(network.rows, np.load(answers))
 
