@@ -84,6 +84,12 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
         """The client, which all wrappers of this process with the same servers and settings share."""
         return _clients.get(self._key) or _clients.setdefault(self._key, Client(self._servers, self._settings))
 
+    def close(self) -> None:
+        """Close the client, which other wrappers of this process may use, too. The next call of any of them makes a new one."""
+        client = _clients.pop(self._key, None)
+        if client is not None:
+            client.close()
+
     @property
     def batch_size(self) -> int:
         """The rows of one request: those given, or else the server's preferred batch size, or else its largest."""

@@ -77,7 +77,10 @@ def compare_answers(address: str) -> None:
     for wrapper, scheduler in ((coffeas, "threads"), (ours, "threads"), (ours, "processes")):
         assert wrapper(lazy)["y"].compute(scheduler=scheduler, num_workers=1).to_list() == expected.to_list(), scheduler
     refuse_mistakes(address, given)
-    sys.stdout.write(json.dumps({"rows": len(expected), "sent": [one.sent for one in ours.client.statistics().servers]}))
+    sent = [one.sent for one in ours.client.statistics().servers]
+    copy.close()
+    assert ours(given)["y"].to_list() == expected.to_list(), "a new client takes the place of one that was closed"
+    sys.stdout.write(json.dumps({"rows": len(expected), "sent": sent}))
 
 
 def refuse_mistakes(address: str, given: Any) -> None:
