@@ -5,6 +5,7 @@
     Server, Tls                          the address of a server, and the credentials that it asks for
     Timeout, Limits, Settings            settings: frozen dataclasses in which everything has a default
     SameServer, OtherServer, Fallback    what to do when an attempt fails
+    LocalServer                          a server on this host, for a Fallback
     Rectangular, Ragged                  several entries of different lengths in one call
     Result, Statistics                   the answer to a request, and the counts of a client
 
@@ -32,6 +33,7 @@ from hypersonic.client.errors import (
     UnavailableError,
     UnknownModelError,
 )
+from hypersonic.client.local.server import LocalServer, LocalServerError
 from hypersonic.client.model import Model
 from hypersonic.client.servers import Server, Tls
 from hypersonic.client.settings import (
@@ -54,7 +56,7 @@ from hypersonic.client.sync import Client
 __all__ = [
     "AccessError", "AllServersFailedError", "AnswerError", "AsyncClient", "AsyncModel", "Attempt", "Backoff", "Budget",
     "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError", "Limits",
-    "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry",
-    "SameServer", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "TensorSpec",
-    "Timeout", "Tls", "UnavailableError", "UnknownModelError",
+    "LocalServer", "LocalServerError", "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular",
+    "RequestError", "Result", "Retry", "SameServer", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings",
+    "Statistics", "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
 ]  # fmt: skip

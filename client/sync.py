@@ -12,7 +12,7 @@ from typing import Self
 from hypersonic.client.engine import Engine
 from hypersonic.client.model import Model
 from hypersonic.client.servers import Server, as_servers, environment_servers
-from hypersonic.client.settings import Health, Hedge, Limits, Policy, Retry, Settings, Timeout
+from hypersonic.client.settings import Fallback, Health, Hedge, Limits, Policy, Retry, Settings, Timeout
 from hypersonic.client.statistics import Statistics, collect
 from hypersonic.client.transport.call import Connect
 from hypersonic.client.transport.grpcio import GrpcioTransport
@@ -69,12 +69,18 @@ class Client:
         return collect(self.engine)
 
     def close(self) -> None:
-        """End all requests and close the connections. No thread, descriptor or shared memory of the client remains."""
+        """End all requests and close the connections. No thread, descriptor or shared memory of the client remains.
+
+        A LocalServer of the fallback is closed too.
+        """
         if _of_copies.get(self._key) is self._engines:
             _of_copies.pop(self._key, None)
         engine = self._engines.get(os.getpid())
         if engine is not None:
             engine.close()
+        for policy in self.settings.retry.policies:
+            if isinstance(policy, Fallback) and not callable(policy.run):
+                policy.run.close()
 
     @property
     def engine(self) -> Engine:
