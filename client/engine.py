@@ -23,6 +23,7 @@ from hypersonic.client.pool.timer import Timer
 from hypersonic.client.server_times import Sums, read_sums
 from hypersonic.client.servers import Server
 from hypersonic.client.settings import Fallback, Settings
+from hypersonic.client.shared_memory.sharing import Sharing
 from hypersonic.client.specs import ModelSpec, read_spec
 from hypersonic.client.transport.call import Connect
 
@@ -36,7 +37,8 @@ class Engine:
     def __init__(self, servers: Sequence[Server], settings: Settings, connect: Connect) -> None:
         self.settings = settings
         self._timer = Timer()
-        self.pool = Pool(servers, settings, connect, self._timer)
+        self.sharing = Sharing(settings) if settings.shared_memory == "auto" else None
+        self.pool = Pool(servers, settings, self.sharing.connect(connect) if self.sharing else connect, self._timer)
         self.context = Context(self.pool, self._timer, settings)
         self._gate = Gate(settings.limits)
         self._lock = threading.Lock()
@@ -122,6 +124,8 @@ class Engine:
             running = tuple(self._running)
         for background in running:
             background.close()
+        if self.sharing is not None:
+            self.sharing.close()
         self.pool.close()
         self._timer.close()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -83,9 +84,14 @@ class Prepared:
         tensors = [tensor for tensor in spec.inputs if tensor.name in part]
         buffers = [to_buffer(tensor.name, tensor.datatype, part[tensor.name]) for tensor in tensors]
         shapes = tuple((tensor.name, tensor.datatype, part[tensor.name].shape) for tensor in tensors)
-        head = self._head(HeadKey(*self.wanted, shapes, outputs, parameter_items(parameters)))
-        sending = Sending(make_request(head, buffers), lambda message: _checked(spec.name, outputs, read_answer(message)))
+        key = HeadKey(*self.wanted, shapes, outputs, parameter_items(parameters))
         size = sum(len(buffer) if isinstance(buffer, bytes) else buffer.nbytes for buffer in buffers)
+        sharing = self.engine.sharing
+        if sharing is not None:
+            plain = cache(lambda: make_request(self._head(key), buffers))
+            share = sharing.sendings(spec, key, buffers, plain, lambda answer: _checked(spec.name, outputs, answer))
+            return Request(self.wanted, size, part, share, deadline, headers)
+        sending = Sending(make_request(self._head(key), buffers), lambda message: _checked(spec.name, outputs, read_answer(message)))
         return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)
 
     def _undescribed(self, inputs: Any, deadline: float, fallback: Fallback) -> Request:

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 
 from hypersonic.client.errors import ClientError
 
@@ -109,9 +110,23 @@ def is_name(server: Server) -> bool:
 
 
 def is_local(address: str) -> bool:
-    """Return whether the address is the loopback interface's, so that client and server may share memory."""
+    """Return whether the address is one of this host's own interfaces, so that client and server may share memory.
+
+    address: host:port. A name other than localhost is not looked up, and counts as another host's.
+    """
     host = address.rpartition(":")[0].strip("[]")
-    return host in {"localhost", "::1"} or host.startswith("127.")
+    return host == "localhost" or _is_own(host)
+
+
+def _is_own(host: str) -> bool:
+    """Return whether a socket can be bound to the IP address, without sending anything."""
+    try:
+        family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((host, 0))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _addresses(server: Server) -> tuple[Server, ...]:

@@ -150,7 +150,8 @@ class Hedge:
 class Settings:
     """All settings of a client.
 
-    compression: of requests. shared_memory: "auto" uses system shared memory for servers on this host that allow it.
+    compression: of requests. shared_memory: "auto" uses system shared memory for servers on this host that allow it; inputs
+    must then not be changed before their result is there.
     """
 
     timeout: Timeout = Timeout()

@@ -68,9 +68,9 @@ class Background:
                 return
             self._running[member] = None
         try:
-            sending = request.sending(member)
             headers = member.headers() + request.headers
-        except BaseException as error:  # noqa: BLE001 - a user's function for tokens may raise anything, and its exception ends the request
+            sending = request.sending(member)  # what it takes is released by _done()
+        except BaseException as error:  # noqa: BLE001 - the exception of a function for tokens ends the request
             failure = error
             self._end(lambda: self.future.set_exception(failure))
             return

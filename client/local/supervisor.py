@@ -20,14 +20,13 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Sequence
 
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
 #: how often the client's process is looked for, in ms; the pipe usually tells at once
 _POLL_MS = 1000
 
 
-def supervise(client: int, grace_s: float, command: Sequence[str]) -> int:
+def supervise(client: int, grace_s: float, command: list[str]) -> int:
     """Run the command until it ends or the client does. Returns its exit code, or 128 + the signal that ended it.
 
     client: the process id of the client, this process's parent. grace_s: the time between SIGTERM and SIGKILL.
@@ -45,7 +44,7 @@ def supervise(client: int, grace_s: float, command: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _start(command: Sequence[str]) -> int:
+def _start(command: list[str]) -> int:
     """Start the server with an empty standard input; return its process id."""
     supervisor = os.getpid()
     libc = ctypes.CDLL(None)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The message of a request whose tensors are in a region, and its answer.
+
+BYTES, and outputs whose size is known only to the model, stay in the message. Triton's "Shared-Memory Extension" defines the
+parameters of a tensor in a region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from tritonclient.grpc import service_pb2
+
+from hypersonic.client.errors import AnswerError
+from hypersonic.client.messages.elements import DTYPES, from_buffer
+from hypersonic.client.messages.request import HeadKey, make_request, set_parameters
+from hypersonic.client.messages.response import Answer
+from hypersonic.client.shared_memory.region import Region
+from hypersonic.client.specs import ModelSpec
+
+#: each tensor begins at a multiple of it, a cache line
+_ALIGN_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tensor's place in a region."""
+
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The places of a request's tensors, by name."""
+
+    inputs: Mapping[str, Part]
+    outputs: Mapping[str, Part]
+    size_bytes: int
+
+
+def lay_out(spec: ModelSpec, key: HeadKey, buffers: Sequence[bytes | NDArray[Any]]) -> Layout:
+    """Return where the tensors of a request go. buffers: of the inputs, in the order of `key`; bytes stay in the message."""
+    sizes = {
+        name: buffer.nbytes
+        for (name, _, _), buffer in zip(key.inputs, buffers, strict=True)
+        if not isinstance(buffer, bytes) and buffer.nbytes
+    }
+    rows = key.inputs[0][2][0] if spec.max_batch_size and key.inputs else 1
+    known = {tensor.name: rows * tensor.row_bytes for tensor in spec.outputs if rows * tensor.row_bytes}
+    at = 0
+
+    def place(size_bytes: int) -> Part:
+        nonlocal at
+        part = Part(at, size_bytes)
+        at += -(-size_bytes // _ALIGN_BYTES) * _ALIGN_BYTES
+        return part
+
+    inputs = {name: place(size) for name, size in sizes.items()}
+    outputs = {name: place(size) for name, size in known.items()}
+    return Layout(inputs, outputs, at)
+
+
+def make_message(
+    spec: ModelSpec, key: HeadKey, buffers: Sequence[bytes | NDArray[Any]], layout: Layout, region: Region
+) -> bytes:
+    """Return the serialized request, with the inputs of the layout written into the region."""
+    request = service_pb2.ModelInferRequest(model_name=key.model, model_version=key.version)
+    in_message: list[bytes | NDArray[Any]] = []
+    for (name, datatype, shape), buffer in zip(key.inputs, buffers, strict=True):
+        tensor = request.inputs.add(name=name, datatype=datatype, shape=shape)
+        if name in layout.inputs and not isinstance(buffer, bytes):
+            region.write(layout.inputs[name].offset, buffer)
+            _point(tensor, region, layout.inputs[name])
+        else:
+            in_message.append(buffer)
+    for output in spec.outputs:
+        wanted = request.outputs.add(name=output.name)
+        if output.name in layout.outputs:
+            _point(wanted, region, layout.outputs[output.name])
+    set_parameters(request.parameters, dict(key.parameters))
+    return make_request(request.SerializeToString(), in_message)
+
+
+def read_shared(message: bytes, layout: Layout, region: Region) -> Answer:
+    """Return the answer to a request of make_message(). Its outputs are copied out of the region, which is then free.
+
+    Raises AnswerError if the message is not a ModelInferResponse, or if an output does not fit its place.
+    """
+    try:
+        head = service_pb2.ModelInferResponse.FromString(message)
+    except DecodeError as error:
+        raise AnswerError(f"the answer is not a ModelInferResponse: {error}") from error
+    raw = list(head.raw_output_contents)
+    if len(raw) != len(head.outputs):
+        raise AnswerError(f"the answer has bytes for {len(raw)} outputs, and {len(head.outputs)} outputs")
+    outputs = {}
+    for tensor, data in zip(head.outputs, raw, strict=True):
+        shape = tuple(tensor.shape)
+        if tensor.datatype not in DTYPES or min(shape, default=0) < 0:
+            raise AnswerError(f"output {tensor.name!r} is of datatype {tensor.datatype!r} and shape {shape}")
+        part = layout.outputs.get(tensor.name)
+        if part is not None and not data:
+            data = _copied(tensor, part, region)  # noqa: PLW2901 - the bytes that the message does not have
+        outputs[tensor.name] = from_buffer(tensor.name, tensor.datatype, shape, memoryview(data))
+    parameters = {
+        name: getattr(value, value.WhichOneof("parameter_choice") or "", None) for name, value in head.parameters.items()
+    }
+    return Answer(head.model_name, head.model_version, outputs, parameters)
+
+
+def _copied(tensor: Any, part: Part, region: Region) -> bytes:
+    itemsize = 2 if tensor.datatype == "BF16" else DTYPES[tensor.datatype].itemsize
+    size_bytes = prod(tensor.shape) * itemsize
+    if tensor.datatype == "BYTES" or size_bytes > part.size_bytes:
+        raise AnswerError(
+            f"output {tensor.name!r} of shape {tuple(tensor.shape)} and datatype {tensor.datatype} is in shared memory, where "
+            f"it has {part.size_bytes} bytes"
+        )
+    return region.read(part.offset, size_bytes)
+
+
+def _point(tensor: Any, region: Region, part: Part) -> None:
+    """Write where a tensor is into its description."""
+    set_parameters(
+        tensor.parameters,
+        {
+            "shared_memory_region": region.name,
+            "shared_memory_offset": part.offset,
+            "shared_memory_byte_size": part.size_bytes,
+        },
+    )
