@@ -8,6 +8,7 @@
     LocalServer                          a server on this host, for a Fallback
     Rectangular, Ragged                  several entries of different lengths in one call
     Result, Statistics                   the answer to a request, and the counts of a client
+    Answers, Sequence                    streams: decoupled models, and requests that share state
 
 It depends only on the protocol, not on the rest of this project, and works with a real tritonserver too.
 """
@@ -30,6 +31,7 @@ from hypersonic.client.errors import (
     QueueFullError,
     RequestError,
     ServerError,
+    StreamError,
     UnavailableError,
     UnknownModelError,
 )
@@ -51,12 +53,13 @@ from hypersonic.client.settings import (
 )
 from hypersonic.client.specs import ModelSpec, TensorSpec
 from hypersonic.client.statistics import ServerStatistics, ServerTimes, Statistics
+from hypersonic.client.streams import Answers, Sequence
 from hypersonic.client.sync import Client
 
 __all__ = [
-    "AccessError", "AllServersFailedError", "AnswerError", "AsyncClient", "AsyncModel", "Attempt", "Backoff", "Budget",
-    "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError", "Limits",
-    "LocalServer", "LocalServerError", "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular",
-    "RequestError", "Result", "Retry", "SameServer", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings",
-    "Statistics", "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
+    "AccessError", "AllServersFailedError", "AnswerError", "Answers", "AsyncClient", "AsyncModel", "Attempt", "Backoff",
+    "Budget", "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError",
+    "Limits", "LocalServer", "LocalServerError", "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular",
+    "RequestError", "Result", "Retry", "SameServer", "Sequence", "Server", "ServerError", "ServerStatistics", "ServerTimes",
+    "Settings", "Statistics", "StreamError", "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
 ]  # fmt: skip

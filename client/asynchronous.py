@@ -14,12 +14,13 @@ from typing import Any, Self
 from hypersonic.client.attempts.request import Result
 from hypersonic.client.engine import Engine
 from hypersonic.client.messages.request import Parameter
-from hypersonic.client.model import Prepared
+from hypersonic.client.model import Model, Prepared
 from hypersonic.client.pool.member import Wanted
 from hypersonic.client.servers import environment_servers
 from hypersonic.client.settings import Settings
 from hypersonic.client.specs import ModelSpec
 from hypersonic.client.statistics import Statistics, collect
+from hypersonic.client.streams import Sequence
 from hypersonic.client.sync import Client
 
 
@@ -115,6 +116,23 @@ class AsyncModel:
                 with suppress(asyncio.CancelledError, Exception):
                     await task
 
+    async def stream(
+        self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None, timeout_s: float | None = None
+    ) -> AsyncIterator[Result]:
+        """Yield every answer of a decoupled model to one request, as Model.stream() does. Each next() waits on a thread."""
+        answers = await asyncio.to_thread(
+            Model(self._engine, self._prepared.wanted).stream, inputs, parameters=parameters, timeout_s=timeout_s
+        )
+        try:
+            while (result := await asyncio.to_thread(next, answers, None)) is not None:
+                yield result
+        finally:
+            answers.close()
+
+    def sequence(self, sequence_id: int | str | None = None) -> AsyncSequence:
+        """Return a new sequence of requests that share state at the model, as Model.sequence() does."""
+        return AsyncSequence(Sequence(self._prepared, sequence_id))
+
     async def _numbered(self, index: int, event: Any, parameters: Mapping[str, Parameter] | None) -> Result:
         return replace(await self.infer(event, parameters=parameters), index=index)
 
@@ -123,6 +141,30 @@ class AsyncModel:
         if not self._described:
             await asyncio.to_thread(self._engine.spec, self._prepared.wanted)
             self._described = True
+
+
+class AsyncSequence:
+    """Requests that share state at the model, one after another. Each waits on a thread; a cancelled one ends the sequence."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self._sequence = sequence
+        self.id = sequence.id
+
+    async def infer(self, inputs: Any, *, last: bool = False, parameters: Mapping[str, Parameter] | None = None) -> Result:
+        """Return the result for the next inputs. Raises what Sequence.infer() raises."""
+        try:
+            return await asyncio.to_thread(self._sequence.result, inputs, last=last, parameters=parameters)
+        except asyncio.CancelledError:
+            self._sequence.close()
+            raise
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._sequence.close()
 
 
 def _next_done(running: deque[asyncio.Task[Result]], *, ordered: bool) -> bool:

@@ -11,6 +11,7 @@ ClientError
     UnknownModelError       it does not have the model
     RequestError            it cannot process the request, and no other server could
     AccessError             it requires other credentials
+    StreamError             it ended a stream, which is never tried again
   AllServersFailedError   every attempt failed; `attempts` lists them
     DeadlineError           the request's total time was up
 """
@@ -79,6 +80,15 @@ class RequestError(ServerError):
 
 class AccessError(ServerError):
     """The server requires a token, a certificate or a header that was not sent."""
+
+
+class StreamError(ServerError):
+    """A stream ended before its last answer. code: the gRPC status; UNKNOWN if the server sent only a text."""
+
+    def __str__(self) -> str:
+        return (
+            f"{super().__str__()}; a stream is not tried again, because the model may keep state: start it from the beginning"
+        )
 
 
 @dataclass(frozen=True)

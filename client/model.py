@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import cache
@@ -25,6 +26,7 @@ from hypersonic.client.messages.response import Answer, read_answer
 from hypersonic.client.pool.member import Wanted
 from hypersonic.client.settings import Arrays, Fallback
 from hypersonic.client.specs import ModelSpec, TensorSpec
+from hypersonic.client.streams import Answers, Sequence
 from hypersonic.client.tracing import trace_headers
 from hypersonic.client.transport.call import Headers
 
@@ -47,7 +49,7 @@ class Prepared:
             raise AnswerError(f"no server describes model {self.wanted[0]!r}; its requests go to the fallback")
         return spec
 
-    def requests(self, inputs: Any, parameters: Mapping[str, Parameter], outputs: Sequence[str] = ()) -> list[Request]:
+    def requests(self, inputs: Any, parameters: Mapping[str, Parameter], outputs: Iterable[str] = ()) -> list[Request]:
         """Return the requests for the inputs: none for zero rows, several above max_batch_size. Raises InputError."""
         deadline, headers = self.engine.deadline(), trace_headers()
         spec = self.engine.spec(self.wanted)
@@ -58,6 +60,16 @@ class Prepared:
             self._request(spec, part, parameters, tuple(outputs), deadline, headers)
             for part in batches.parts_of(spec, arrays, self.engine.settings.limits)
         ]
+
+    def message(self, inputs: Any, parameters: Mapping[str, Parameter]) -> tuple[bytes, int]:
+        """Return one serialized request, for a stream, and the bytes of its inputs. Raises InputError if one is not enough."""
+        spec = self.spec
+        parts = list(batches.parts_of(spec, batches.as_inputs(spec, inputs), self.engine.settings.limits))
+        if len(parts) != 1:
+            most = f"1 to {spec.max_batch_size} rows" if spec.max_batch_size else "one request"
+            raise InputError(f"the inputs for model {spec.name!r} make {len(parts)} requests, expected {most} in a stream")
+        key, buffers, size = self._buffers(spec, parts[0], parameters)
+        return make_request(self._head(key), buffers), size
 
     def result(self, results: list[Result]) -> Result:
         """Return the result of the requests that a call was split into."""
@@ -81,11 +93,7 @@ class Prepared:
         deadline: float,
         headers: Headers,
     ) -> Request:
-        tensors = [tensor for tensor in spec.inputs if tensor.name in part]
-        buffers = [to_buffer(tensor.name, tensor.datatype, part[tensor.name]) for tensor in tensors]
-        shapes = tuple((tensor.name, tensor.datatype, part[tensor.name].shape) for tensor in tensors)
-        key = HeadKey(*self.wanted, shapes, outputs, parameter_items(parameters))
-        size = sum(len(buffer) if isinstance(buffer, bytes) else buffer.nbytes for buffer in buffers)
+        key, buffers, size = self._buffers(spec, part, parameters, outputs)
         sharing = self.engine.sharing
         if sharing is not None:
             plain = cache(lambda: make_request(self._head(key), buffers))
@@ -93,6 +101,16 @@ class Prepared:
             return Request(self.wanted, size, part, share, deadline, headers)
         sending = Sending(make_request(self._head(key), buffers), lambda message: _checked(spec.name, outputs, read_answer(message)))
         return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)
+
+    def _buffers(
+        self, spec: ModelSpec, part: Arrays, parameters: Mapping[str, Parameter], outputs: tuple[str, ...] = ()
+    ) -> tuple[HeadKey, list[bytes | NDArray[Any]], int]:
+        """Return the head's key, the inputs' buffers and their bytes."""
+        tensors = [tensor for tensor in spec.inputs if tensor.name in part]
+        buffers = [to_buffer(tensor.name, tensor.datatype, part[tensor.name]) for tensor in tensors]
+        shapes = tuple((tensor.name, tensor.datatype, part[tensor.name].shape) for tensor in tensors)
+        size = sum(len(buffer) if isinstance(buffer, bytes) else buffer.nbytes for buffer in buffers)
+        return HeadKey(*self.wanted, shapes, outputs, parameter_items(parameters)), buffers, size
 
     def _undescribed(self, inputs: Any, deadline: float, fallback: Fallback) -> Request:
         """Return a request for the fallback, while no server describes the model. Names and shapes are the caller's."""
@@ -138,7 +156,7 @@ class Model:
         """The most rows of one request to a server; larger inputs are split. 0: the model does not take batches."""
         return self.spec.max_batch_size
 
-    def infer(self, inputs: Any, *, outputs: Sequence[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Any:
+    def infer(self, inputs: Any, *, outputs: Iterable[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Any:
         """Return the outputs for the inputs: CMSSW's mode Sync.
 
         inputs: an array (rows, *shape), or a dict of them by name; or Rectangular or Ragged, which give a list of outputs.
@@ -147,10 +165,10 @@ class Model:
         Raises InputError, ServerError, AllServersFailedError, DeadlineError, AnswerError, ClosedError.
         """
         if isinstance(inputs, Rectangular | Ragged):
-            return self._infer_entries(inputs, outputs, parameters or {})
+            return self._infer_entries(inputs, tuple(outputs), parameters or {})
         return _simple(self.result(inputs, outputs=outputs, parameters=parameters))
 
-    def result(self, inputs: Any, *, outputs: Sequence[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Result:
+    def result(self, inputs: Any, *, outputs: Iterable[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Result:
         """Return the outputs like infer(), with the server, the number of attempts and the latency."""
         requests = self._prepared.requests(inputs, parameters or {}, outputs)
         if len(requests) == 1:
@@ -161,7 +179,7 @@ class Model:
         self,
         inputs: Any,
         *,
-        outputs: Sequence[str] = (),
+        outputs: Iterable[str] = (),
         parameters: Mapping[str, Parameter] | None = None,
         block: bool = True,
     ) -> Future[Result]:
@@ -193,7 +211,7 @@ class Model:
         events: Iterable[Any],
         *,
         ordered: bool = True,
-        outputs: Sequence[str] = (),
+        outputs: Iterable[str] = (),
         parameters: Mapping[str, Parameter] | None = None,
     ) -> Iterator[Result]:
         """Yield the result of each event, with as many in flight as the limits allow.
@@ -202,14 +220,35 @@ class Model:
         arrive; `index` is the event's position. The first failure ends the iteration and cancels the requests in flight.
         """
 
+        names = tuple(outputs)
+
         def submit(event: Any) -> Future[Result]:
-            return self.submit(event, outputs=outputs, parameters=parameters)
+            return self.submit(event, outputs=names, parameters=parameters)
 
         window = 2 * self._engine.settings.limits.in_flight
         return map_ordered(submit, events, window) if ordered else map_unordered(submit, events, window)
 
+    def stream(
+        self, inputs: Any, *, parameters: Mapping[str, Parameter] | None = None, timeout_s: float | None = None
+    ) -> Answers:
+        """Return an iterator of every answer of a decoupled model to one request, as Results.
+
+        inputs: as of infer(), at most max_batch_size rows. timeout_s: until the last answer; None: Timeout.total_s; math.inf:
+        no limit. Nothing is tried again. Iterating raises StreamError, AnswerError, UnavailableError, ClosedError. Closing the
+        iterator cancels the request. Streams do not count in Limits.in_flight. Raises InputError, and what `spec` raises.
+        """
+        total_s = self._engine.settings.timeout.total_s if timeout_s is None else timeout_s
+        return Answers(self._prepared, inputs, parameters or {}, None if total_s == math.inf else total_s)
+
+    def sequence(self, sequence_id: int | str | None = None) -> Sequence:
+        """Return a new sequence of requests that share state at the model.
+
+        sequence_id: None is a random number of 63 bits; give one if the model's CORRID control is narrower.
+        """
+        return Sequence(self._prepared, sequence_id)
+
     def _infer_entries(
-        self, inputs: Rectangular | Ragged, outputs: Sequence[str], parameters: Mapping[str, Parameter]
+        self, inputs: Rectangular | Ragged, outputs: tuple[str, ...], parameters: Mapping[str, Parameter]
     ) -> list[Outputs]:
         if isinstance(inputs, Ragged):
             return [_simple(result) for result in self.map(inputs.entries, outputs=outputs, parameters=parameters)]
@@ -228,9 +267,9 @@ def _only(outputs: dict[str, NDArray[Any]]) -> Outputs:
     return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
 
-def _checked(model: str, outputs: Sequence[str], answer: Answer) -> Answer:
+def _checked(model: str, outputs: tuple[str, ...], answer: Answer) -> Answer:
     """Return the answer if it has the outputs that were asked for, and any. Raises AnswerError."""
-    for name in outputs or ["any"] * (not answer.outputs):
+    for name in outputs or ("any",) * (not answer.outputs):
         if name not in answer.outputs:
             raise AnswerError(
                 f"the answer of model {model!r} has no output {name!r}, only {', '.join(answer.outputs) or 'none'}"

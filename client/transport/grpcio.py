@@ -53,8 +53,11 @@ class GrpcioTransport:
         return call
 
     def stream(self, timeout_s: float | None, headers: Headers) -> GrpcioStream:
-        """Start a call of ModelStreamInfer."""
-        return GrpcioStream(self._channel, timeout_s, headers, self._compression)
+        """Start a call of ModelStreamInfer. Raises CallError once closed."""
+        try:
+            return GrpcioStream(self._channel, timeout_s, headers, self._compression)
+        except ValueError:
+            raise _closed() from None
 
     def close(self) -> None:
         """End all calls and the connection."""

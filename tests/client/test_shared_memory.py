@@ -20,7 +20,7 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.grpc import service_pb2
 
-from hypersonic.client import AnswerError, AsyncClient, Client, DeadlineError, Limits, Settings
+from hypersonic.client import AnswerError, AsyncClient, Client, Code, DeadlineError, Limits, Settings
 from hypersonic.client.errors import CallError
 from hypersonic.client.messages.request import HeadKey
 from hypersonic.client.model import Model
@@ -216,7 +216,7 @@ def test_a_region_is_not_used_again_while_the_server_may_write_to_it(
         def cut(method: str, *given):
             if method == "ModelInfer" and not late.is_set():
                 late.set()
-                raise CallError(4, "the time is up")  # the server has the request, and will answer
+                raise CallError(Code.DEADLINE_EXCEEDED, "the time is up")  # the server has the request, and will answer
             return inner(method, *given)
 
         monkeypatch.setattr(transport._inner, "unary", cut)
