@@ -151,7 +151,14 @@ def serve_hypersonic() -> None:
         for load in LOADS:
             (Path(scratch) / load.name / "1").mkdir(parents=True)
             (Path(scratch) / load.name / "config.pbtxt").write_text(CONFIG.format(n_in=load.n_in, n_out=load.n_out))
-        options = Options((Path(scratch),), grpc_port=0, grpc_address="127.0.0.1", allow_http=False, allow_metrics=False)
+        options = Options(
+            (Path(scratch),),
+            grpc_port=0,
+            grpc_address="127.0.0.1",
+            allow_http=False,
+            allow_metrics=False,
+            allow_client_shm=True,
+        )
         server = Server(options, {"null": NullBackend()})
         server.load()
         server.start()

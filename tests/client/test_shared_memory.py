@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from hypersonic.client.messages.request import HeadKey
 from hypersonic.client.model import Model
 from hypersonic.client.servers import is_local
 from hypersonic.client.shared_memory import names, sharing
-from hypersonic.client.shared_memory.message import lay_out, read_shared
+from hypersonic.client.shared_memory.message import lay_out, make_message, read_shared
 from hypersonic.client.shared_memory.region import Region
 from hypersonic.client.specs import ModelSpec, TensorSpec
 from hypersonic.server.app import Server
@@ -45,13 +46,11 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("shared")
     for datatype in TYPES:
         write_onnx(directory, datatype.lower(), identity(datatype, ("N", WIDE)), same(datatype, 64, (WIDE,)))
-    both = [(name, datatype, (WIDE,)) for name, datatype in (("x", "FP32"), ("s", "BYTES"))]
-    to = [("y", "FP32", (WIDE,)), ("t", "BYTES", (WIDE,))]
-    nodes = [node("Identity", "x", "y"), node("Identity", "s", "t")]
-    sides = [[(name, datatype, ("N", WIDE)) for name, datatype, _ in side] for side in (both, to)]
-    write_onnx(
-        directory, "both", graph(nodes, *sides), "max_batch_size: 8\n" + tensors("input", *both) + tensors("output", *to)
-    )
+    given = [("x", "FP32", (WIDE,)), ("s", "BYTES", (WIDE,))]
+    made = [("y", "FP32", (WIDE,)), ("t", "BYTES", (WIDE,))]
+    inputs, outputs = ([(name, datatype, ("N", WIDE)) for name, datatype, _ in side] for side in (given, made))
+    model = graph([node("Identity", "x", "y"), node("Identity", "s", "t")], inputs, outputs)
+    write_onnx(directory, "both", model, "max_batch_size: 8\n" + tensors("input", *given) + tensors("output", *made))
     return directory
 
 
@@ -70,8 +69,7 @@ def address(server: Server) -> str:
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The regions that requests were written to."""
     regions: list[str] = []
-    real = sharing.make_message
-    monkeypatch.setattr(sharing, "make_message", lambda *given: regions.append(given[4].name) or real(*given))
+    monkeypatch.setattr(sharing, "make_message", lambda *given: regions.append(given[4].name) or make_message(*given))
     return regions
 
 
@@ -210,7 +208,7 @@ def test_a_region_is_not_used_again_while_the_server_may_write_to_it(
         model = client.model("fp32")
         warm(model, X, sent)
         first = sent[-1]
-        transport = client.engine.pool.members[0].transport
+        transport: Any = client.engine.pool.members[0].transport
         inner = transport._inner.unary
 
         def cut(method: str, *given):
