@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.client import batches
+from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.request import Request, Result, Sending
 from hypersonic.client.batches import Ragged, Rectangular
 from hypersonic.client.engine import Engine
@@ -40,6 +41,11 @@ class Prepared:
     def __init__(self, engine: Engine, wanted: Wanted) -> None:
         self.engine, self.wanted = engine, wanted
         self._head = kept(make_head)
+
+    @property
+    def context(self) -> Context:
+        """The servers, the timer and the settings of the client."""
+        return self.engine.context
 
     @property
     def spec(self) -> ModelSpec:

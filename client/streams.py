@@ -15,10 +15,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.plan import blames
 from hypersonic.client.attempts.request import Result
 from hypersonic.client.codes import Code
-from hypersonic.client.engine import Engine
 from hypersonic.client.errors import (
     AnswerError,
     CallError,
@@ -44,8 +44,11 @@ _HEADERS = (("triton_grpc_error", "true"),)
 class Prepares(Protocol):
     """Makes messages for one model."""
 
-    engine: Engine
     wanted: Wanted
+
+    @property
+    def context(self) -> Context:
+        """The servers, the timer and the settings of the client."""
 
     @property
     def spec(self) -> ModelSpec:
@@ -60,7 +63,7 @@ class _Call:
 
     def __init__(self, prepared: Prepares, timeout_s: float | None) -> None:
         """Start the call on the server that the pool chooses. Raises UnavailableError, UnknownModelError, ClosedError."""
-        self._pool, self._wanted = prepared.engine.pool, prepared.wanted
+        self._pool, self._wanted = prepared.context.pool, prepared.wanted
         self.member = self._choose()
         try:
             self.stream: Stream = self.member.transport.stream(timeout_s, self.member.headers() + trace_headers() + _HEADERS)
@@ -104,10 +107,10 @@ class _Call:
 
     def close(self) -> None:
         """Cancel the call, if it has not ended. Any thread may do so."""
-        self.stream.cancel()
-        begun = self._take()
+        begun = self._take()  # before the cancellation, which would count as the server's failure
         if begun:
             self._pool.drop(self.member, begun[0])
+        self.stream.cancel()
 
     def _failed(self, error: CallError) -> StreamError:
         begun = self._take()
@@ -265,12 +268,12 @@ class Sequence:
 
     def _watch(self) -> None:
         """Cancel the call if the request is not answered in Timeout.total_s. One timer serves all requests of the sequence."""
-        engine = self._prepared.engine
+        context = self._prepared.context
         with self._watch_lock:
-            self._due = time.monotonic() + engine.settings.timeout.total_s
+            self._due = time.monotonic() + context.settings.timeout.total_s
             start, self._watched = not self._watched, True
         if start:
-            engine.context.timer.after(engine.settings.timeout.total_s, self._check)
+            context.timer.after(context.settings.timeout.total_s, self._check)
 
     def _check(self) -> None:
         """Called by the timer."""
@@ -278,9 +281,9 @@ class Sequence:
             left_s = self._due - time.monotonic()
             self._watched = 0 < left_s < math.inf and not self._why_over
         if self._watched:
-            self._prepared.engine.context.timer.after(left_s, self._check)
+            self._prepared.context.timer.after(left_s, self._check)
         elif left_s <= 0:
-            self._end(f"a request had no answer after {self._prepared.engine.settings.timeout.total_s:g} s")
+            self._end(f"a request had no answer after {self._prepared.context.settings.timeout.total_s:g} s")
 
     def _end(self, why: str) -> None:
         self._why_over = self._why_over or why

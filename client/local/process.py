@@ -25,6 +25,8 @@ _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _TAIL = 20
 #: seconds after which a server that does not react to SIGTERM gets SIGKILL
 _GRACE_S = 10.0
+#: seconds that the end of a killed process may take
+_LAST_S = 5.0
 
 
 class LocalServerError(ClientError):
@@ -100,8 +102,12 @@ class ServerProcess:
         with suppress(OSError, ValueError):  # it has ended, or another thread stops it
             self._process.stdin.write(b"x")
             self._process.stdin.close()
-        self._process.wait()
-        self._reader.join()
+        try:
+            self._process.wait(_GRACE_S + _LAST_S)
+        except subprocess.TimeoutExpired:  # the server hangs in the kernel; SIGKILL is pending
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(_LAST_S)
 
     def _read(self, log: IO[bytes]) -> None:
         """Read the log to its end, so that the server never waits for a reader."""

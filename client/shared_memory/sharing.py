@@ -71,7 +71,11 @@ class Sharing:
             if taken is None:
                 return Sending(plain(), lambda message: check(read_answer(message)))
             region, place = taken
-            message = make_message(spec, key, buffers, layout, region)
+            try:
+                message = make_message(spec, key, buffers, layout, region)
+            except BaseException:  # such as a parameter that protobuf does not take
+                self._regions.give(region)
+                raise
             use = _Use(self, region)
 
             def read(answer: bytes) -> Answer:
