@@ -83,7 +83,7 @@ class AccessError(ServerError):
 
 
 class StreamError(ServerError):
-    """A stream ended before its last answer. code: the gRPC status; UNKNOWN if the server sent only a text."""
+    """A stream ended before its last answer. code: the gRPC status; UNKNOWN for an error of the model, which is only a text."""
 
     def __str__(self) -> str:
         return (

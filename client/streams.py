@@ -37,8 +37,6 @@ from hypersonic.client.transport.call import Stream
 
 _WANT_FINAL: dict[str, Parameter] = {"triton_enable_empty_final_response": True}
 _FINAL = "triton_final_response"
-#: asks that an error end the stream with a gRPC status, which has a code; without it an error is only a text
-_HEADERS = (("triton_grpc_error", "true"),)
 
 
 class Prepares(Protocol):
@@ -66,7 +64,7 @@ class _Call:
         self._pool, self._wanted = prepared.context.pool, prepared.wanted
         self.member = self._choose()
         try:
-            self.stream: Stream = self.member.transport.stream(timeout_s, self.member.headers() + trace_headers() + _HEADERS)
+            self.stream: Stream = self.member.transport.stream(timeout_s, self.member.headers() + trace_headers())
         except CallError as error:
             raise ClosedError("the client is closed") from error
         self._answers: Iterator[bytes] = iter(self.stream)
@@ -88,7 +86,7 @@ class _Call:
         if message is None:
             raise self._failed(CallError(Code.UNAVAILABLE, "the server ended the stream before the last answer"))
         error_text, response = split_answer(message)
-        if error_text:
+        if error_text:  # without a code; the header triton_grpc_error would give it one, but tritonserver 2.51 dies of it
             raise self._failed(CallError(Code.UNKNOWN, error_text))
         return read_answer(response)
 

@@ -96,7 +96,7 @@ def read_shared(message: bytes, layout: Layout, region: Region) -> Answer:
         head = service_pb2.ModelInferResponse.FromString(message)
     except DecodeError as error:
         raise AnswerError(f"the answer is not a ModelInferResponse: {error}") from error
-    raw = list(head.raw_output_contents)
+    raw = list(head.raw_output_contents) or [b""] * len(head.outputs)
     if len(raw) != len(head.outputs):
         raise AnswerError(f"the answer has bytes for {len(raw)} outputs, and {len(head.outputs)} outputs")
     outputs = {}

@@ -20,6 +20,8 @@ from hypersonic.client.shared_memory.region import Region
 _LOG = logging.getLogger(__name__)
 #: seconds until a server that was out of reach, or out of room, is asked again
 _PAUSE_S = 10.0
+#: seconds that unregistering at the end may take
+_CLOSE_S = 1.0
 #: the most names of a server's list that are looked at
 _MOST_LISTED = 10_000
 
@@ -72,16 +74,16 @@ class Place:
         """Unregister all regions and wait for it, for a second at most."""
         with self._lock:
             self._refused = True
-            names = sorted(region.name for region in self._registered)
+            names = sorted(region.name for region in self._registered | self._pending)
             self._registered.clear()
-        deadline = time.monotonic() + 1.0
+        deadline = time.monotonic() + _CLOSE_S
         try:
             for name in names:
                 message = service_pb2.SystemSharedMemoryUnregisterRequest(name=name).SerializeToString()
                 left_s = max(0.001, deadline - time.monotonic())
                 self._member.transport.unary("SystemSharedMemoryUnregister", message, left_s, self._member.headers())
-        except CallError as error:
-            _LOG.debug("%s: the regions of shared memory stay registered: %s", self._member.name, error.text)
+        except Exception as error:  # noqa: BLE001 - the server is gone, or a user's function for tokens fails: the rest is closed
+            _LOG.debug("%s: regions of shared memory stay registered: %s", self._member.name, error)
 
     def _answered(self, region: Region, outcome: bytes | CallError) -> None:
         """Called with the answer to SystemSharedMemoryRegister."""

@@ -152,8 +152,9 @@ def test_an_iterator_that_is_left_early_cancels_the_call(client: Client, server:
 def test_an_error_of_the_model_ends_the_iteration(client: Client) -> None:
     answers = client.model("repeat").stream(np.array([1, 99, 2], np.float32))
     assert next(answers).output[0] == 1
-    with pytest.raises(StreamError, match=r"it is 99.*a stream is not tried again"):
+    with pytest.raises(StreamError, match=r"it is 99.*a stream is not tried again") as raised:
         next(answers)
+    assert raised.value.code == Code.UNKNOWN
     assert list(answers) == []
 
 
