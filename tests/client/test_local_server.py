@@ -163,19 +163,15 @@ def test_close_ends_a_request_and_the_next_one_starts_it_again(repository: Path)
 
 
 PARENT = """
-import os, sys, threading, time
+import os, sys, time
 import numpy as np
 from hypersonic.client import LocalServer
 server = LocalServer(sys.argv[1])
-def run():
-    print(server.run("double", {"x": np.ones((1, 3), np.float32)})["y"].sum(), flush=True)
-if len(sys.argv) == 2:
-    run()
-elif sys.argv[2] == "fork":
-    run()
-    if not os.fork():
-        time.sleep(60)  # it holds the pipe to the supervisor open
-        os._exit(0)
+total = server.run("double", {"x": np.ones((1, 3), np.float32)})["y"].sum()
+if "fork" in sys.argv and not os.fork():
+    time.sleep(60)  # it holds the pipe to the supervisor open
+    os._exit(0)
+print(total, flush=True)
 time.sleep(1000)
 """
 
@@ -183,6 +179,7 @@ time.sleep(1000)
 @pytest.mark.parametrize("how", [(), ("fork",), ("supervisor",)], ids=lambda how: "".join(how) or "kill")
 def test_no_server_outlives_its_parent(repository: Path, how: tuple[str, ...]) -> None:
     argv = [sys.executable, "-c", PARENT, str(repository), *(word for word in how if word != "supervisor")]
+    children: set[int] = set()
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
         try:
             assert parent.stdout is not None
@@ -194,5 +191,5 @@ def test_no_server_outlives_its_parent(repository: Path, how: tuple[str, ...]) -
             wait_until(lambda: not alive(server) and not alive(supervisor), 30)
         finally:
             parent.kill()
-            for fork in children - {supervisor} if how == ("fork",) else ():
-                os.kill(fork, signal.SIGKILL)
+            for child in filter(alive, children):  # the fork
+                os.kill(child, signal.SIGKILL)

@@ -242,7 +242,8 @@ def test_what_a_server_says_of_an_output_is_checked() -> None:
     assert read_shared(answer("FP32", [1, 1], (b"abcd",)), layout, region).outputs["y"].tobytes() == b"abcd"
     for message in (
         answer("FP32", [2, 5]), answer("FP64", [2, 4]), answer("BYTES", [2, 4]), answer("FP32", [-1, -8]),
-        answer("FP33", [1]), answer("FP32", [2**62, 2**62]), answer("FP32", [1], (b"", b"")), answer("FP32", [1], (b"abc",)), b"\xff",
+        answer("FP33", [1]), answer("FP32", [2**62, 2**62]), answer("FP32", [1], (b"", b"")), answer("FP32", [1], (b"abc",)),
+        b"\xff",
     ):  # fmt: skip
         with pytest.raises(AnswerError):
             read_shared(message, layout, region)
