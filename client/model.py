@@ -61,6 +61,9 @@ class Prepared:
         spec = self.engine.spec(self.wanted)
         if isinstance(spec, Fallback):
             return [self._undescribed(inputs, deadline, spec)]
+        if spec.decoupled or spec.stateful:  # a failed request of such a model must not be tried again
+            use = "decoupled; use stream()" if spec.decoupled else "for sequences; use sequence()"
+            raise InputError(f"model {spec.name!r} is {use}, which tries nothing again")
         arrays = batches.as_inputs(spec, inputs)
         return [
             self._request(spec, part, parameters, tuple(outputs), deadline, headers)

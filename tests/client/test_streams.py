@@ -172,6 +172,10 @@ def test_inputs_and_models_are_checked_before_anything_is_sent(client: Client) -
         client.model("double").stream(np.zeros((0, 3), np.float32))
     with pytest.raises(UnknownModelError):
         client.model("triple").stream(X)
+    with pytest.raises(InputError, match=r"use stream\(\)"):
+        client.model("repeat").infer(X)
+    with pytest.raises(InputError, match=r"use sequence\(\)"):
+        client.model("add").submit(X[None], parameters={"sequence_id": 1})
     with pytest.raises(InputError, match="is decoupled"):
         client.model("repeat").sequence().infer(X)
     with pytest.raises(InputError, match="expected a number above 0 or a text"):
