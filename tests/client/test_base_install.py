@@ -40,12 +40,14 @@ COMMANDS = {
 }
 
 
+def variables() -> dict[str, str]:
+    """The environment variables of a program that must not find this project's modules by PYTHONPATH."""
+    return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
+
+
 def run(*argv: str | Path, directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program without this project's PYTHONPATH."""
-    env = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "VIRTUAL_ENV"}}
-    return subprocess.run(
-        list(map(str, argv)), cwd=directory, env=env, capture_output=True, text=True, check=False, timeout=300
-    )
+    words = [str(word) for word in argv]
+    return subprocess.run(words, cwd=directory, env=variables(), capture_output=True, text=True, check=False, timeout=300)
 
 
 def find_python(version: str) -> Path | None:
@@ -79,15 +81,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def install(directory: Path, python: Path, *packages: str | Path) -> Path:
     """An environment with these packages at the locked versions; its directory of programs."""
-    environment = directory / "environment"
-    target = f"--python={environment}"
+    folder = directory / "environment"
+    target = f"--python={folder}"
     for argv in (
-        [UV, "venv", "--quiet", f"--python={python}", environment],
+        [UV, "venv", "--quiet", f"--python={python}", folder],
         [UV, "pip", "install", "--quiet", "--only-binary=:all:", LOCK, target, *packages],
     ):
         done = run(*argv, directory=directory)
         assert done.returncode == 0, done.stderr
-    return environment / "bin"
+    return folder / "bin"
 
 
 @pytest.mark.parametrize("version", PYTHONS)
@@ -126,6 +128,21 @@ def test_the_client_works_in_the_base_install(
         assert (done.returncode, done.stdout) == (2, ""), command
     done = run(programs / "hypersonic", "inspect", "nothing.xclbin", directory=tmp_path)
     assert (done.returncode, done.stderr) == (2, "hypersonic: error: nothing.xclbin: No such file or directory\n")
+
+
+def test_a_server_needs_its_extra_and_no_other(wheel: Path, tmp_path: Path) -> None:
+    programs = install(tmp_path, Path(sys.executable), f"hypersonic[server] @ {wheel.as_uri()}")
+    write(tmp_path / "models", {"simple": addsub("INT32")})
+    ports = [f"--{name}-{what}" for name in ("grpc", "http", "metrics") for what in ("port=0", "address=127.0.0.1")]
+    argv = [str(programs / "hypersonic"), "serve", f"--model-repository={tmp_path / 'models'}", *ports]
+    with subprocess.Popen(argv, cwd=tmp_path, env=variables(), stderr=subprocess.PIPE, text=True) as process:
+        lines: list[str] = []
+        for line in process.stderr or ():  # until it has started or ended
+            lines.append(line)
+            if "Started Metrics Service" in line:
+                process.terminate()
+    assert process.returncode == 0, "".join(lines)
+    assert any("successfully loaded 'simple'" in line for line in lines)
 
 
 @pytest.mark.parametrize("version", PYTHONS)
