@@ -13,6 +13,8 @@ from hypersonic.building.csim import build_csim, set_datatypes
 from hypersonic.building.model import build
 from hypersonic.client import Client, InputError, TensorSpec, UnavailableError, UnknownModelError
 from hypersonic.client.describe import describe
+from hypersonic.client.load import Closed, Window, load_settings, measure
+from hypersonic.events.generated import generated_requests
 from hypersonic.events.golden import Golden, WrongAnswerError, check_against_csim
 from hypersonic.events.infer import read_kernel_clocks
 from hypersonic.events.sending import closed_loop, send
@@ -82,6 +84,19 @@ def test_a_card_without_a_clock_counts_none(server: RunningServer, client: Clien
     assert read_kernel_clocks(url, "facile") == before
     assert sum(before.values()) == 0
     assert read_kernel_clocks(url, "nobody") == {}
+
+
+def test_a_load_shows_the_servers_own_times(server: RunningServer) -> None:
+    with Client(server.grpc, load_settings()) as client:
+        requests = generated_requests(describe(client, "facile"), 100, seed=1)
+        assert requests is not None
+        point = measure(client, client.model("facile"), requests, Closed(2), Window(requests=50, warm_up_s=0))
+    assert (point.answered, point.failed, point.rows) == (50, 0, 100)
+    assert point.server is not None
+    # read just before and just after the window; the server may count the last answers after it has sent them
+    assert point.server.requests >= 50 - 2
+    assert 0 < point.server.executions <= point.server.requests
+    assert point.server.compute_ms > 0
 
 
 def test_an_unknown_model_is_an_error_that_names_it(client: Client) -> None:
