@@ -108,7 +108,9 @@ class Prepared:
             plain = cache(lambda: make_request(self._head(key), buffers))
             share = sharing.sendings(spec, key, buffers, plain, lambda answer: _checked(spec.name, outputs, answer))
             return Request(self.wanted, size, part, share, deadline, headers)
-        sending = Sending(make_request(self._head(key), buffers), lambda message: _checked(spec.name, outputs, read_answer(message)))
+        sending = Sending(
+            make_request(self._head(key), buffers), lambda message: _checked(spec.name, outputs, read_answer(message))
+        )
         return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)
 
     def _buffers(
