@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +23,7 @@ def test_the_limits_hold_and_everybody_gets_in_the_order_of_coming(sizes: list[i
         assert sum(sizes[one] for one in inside) <= 50 or len(inside) == 1
 
     for place, size in enumerate(sizes):
-        gate.enter(size, lambda place=place: granted(place))
+        gate.enter(size, partial(granted, place))
     while inside:
         leaving = inside.pop(rng.randrange(len(inside)))  # type: ignore[attr-defined]
         gate.leave(sizes[leaving])
