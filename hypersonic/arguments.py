@@ -18,8 +18,11 @@ def add_network_option(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_event_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `hypersonic infer` and `hypersonic run` about events."""
+def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -> None:
+    """Add the options of `hypersonic infer` and `hypersonic run` about events.
+
+    files: the output may be a file or a directory for the answers to a file's events; its default is then None.
+    """
     parser.add_argument("--events", type=int, default=50, metavar="N", help="number of generated events to send")
     parser.add_argument(
         "--event-rows",
@@ -30,9 +33,16 @@ def add_event_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--clients", type=int, default=4, metavar="N", help="number of clients that send at the same time")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the event generator")
-    parser.add_argument(
-        "--output", type=Path, default=Path("result"), metavar="DIR", help="directory for the picture and the figures"
-    )
+    if files:
+        parser.add_argument(
+            "--output", type=Path, metavar="PATH",
+            help="directory for the picture and the figures (default: result); with --input the file for the answers, or a "
+            "directory (default: INPUT.MODEL.SUFFIX in the current directory)",
+        )  # fmt: skip
+    else:
+        parser.add_argument(
+            "--output", type=Path, default=Path("result"), metavar="DIR", help="directory for the picture and the figures"
+        )
 
 
 def parse_gbps(text: str) -> float:

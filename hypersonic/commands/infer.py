@@ -4,20 +4,26 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from hypersonic.arguments import add_event_options, add_network_option
 
-HELP = "send generated events to a running server; show rate, latency, physics figures and a picture"
+HELP = "send generated events, or the events of files, to a running server; show rate, latency, physics figures and a picture"
+
+_URL = "localhost:8001"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.add_argument("model", metavar="MODEL", help="a zoo name, whose generator makes the events")
+    parser.add_argument("model", metavar="MODEL", help="a zoo name, whose generator makes the events; with --input any model")
     parser.add_argument("--name", default="", metavar="NAME", help="name of the model on the server (default: the zoo name)")
-    add_event_options(parser)
+    add_event_options(parser, files=True)
     parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
     add_network_option(parser)
-    parser.add_argument("--url", default="localhost:8001", metavar="HOST:PORT", help="the server's gRPC address")
+    parser.add_argument(
+        "--url", action="append", metavar="HOST:PORT",
+        help=f"the server's gRPC address; with --input it may be given several times (default: {_URL})",
+    )  # fmt: skip
     parser.add_argument(
         "--metrics-url", default="http://localhost:8002/metrics", metavar="URL",
         help="the server's metrics, from which the kernel's clocks are read",
@@ -26,10 +32,69 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-check", dest="check", action="store_false", help="do not compare the answers with csim as integers"
     )
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
+    _add_file_options(parser.add_argument_group("events of files (docs/columns.md)"))
+
+
+def _add_file_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--input", action="append", metavar="FILE",
+        help="send the events of a .root, .parquet, .arrow, .npz or .npy file instead of generated ones, and write a file with "
+        "the answers; a glob in quotes, or the option given several times, for several files",
+    )  # fmt: skip
+    group.add_argument(
+        "--columns", default="", metavar="FILE", help="YAML file that says which column is which feature of the model"
+    )
+    group.add_argument(
+        "--collection", default="", metavar="NAME", help="prefix of the columns, in place of the one in the YAML file"
+    )
+    group.add_argument("--tree", default="Events", metavar="NAME", help="TTree or RNTuple of a ROOT file")
+    group.add_argument("--keep", default="", metavar="NAME,...", help="input columns that the output gets too")
+    group.add_argument("--chunk-mb", type=int, default=64, metavar="N", help="megabytes of columns that are read at a time")
+    group.add_argument("--model-version", default="", metavar="N", help="version of the model (default: the server's choice)")
+    group.add_argument("--overwrite", action="store_true", help="replace outputs that belong to other inputs or models")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the events; print a table on standard output, and write the figures and a picture into args.output. Return 0."""
+    """Send the events; print a table on standard output, and write the figures and a picture into args.output. Return 0.
+
+    With args.input, write files with the answers instead, and print a line.
+    """
+    if args.input:
+        return _run_files(args)
+    given = [f"--{name.replace('_', '-')}" for name in _OF_FILES if getattr(args, name)]
+    urls = args.url or [_URL]
+    if given or len(urls) > 1:
+        raise OptionError(f"{given[0] if given else 'more than one --url'} needs --input")
+    return _run_generated(args, urls[0])
+
+
+#: options that mean something only with --input
+_OF_FILES = ("columns", "collection", "keep", "model_version", "overwrite")
+
+
+class OptionError(ValueError):
+    """Options that do not go together."""
+
+
+def _run_files(args: argparse.Namespace) -> int:
+    from hypersonic.client.columns import FileOptions
+    from hypersonic.events.columnar import ColumnarJob, infer_events_of_files
+    from hypersonic.progress import progress_bar
+
+    if args.chunk_mb < 1:
+        raise OptionError(f"--chunk-mb is {args.chunk_mb}, expected 1 or more")
+    keep = tuple(dict.fromkeys(name.strip() for name in args.keep.split(",") if name.strip()))
+    options = FileOptions(args.tree, args.chunk_mb << 20, keep, args.overwrite, args.model_version)
+    job = ColumnarJob(
+        args.model, tuple(args.input), tuple(args.url or [_URL]), args.name, args.columns, args.collection, args.output, options
+    )
+    with progress_bar(quiet=args.quiet) as show:
+        summary = infer_events_of_files(job, show)
+    print(summary)
+    return 0
+
+
+def _run_generated(args: argparse.Namespace, url: str) -> int:
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
@@ -39,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
         outcome = infer(
             args.model,
             name=args.name,
-            url=args.url,
+            url=url,
             metrics_url=args.metrics_url,
             events=args.events,
             event_rows=args.event_rows,
@@ -49,5 +114,5 @@ def run(args: argparse.Namespace) -> int:
             progress=step,
             on=OnCard(args.platform, args.network_gbps),
         )
-    show(outcome, args.output)
+    show(outcome, args.output or Path("result"))
     return 0

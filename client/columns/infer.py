@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends the rows of chunks to a model, and puts the answers into columns of the same events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.client.attempts.request import Result
+from hypersonic.client.columns.ahead import read_ahead
+from hypersonic.client.columns.chunk import Chunk, Column
+from hypersonic.client.columns.errors import DataError, EventsError, MappingError, suggest
+from hypersonic.client.columns.mapping import ColumnMapping, find_input
+from hypersonic.client.columns.opening import open_source
+from hypersonic.client.columns.rows import Rows, make_rows
+from hypersonic.client.columns.source import CHUNK_BYTES, Source
+from hypersonic.client.errors import ClientError
+from hypersonic.client.model import Model
+from hypersonic.client.specs import ModelSpec, TensorSpec
+
+#: the most chunks whose rows are being sent; while the answers of one are written, the next one is on its way
+SENT = 2
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers for a chunk. chunk: the output columns. rows: how many were sent. version: "" if no row was sent."""
+
+    chunk: Chunk
+    rows: int
+    version: str
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A chunk on its way."""
+
+    rows: Rows
+    futures: list[Future[Result]]
+
+
+def infer_chunks(
+    model: Model, mapping: ColumnMapping, source: Source, *, keep: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[Answered]:
+    """Yield the answers for all events of a source, chunk by chunk, in their order.
+
+    A thread reads at most AHEAD chunks ahead, and the rows of at most SENT chunks are on their way to the servers. keep: input
+    columns to take along. Raises MappingError, DataError, EventsError, and what Model.spec raises.
+    """
+    spec = model.spec
+    tensor = find_input(mapping, spec)
+    check_columns(mapping, source, keep)
+    check_names(mapping, spec, keep)
+    waiting: deque[_Sent] = deque()
+    try:
+        with closing(read_ahead(_rows(mapping, source, tensor, keep, chunk_bytes))) as chunks:
+            for rows in chunks:
+                waiting.append(_Sent(rows, []))
+                del rows
+                _send(model, spec, tensor, waiting[-1], source)
+                if len(waiting) >= SENT:
+                    yield _collect(mapping, spec, waiting.popleft(), source)
+            while waiting:
+                yield _collect(mapping, spec, waiting.popleft(), source)
+    finally:
+        for sent in waiting:
+            for future in sent.futures:
+                future.cancel()
+
+
+def infer_array(model: Model, mapping: ColumnMapping, events: Any, *, chunk_bytes: int = CHUNK_BYTES) -> dict[str, Column]:
+    """Return the output columns for all events in memory: an awkward array, a pyarrow table or numpy arrays.
+
+    awkward arrays of the columns are made by columns.jagged.make_array, pyarrow tables by columns.arrow.make_table.
+    """
+    with closing(open_source(events)) as source:
+        parts = [answered.chunk.columns for answered in infer_chunks(model, mapping, source, chunk_bytes=chunk_bytes)]
+    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def check_columns(mapping: ColumnMapping, source: Source, keep: Sequence[str]) -> None:
+    """Raise MappingError if the source lacks a column, and DataError if it is known to have no events."""
+    for name in (*mapping.columns, *keep):
+        if name not in source.columns:
+            which = "to keep" if name not in mapping.columns else f"that {mapping.name} names"
+            help_text = mapping.help_for(name) or suggest(name, source.columns)
+            raise MappingError(f"{source.name} has no column {name} {which}; {help_text}")
+    if source.events == 0:
+        raise DataError(f"{source.name} has no events")
+
+
+def check_names(mapping: ColumnMapping, spec: ModelSpec, keep: Sequence[str]) -> None:
+    """Raise MappingError if a kept column and an output have the same name, or the mapping names an unknown output."""
+    known = [tensor.name for tensor in spec.outputs]
+    for output in mapping.outputs:
+        if output not in known:
+            raise MappingError(f"{mapping.name}: model {spec.name!r} has no output {output!r}; {suggest(output, known)}")
+    names = [*keep, *(name for tensor in spec.outputs for name in output_columns(mapping, tensor.name, max(1, _size(tensor))))]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise MappingError(f"the output would have two columns {twice[0]}; name the model's with 'outputs' in {mapping.name}")
+
+
+def output_columns(mapping: ColumnMapping, output: str, size: int) -> list[str]:
+    """Return the columns of a model's output: one, or one for each of the numbers that it has per row."""
+    name = mapping.output_name(output)
+    return [name] if size == 1 else [f"{name}{place}" for place in range(size)]
+
+
+def _size(tensor: TensorSpec) -> int:
+    """The numbers per row; 0 if they depend on the request."""
+    return 0 if -1 in tensor.shape else prod(tensor.shape)
+
+
+def _rows(
+    mapping: ColumnMapping, source: Source, tensor: TensorSpec, keep: Sequence[str], chunk_bytes: int
+) -> Generator[Rows, None, None]:
+    """The rows of each chunk. It runs in the reading thread."""
+    events = 0
+    columns = list(dict.fromkeys([*mapping.columns, *keep]))
+    for chunk in source.chunks(columns, chunk_bytes):
+        if chunk.events:
+            events += chunk.events
+            yield make_rows(mapping, chunk, tensor.dtype, source.name, keep)
+    if not events:
+        raise DataError(f"{source.name} has no events")
+
+
+def _send(model: Model, spec: ModelSpec, tensor: TensorSpec, sent: _Sent, source: Source) -> None:
+    """Start the requests of a chunk: as few as the model's maximum allows, of about equal size."""
+    array = sent.rows.array
+    parts = -(-len(array) // spec.max_batch_size)
+    for part in range(parts):
+        begin, end = (len(array) * place // parts for place in (part, part + 1))
+        try:
+            sent.futures.append(model.submit({tensor.name: array[begin:end]}))
+        except ClientError as error:
+            raise _failed(sent.rows, source, error) from error
+
+
+def _collect(mapping: ColumnMapping, spec: ModelSpec, sent: _Sent, source: Source) -> Answered:
+    """Wait for the answers of a chunk, and put them into columns."""
+    rows = sent.rows
+    try:
+        results = [future.result() for future in sent.futures]
+    except ClientError as error:
+        for future in sent.futures:
+            future.cancel()
+        raise _failed(rows, source, error) from error
+    versions = {result.version for result in results}
+    if len(versions) > 1:
+        raise EventsError(_changed(spec, source, versions))
+    columns = dict(rows.kept)
+    for tensor in spec.outputs:
+        numbers = _numbers(tensor, results, len(rows.array), source)
+        names = output_columns(mapping, tensor.name, numbers.shape[1])
+        for place, name in enumerate(names):
+            columns[name] = Column(_spread(numbers[:, place], rows, mapping, tensor), rows.counts)
+    return Answered(Chunk(rows.first, rows.events, columns), len(rows.array), min(versions, default=""))
+
+
+def _numbers(tensor: TensorSpec, results: list[Result], rows: int, source: Source) -> NDArray[Any]:
+    """An output as (rows, numbers per row)."""
+    if not results:
+        return np.empty((0, max(1, _size(tensor))), tensor.dtype)
+    parts = [result.outputs[tensor.name] for result in results]
+    if sum(map(len, parts)) != rows or tensor.dtype == object:
+        got = f"{sum(map(len, parts))} rows of {parts[0].dtype}"
+        servers = ", ".join(sorted({result.server for result in results}))
+        raise EventsError(
+            f"{source.name}: the servers {servers} answered {got} in output {tensor.name!r}, expected {rows} of numbers"
+        )
+    flat = [part.reshape(len(part), -1) for part in parts]
+    return flat[0] if len(flat) == 1 else np.concatenate(flat)
+
+
+def _spread(values: NDArray[Any], rows: Rows, mapping: ColumnMapping, tensor: TensorSpec) -> NDArray[Any]:
+    """The values with the mapping's `fill` in the rows that were not sent."""
+    if rows.sent is None:
+        return values
+    fill = np.array(mapping.fill)
+    if values.dtype.kind != "f" and not (np.isfinite(fill) and values.dtype.type(fill) == fill):
+        raise MappingError(
+            f"{mapping.name}: output {tensor.name!r} is {values.dtype}, which cannot have the value {mapping.fill} in the rows "
+            "that the filter leaves out; set 'fill'"
+        )
+    spread = np.full(rows.total, fill, values.dtype)
+    spread[rows.sent] = values
+    return spread
+
+
+def _failed(rows: Rows, source: Source, error: ClientError) -> ClientError:
+    return EventsError(f"{source.name}, events {rows.first} to {rows.first + rows.events - 1}: {error}")
+
+
+def _changed(spec: ModelSpec, source: Source, versions: set[str]) -> str:
+    named = " and ".join(sorted(versions))
+    return f"{source.name}: versions {named} of model {spec.name!r} answered, expected one; ask for one version, and run again"
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    counts = [part.counts for part in parts if part.counts is not None]
+    return Column(np.concatenate([part.values for part in parts]), np.concatenate(counts) if counts else None)
+
+
+def one_version(answers: Iterable[Answered], spec: ModelSpec, source: Source) -> Iterator[Answered]:
+    """Yield the answers. Raises EventsError if a version answers that is not the one of the answers before."""
+    known = ""
+    for answered in answers:
+        if known and answered.version not in {"", known}:
+            raise EventsError(_changed(spec, source, {known, answered.version}))
+        known = known or answered.version
+        yield answered

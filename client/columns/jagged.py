@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Awkward arrays as columns and back. It is the only module that imports awkward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import awkward as ak
+import numpy as np
+
+from hypersonic.client.columns.chunk import Chunk, Column, cut_events, event_of
+from hypersonic.client.columns.errors import DataError
+from hypersonic.client.columns.source import canonical_names, events_per_chunk
+
+
+class AwkwardSource:
+    """An awkward array of records in memory. Its columns are its fields, and the fields of lists of records."""
+
+    kind = "memory"
+
+    def __init__(self, array: ak.Array, name: str = "the array") -> None:
+        self._array, self.name = array, name
+        self._paths = {key: path.split("\0") for key, path in canonical_names(_paths(array)).items()}
+        self._paths = {key.replace("\0", "_"): path for key, path in self._paths.items()}
+        self.columns = tuple(self._paths)
+        self.events: int | None = len(array)
+
+    def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
+        """Yield views of the array."""
+        events = len(self._array)
+        made = {name: self.column(name) for name in columns}
+        size = sum(column.values.nbytes for column in made.values())
+        yield from cut_events(Chunk(0, events, made), events_per_chunk(events, size, chunk_bytes))
+
+    def column(self, name: str) -> Column:
+        """Return a column of all events."""
+        part = self._array
+        for field in self._paths[name]:
+            part = part[field]
+        return to_column(part, name, self.name, 0)
+
+    def identity(self) -> str:
+        """Return a text; arrays in memory are not told apart."""
+        return "memory"
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _paths(array: ak.Array) -> list[str]:
+    """The fields, and the fields of fields, with a NUL between them."""
+    return [
+        f"{field}\0{inner}" if inner else field for field in ak.fields(array) for inner in (ak.fields(array[field]) or [""])
+    ]
+
+
+def to_column(array: ak.Array, name: str, file: str, first: int) -> Column:
+    """Return a column without a copy, if the array has its numbers in order.
+
+    first: the number of the first event, for messages. Raises DataError for missing values and for what is not numbers.
+    """
+    if (missing := np.asarray(ak.is_none(array, axis=0))).any():
+        raise DataError(f"{file}: event {first + int(np.argmax(missing))} has no value in column {name}")
+    array, counts = ak.drop_none(array, axis=0), None
+    if isinstance(array.type.content, ak.types.ListType):
+        counts = ak.to_numpy(ak.num(array, axis=1)).astype(np.int64)
+        array = ak.flatten(array, axis=1)
+    if (missing := np.asarray(ak.is_none(array, axis=0))).any():
+        event = first + event_of(counts, int(np.argmax(missing)))
+        raise DataError(f"{file}: event {event} has no value in column {name}")
+    inner = ak.drop_none(array, axis=0)
+    content = inner.type.content
+    while isinstance(content, ak.types.RegularType):
+        content = content.content
+    if not isinstance(content, ak.types.NumpyType):
+        raise DataError(f"{file}: column {name} is of type {array.type.content}, expected numbers or lists of them")
+    return Column(ak.to_numpy(inner, allow_missing=False), counts)
+
+
+def from_column(column: Column) -> Any:
+    """Return a column as an awkward array if it is jagged, otherwise as the numpy array."""
+    return column.values if column.counts is None else ak.unflatten(column.values, column.counts)
+
+
+def make_record(columns: Mapping[str, Column]) -> ak.Array:
+    """Return lists of records: one jagged array with the columns as fields. They have equal counts."""
+    values = ak.Array({name: column.values for name, column in columns.items()})
+    return ak.unflatten(values, next(iter(columns.values())).counts)
+
+
+def make_array(columns: Mapping[str, Column]) -> ak.Array:
+    """Return an array of events with the columns as fields."""
+    return ak.Array({name: from_column(column) for name, column in columns.items()})
+
+
+def is_awkward(value: object) -> bool:
+    """Return whether the value is an awkward array."""
+    return isinstance(value, ak.Array)

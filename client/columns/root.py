@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ROOT files: TTrees and RNTuples. It is the only module that imports uproot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import uproot
+
+from hypersonic.client.columns.chunk import Chunk, Column
+from hypersonic.client.columns.errors import DataError, OutputError, suggest
+from hypersonic.client.columns.jagged import from_column, make_record, to_column
+from hypersonic.client.columns.source import METADATA_KEY, canonical_names, file_identity, unreadable
+
+_TTREES = ("TTree", "TNtuple", "TNtupleD", "TChain")
+_RNTUPLES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
+
+
+class RootSource:
+    """A TTree or an RNTuple. path: a local file, or a URL that uproot and fsspec know, such as root://host//file.root."""
+
+    def __init__(self, path: str | Path, tree: str) -> None:
+        self.name, self._path = str(path), path
+        try:
+            self._file = uproot.open(path)
+        except FileNotFoundError as error:
+            raise DataError(f"{path}: there is no such file") from error
+        except Exception as error:  # uproot raises whatever its parsers met
+            raise unreadable(self.name, error) from error
+        try:
+            self._tree = self._find(tree)
+            self.kind = "rntuple" if self._is_rntuple() else "ttree"
+            names = [name for name in self._tree.keys() if not self._has_parts(name)]  # noqa: SIM118 - not a dict
+            self._names = {_last(key): name for key, name in canonical_names(names).items()}
+            self.events: int | None = int(self._tree.num_entries)
+        except DataError:
+            self.close()
+            raise
+        except Exception as error:
+            self.close()
+            raise unreadable(self.name, error) from error
+        self.columns = tuple(self._names)
+
+    def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
+        """Decompress and yield the columns."""
+        names = {name: self._names[name] for name in columns}
+        events, first = self.events or 0, 0
+        try:
+            step = min(self._tree.num_entries_for(chunk_bytes, filter_name=list(names.values())), events) if names else events
+            if not names:
+                yield Chunk(0, events, {})
+                return
+            for arrays in self._tree.iterate(filter_name=list(names.values()), step_size=max(1, step), library="ak"):
+                made = {name: to_column(_field(arrays, native), name, self.name, first) for name, native in names.items()}
+                yield Chunk(first, len(arrays), made)
+                first += len(arrays)
+        except (DataError, GeneratorExit):
+            raise
+        except Exception as error:
+            raise unreadable(f"{self.name}, from event {first} on,", error) from error
+        if first != events:
+            raise DataError(f"{self.name} has {first} events, expected {events}; is it complete?")
+
+    def identity(self) -> str:
+        """Return the file's size and ends, or its UUID if it is not local."""
+        if isinstance(self._path, Path):
+            return file_identity(self._path)
+        return f"UUID {self._file.file.uuid}, {self.events} events"
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _find(self, tree: str) -> Any:
+        classes = {name.partition(";")[0]: kind for name, kind in self._file.classnames(recursive=True).items()}
+        trees = [name for name, kind in classes.items() if kind in {*_TTREES, *_RNTUPLES}]
+        if tree not in trees:
+            what = suggest(tree, trees) if trees else "it has none at all"
+            raise DataError(f"{self.name} has no tree {tree!r}; {what}")
+        return self._file[tree]
+
+    def _is_rntuple(self) -> bool:
+        return not hasattr(self._tree, "branches")
+
+    def _has_parts(self, name: str) -> bool:
+        """Return whether a field of an RNTuple, or a branch, is only a frame for others."""
+        if self._is_rntuple():
+            return any(other.startswith(f"{name}.") for other in self._tree.keys())  # noqa: SIM118 - not a dict
+        return bool(self._tree[name].branches)
+
+
+def _last(name: str) -> str:
+    """The branch's own name: of DigiHB/DigiHB_fc0 the second part."""
+    return name.rpartition("/")[2]
+
+
+def _field(arrays: Any, native: str) -> Any:
+    if native in arrays.fields:
+        return arrays[native]
+    for part in native.split("."):
+        arrays = arrays[part]
+    return arrays
+
+
+class RootSink:
+    """Writes a TTree or an RNTuple. rntuple: which of them. collection: its columns share one counter in a TTree."""
+
+    def __init__(self, path: Path, metadata: str, tree: str, collection: str, *, rntuple: bool) -> None:
+        self._metadata, self._name, self._prefix, self._rntuple = (
+            metadata,
+            tree,
+            f"{collection}_" if collection else "",
+            rntuple,
+        )
+        try:
+            self._file = uproot.recreate(path)
+        except OSError as error:
+            raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+        self._tree: Any = None
+
+    def write(self, chunk: Chunk) -> None:
+        """Append a basket per branch, or a cluster."""
+        if self._rntuple:
+            data: dict[str, Any] = {name: from_column(column) for name, column in chunk.columns.items()}
+            if self._tree is None:
+                self._tree = self._file.mkrntuple(self._name, data)
+            else:
+                self._tree.extend(data)
+            return
+        shared, others = self._grouped(chunk.columns)
+        if self._tree is None:
+            types = {name: _type(column) for name, column in others.items()}
+            if shared:
+                fields = ", ".join(f"{name}: {column.values.dtype}" for name, column in shared.items())
+                types[self._prefix[:-1]] = f"var * {{{fields}}}"
+            self._tree = self._file.mktree(self._name, types)
+        data = {name: from_column(column) for name, column in others.items()}
+        if shared:
+            data[self._prefix[:-1]] = make_record(shared)
+        self._tree.extend(data)
+
+    def close(self) -> None:
+        """Write the metadata as a TObjString, and close the file."""
+        self._file[METADATA_KEY] = self._metadata
+        self._file.close()
+
+    def abort(self) -> None:
+        """Close the file as it is."""
+        self._file.close()
+
+    def _grouped(self, columns: Mapping[str, Column]) -> tuple[dict[str, Column], dict[str, Column]]:
+        """The collection's jagged columns by their names within it, and all others."""
+        shared = {
+            name.removeprefix(self._prefix): column
+            for name, column in columns.items()
+            if self._prefix and column.counts is not None and name.startswith(self._prefix)
+        }
+        counters = {f"n{self._prefix[:-1]}"} if shared else set()
+        others = {
+            name: column
+            for name, column in columns.items()
+            if name.removeprefix(self._prefix) not in shared and name not in counters
+        }
+        return shared, others
+
+
+def _type(column: Column) -> Any:
+    """A branch's type in the words of mktree."""
+    if column.values.ndim > 1 and column.counts is not None:
+        raise OutputError("a TTree cannot have lists of arrays as uproot writes it: keep such columns in .parquet or .arrow")
+    if column.counts is not None:
+        return f"var * {column.values.dtype}"
+    return (column.values.dtype, column.values.shape[1:]) if column.values.ndim > 1 else column.values.dtype
+
+
+def read_root_metadata(path: Path) -> str | None:
+    """Return the metadata of a file that RootSink wrote; None for another file."""
+    try:
+        with uproot.open(path) as file:
+            return str(file[METADATA_KEY]) if METADATA_KEY in {key.partition(";")[0] for key in file.keys()} else None  # noqa: SIM118
+    except Exception:  # noqa: BLE001 - a file that cannot be read is not one of ours
+        return None

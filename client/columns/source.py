@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interfaces of readers and writers, and what they have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from hypersonic.client.columns.chunk import Chunk
+from hypersonic.client.columns.errors import DataError
+
+#: what has the metadata in a file: a key of an Arrow schema, an object of a ROOT file, an array of an .npz file
+METADATA_KEY = "hypersonic"
+
+#: the default of the bytes of a chunk
+CHUNK_BYTES = 64 << 20
+
+#: how many bytes at each end of a file belong to its identity
+_END_BYTES = 1 << 16
+
+
+class Source(Protocol):
+    """An input. name: for messages. kind: "ttree", "rntuple", "parquet", "arrow", "stream", "npz" or "memory".
+
+    columns: the names, such as DigiHB_fc0, also where the file has DigiHB.fc0. events: None if only reading tells.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    events: int | None
+
+    def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
+        """Yield all events in their order, with these columns, about chunk_bytes of them at a time. Raises DataError."""
+
+    def identity(self) -> str:
+        """Return a text that other contents do not have."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class Sink(Protocol):
+    """An output. Every chunk has the same columns."""
+
+    def write(self, chunk: Chunk) -> None:
+        """Append the events of a chunk."""
+
+    def close(self) -> None:
+        """Complete the file."""
+
+    def abort(self) -> None:
+        """Release what is open; the file is not used."""
+
+
+def file_identity(path: Path) -> str:
+    """Return a file's size and the SHA-256 of its two ends: they hold a ROOT file's UUID and a Parquet file's index.
+
+    A changed file of the same size and with the same ends is not noticed; all kinds that are read here have no such files
+    unless somebody patches them.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        ends = file.read(_END_BYTES)
+        file.seek(max(0, size - _END_BYTES), os.SEEK_SET)
+        ends += file.read(_END_BYTES)
+    return f"{size} bytes, sha256 of the ends {hashlib.sha256(ends).hexdigest()}"
+
+
+def events_per_chunk(events: int, total_bytes: int, chunk_bytes: int) -> int:
+    """Return how many events have about chunk_bytes, if all of them have total_bytes."""
+    return max(1, min(events, int(chunk_bytes * events / max(total_bytes, 1))))
+
+
+def canonical_names(names: Iterable[str]) -> dict[str, str]:
+    """Return the file's name for each column by the name that users see: DigiHB_fc0 for DigiHB.fc0. The first one counts."""
+    made: dict[str, str] = {}
+    for name in names:
+        made.setdefault(name.replace(".", "_"), name)
+    return made
+
+
+def unreadable(name: str, error: Exception) -> DataError:
+    """Return the error for a file that a library cannot read."""
+    words = " ".join(str(error).split())
+    short = words if len(words) <= 300 else f"{words[:300]}..."
+    return DataError(
+        f"{name} cannot be read: {type(error).__name__}: {short}; is it complete, and of the kind that its name says?"
+    )

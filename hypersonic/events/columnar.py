@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic infer --input`: sends the events of files, and writes files with the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hypersonic.client import Client, Timeout
+from hypersonic.client.columns import FileOptions, MappingError, Summary, infer_files, read_mapping, shipped_mappings
+from hypersonic.client.columns.files import Progress
+from hypersonic.events.infer import ANSWER_TIMEOUT_S
+
+
+@dataclass(frozen=True)
+class ColumnarJob:
+    """What to do with which files. model: its name in the outputs' names and of the shipped mapping. name: on the server.
+
+    columns: a YAML file; "": the shipped mapping. collection: replaces the mapping's; "": as the mapping says.
+    output: as infer_files() takes it.
+    """
+
+    model: str
+    inputs: tuple[str, ...]
+    urls: tuple[str, ...]
+    name: str = ""
+    columns: str = ""
+    collection: str = ""
+    output: Path | None = None
+    options: FileOptions = FileOptions()
+
+
+def infer_events_of_files(job: ColumnarJob, progress: Progress) -> Summary:
+    """Send the events, write the outputs, and return what was done. Raises client.errors.ClientError."""
+    mapping = read_mapping(job.columns or _shipped(job.model))
+    if job.collection:
+        mapping = replace(mapping, collection=job.collection)
+    with Client(job.urls, timeout=Timeout(total_s=ANSWER_TIMEOUT_S)) as client:
+        return infer_files(client, job.name or job.model, mapping, job.inputs, job.output, job.options, progress)
+
+
+def _shipped(model: str) -> str:
+    shipped: Sequence[str] = list(shipped_mappings())
+    if model not in shipped:
+        raise MappingError(
+            f"there is no mapping for model {model!r}; name a YAML file with --columns ({', '.join(shipped)} has one)"
+        )
+    return model
