@@ -236,7 +236,8 @@ def _opened(array: pa.Array, name: str, file: str, first: int) -> tuple[pa.Array
 def _numbers(array: pa.Array, counts: Counts | None, name: str, file: str, first: int) -> NDArray[Any]:
     """The numbers as (rows,) or (rows, width), without a copy but for booleans."""
     if isinstance(array, pa.ExtensionArray):
-        if getattr(array.type, "permutation", None) not in {None, tuple(range(len(getattr(array.type, "shape", ()))))}:
+        order = getattr(array.type, "permutation", None)
+        if order is not None and list(order) != sorted(order):
             raise DataError(f"{file}: column {name} is a tensor with permuted axes, expected row-major order")
         array = array.storage
     width = 0

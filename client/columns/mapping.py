@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,7 +91,8 @@ class ColumnMapping:
     features: in the model's order. collection: the prefix of the column names, such as DigiHB for DigiHB_fc0; its columns are
     jagged. "": the columns are flat, a row per event. input: the model's input; "": its only one. filter: a column that is
     true for the rows to send; "": all. fill: the output for rows that are not sent. finite: refuse NaN and infinity.
-    outputs: the column names of the model's outputs where they are not `<collection>_<output>`. name: for messages.
+    output: the column of the only output; "": its name. outputs: the columns of several outputs, by their names. These are
+    names without the collection, as those of the features. name: for messages.
     """
 
     features: tuple[Feature, ...]
@@ -99,6 +101,7 @@ class ColumnMapping:
     filter: str = ""
     fill: float = math.nan
     finite: bool = False
+    output: str = ""
     outputs: Mapping[str, str] = field(default_factory=dict)
     name: str = "the mapping"
 
@@ -119,7 +122,7 @@ class ColumnMapping:
 
     def output_name(self, output: str) -> str:
         """Return the column name of a model's output."""
-        return self.outputs.get(output) or self.full_name(output)
+        return self.full_name(self.outputs.get(output) or self.output or re.sub(r"\W", "_", output))
 
     def help_for(self, full_name: str) -> str:
         """Return what the mapping says about a missing column; "" if nothing."""
@@ -146,7 +149,7 @@ class ColumnMapping:
             "filter": self.filter,
             "fill": str(self.fill),
             "features": [_as_data(feature) for feature in self.features],
-            "outputs": dict(self.outputs),
+            "outputs": {"": self.output} if self.output else dict(self.outputs),
         }
 
 

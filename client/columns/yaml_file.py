@@ -77,11 +77,14 @@ class _Reader:
             "fill": self._number,
             "finite": self._switch,
             "features": self._features,
+            "output": self._word,
             "outputs": self._outputs,
         }
         given = self._keys(data, known, "the mapping")
         if "features" not in given:
             raise self._error("the key 'features' is missing")
+        if "output" in given and "outputs" in given:
+            raise self._error("the keys 'output' and 'outputs' are both given, expected one of them")
         return ColumnMapping(name=self.name, **given)
 
     def _keys(self, data: object, known: Mapping[str, Callable[[str, Any], Any]], what: str) -> dict[str, Any]:
@@ -99,6 +102,8 @@ class _Reader:
         names = Counter(feature.column for feature in features if isinstance(feature, FromColumn | Block))
         if twice := [name for name, count in names.items() if count > 1]:
             raise self._error(f"the feature {twice[0]!r} is given twice")
+        if not any(feature.columns for feature in features):
+            raise self._error("no feature is a column")
         return tuple(features)
 
     def _feature(self, item: object) -> list[Feature]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hypersonic.client import Client, Timeout
@@ -28,7 +28,7 @@ class ColumnarJob:
     columns: str = ""
     collection: str = ""
     output: Path | None = None
-    options: FileOptions = FileOptions()
+    options: FileOptions = field(default_factory=FileOptions)
 
 
 def infer_events_of_files(job: ColumnarJob, progress: Progress) -> Summary:
