@@ -67,7 +67,7 @@ bench: $(STAMP) ## measure the kernel and the server
 formal: $(STAMP) ## prove the RTL between host, memory and network (docs/formal.md)
 	$(BIN)/python -m hypersonic.firmware.formal.prove
 
-docs: $(STAMP) ## build the documentation site, build/docs/index.html, and execute its notebook
+docs: $(STAMP) ## build the documentation site, build/docs/index.html, and execute its notebooks
 	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 	@echo "open build/docs/index.html"
 

@@ -32,7 +32,7 @@ html_theme = "furo"
 html_title = f"hypersonic {release}"
 html_copy_source = False
 
-# the notebook is executed on every build; an error in it ends the build
+# notebooks are executed on every build; an error in it ends the build
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 900

@@ -24,11 +24,10 @@ from hypersonic.client.columns.opening import (
     read_metadata,
     sink_kind,
 )
+from hypersonic.client.columns.served import ServedModel, Serving
 from hypersonic.client.columns.source import CHUNK_BYTES, Source
 from hypersonic.client.columns.whole import whole_file
-from hypersonic.client.model import Model
 from hypersonic.client.specs import ModelSpec
-from hypersonic.client.sync import Client
 
 #: called with the input's name, the events done, and the events of the file or None
 Progress = Callable[[str, int, int | None], None]
@@ -51,7 +50,10 @@ class FileOptions:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was done. files: outputs written. skipped: outputs that were there. events, rows: of the files written."""
+    """The result of infer_files().
+
+    files: outputs written. skipped: outputs that were there before. events, rows: of the files written.
+    """
 
     events: int = 0
     rows: int = 0
@@ -66,7 +68,7 @@ class Summary:
 
 
 def infer_files(
-    client: Client,
+    client: Serving,
     model: str,
     mapping: ColumnMapping,
     inputs: Sequence[str],
@@ -128,7 +130,12 @@ def plan_outputs(inputs: Sequence[str], output: str | Path | None, model: str) -
 
 
 def _infer_file(
-    client: Client, model: Model, mapping: ColumnMapping, files: tuple[str, Path], options: FileOptions, progress: Progress
+    client: Serving,
+    model: ServedModel,
+    mapping: ColumnMapping,
+    files: tuple[str, Path],
+    options: FileOptions,
+    progress: Progress,
 ) -> tuple[int, int] | None:
     """Return the events and rows of a file; None if its output is there already."""
     name, path = files
@@ -149,7 +156,7 @@ def _infer_file(
 
 
 def _write(
-    model: Model,
+    model: ServedModel,
     mapping: ColumnMapping,
     source: Source,
     paths: tuple[Path, Path],
@@ -183,7 +190,7 @@ def current_version(spec: ModelSpec) -> str:
     return spec.version or max(spec.versions, key=lambda version: (len(version), version), default="")
 
 
-def _describe(client: Client, spec: ModelSpec, mapping: ColumnMapping, source: Source, options: FileOptions) -> dict[str, Any]:
+def _describe(client: Serving, spec: ModelSpec, mapping: ColumnMapping, source: Source, options: FileOptions) -> dict[str, Any]:
     """The metadata of an output without the version, as JSON data."""
     return {
         "model": spec.name,

@@ -21,9 +21,9 @@ from hypersonic.client.columns.errors import DataError, EventsError, MappingErro
 from hypersonic.client.columns.mapping import ColumnMapping, find_input
 from hypersonic.client.columns.opening import open_source
 from hypersonic.client.columns.rows import Rows, make_rows
+from hypersonic.client.columns.served import ServedModel
 from hypersonic.client.columns.source import CHUNK_BYTES, Source
 from hypersonic.client.errors import ClientError
-from hypersonic.client.model import Model
 from hypersonic.client.specs import ModelSpec, TensorSpec
 
 #: the most chunks whose rows are being sent; while the answers of one are written, the next one is on its way
@@ -48,7 +48,7 @@ class _Sent:
 
 
 def infer_chunks(
-    model: Model, mapping: ColumnMapping, source: Source, *, keep: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
+    model: ServedModel, mapping: ColumnMapping, source: Source, *, keep: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[Answered]:
     """Yield the answers for all events of a source, chunk by chunk, in their order.
 
@@ -76,7 +76,9 @@ def infer_chunks(
                 future.cancel()
 
 
-def infer_array(model: Model, mapping: ColumnMapping, events: Any, *, chunk_bytes: int = CHUNK_BYTES) -> dict[str, Column]:
+def infer_array(
+    model: ServedModel, mapping: ColumnMapping, events: Any, *, chunk_bytes: int = CHUNK_BYTES
+) -> dict[str, Column]:
     """Return the output columns for all events in memory: an awkward array, a pyarrow table or numpy arrays.
 
     awkward arrays of the columns are made by columns.jagged.make_array, pyarrow tables by columns.arrow.make_table.
@@ -133,7 +135,7 @@ def _rows(
         raise DataError(f"{source.name} has no events")
 
 
-def _send(model: Model, spec: ModelSpec, tensor: TensorSpec, sent: _Sent, source: Source) -> None:
+def _send(model: ServedModel, spec: ModelSpec, tensor: TensorSpec, sent: _Sent, source: Source) -> None:
     """Start the requests of a chunk: as few as the model's maximum allows, of about equal size."""
     array = sent.rows.array
     parts = -(-len(array) // spec.max_batch_size)

@@ -6,11 +6,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from hypersonic.client.columns.errors import MappingError, suggest
 from hypersonic.client.columns.mapping import Block, ColumnMapping, Constant, Feature, FromColumn, FromTable, OneHot
@@ -45,22 +43,11 @@ def read_mapping(path: str | Path) -> ColumnMapping:
 
 def parse_mapping(text: str, name: str = "the mapping", directory: Path = Path()) -> ColumnMapping:
     """Return the mapping of a YAML text. name: for messages. directory: of relative paths. Raises MappingError."""
-    try:
-        data = yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader that refuses duplicate keys
-    except (yaml.YAMLError, RecursionError) as error:
-        raise MappingError(f"{name} is not valid YAML: {' '.join(str(error).split())}") from error
+    from hypersonic.client.columns.strict_yaml import load_yaml  # imports PyYAML
+
+    data = load_yaml(text, name)
     reader = _Reader(name, directory)
     return reader.mapping(data)
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-        if twice := [key for key, count in keys.items() if count > 1]:
-            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} is given twice", node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 class _Reader:

@@ -10,13 +10,16 @@ from pathlib import Path
 from hypersonic.client import Client, Timeout
 from hypersonic.client.columns import FileOptions, MappingError, Summary, infer_files, read_mapping, shipped_mappings
 from hypersonic.client.columns.files import Progress
-from hypersonic.events.infer import ANSWER_TIMEOUT_S
+
+#: the time of a request with all its retries; an emulated card is slow, and other clients' requests may be ahead
+ANSWER_TIMEOUT_S = 900.0
 
 
 @dataclass(frozen=True)
 class ColumnarJob:
-    """What to do with which files. model: its name in the outputs' names and of the shipped mapping. name: on the server.
+    """Files, and the model for their events.
 
+    model: its name in the outputs' names and of the shipped mapping. name: on the server; "": the same.
     columns: a YAML file; "": the shipped mapping. collection: replaces the mapping's; "": as the mapping says.
     output: as infer_files() takes it.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation site: `make docs` builds every page without a warning and executes the notebook."""
+"""The documentation site: `make docs` builds every page without a warning and executes the notebooks."""
 
 from __future__ import annotations
 
@@ -45,6 +45,13 @@ def test_the_notebook_was_executed_up_to_its_plot(site: Path) -> None:
     notebook = (site / "notebook.html").read_text()
     assert "(4000, 1) float32" in notebook
     assert re.search(r"resolution: Keras 0\.\d+, served 0\.\d+", notebook)
+    assert re.search(r'<img[^>]+src="_images/[0-9a-f]+\.png"', notebook)
+
+
+def test_the_notebook_of_columns_was_executed_up_to_its_plot(site: Path) -> None:
+    notebook = (site / "columns-example.html").read_text()
+    assert "12 events, 55099 rows" in notebook
+    assert re.search(r"median of served / true above 10 GeV: (0\.9|1\.0)\d", notebook)
     assert re.search(r'<img[^>]+src="_images/[0-9a-f]+\.png"', notebook)
 
 

@@ -59,7 +59,9 @@ def write(kind: str, path: Path, events: ak.Array, batches: int = 2) -> Path:
                 tree.extend(each)
         return path
     if kind.startswith("npz"):
-        arrays = {name: np.asarray(ak.flatten(values, axis=None)) for name, values in flat_fields(events).items()}
+        arrays: dict[str, Any] = {
+            name: np.asarray(ak.flatten(values, axis=None)) for name, values in flat_fields(events).items()
+        }
         (np.savez_compressed if kind == "npz-compressed" else np.savez)(path, nH=np.asarray(ak.num(events["H"])), **arrays)
         return path
     tables = [table_of(part, structs=kind.endswith("-structs")) for part in parts]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypersonic.client.columns.mapping import Constant, FromTable, OneHot, find_
 from hypersonic.client.specs import ModelSpec, TensorSpec
 from hypersonic.hls.zoo.facile.events import FEATURES
 
+ROOT = Path(__file__).resolve().parents[3]
 GAINS = "ieta,iphi,depth,gain\n-1,1,1,0.5\n1,1,2,0.25\n1,72,1,0.125\n"
 
 
@@ -29,6 +31,11 @@ def test_the_shipped_mapping_of_facile_has_the_networks_features_in_order() -> N
     assert list(shipped_mappings()) == ["facile"]
 
 
+def test_the_page_shows_the_shipped_mapping() -> None:
+    (shown, *_) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "columns.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert parse_mapping(shown).as_data() == read_mapping("facile").as_data()
+
+
 def test_features_of_every_kind_are_read(tmp_path: Path) -> None:
     (tmp_path / "gains.csv").write_text(GAINS)
     text = """
@@ -36,8 +43,8 @@ def test_features_of_every_kind_are_read(tmp_path: Path) -> None:
         input: x
         filter: ok
         fill: -1
-        features: [a, fc2..fc4, {one_hot: depth, values: [3, 1]}, {constant: 2.5}, {block: rows, width: 3}, {column: b, help: why},
-          {table: gains.csv, keys: [ieta, iphi, depth], value: gain}]
+        features: [a, fc2..fc4, {one_hot: depth, values: [3, 1]}, {constant: 2.5}, {block: rows, width: 3},
+          {column: b, help: why}, {table: gains.csv, keys: [ieta, iphi, depth], value: gain}]
         outputs: {y: energy, z: time}
     """
     (tmp_path / "mapping.yaml").write_text(text)
