@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.client.describe import describe
     from hypersonic.client.load import Closed, CsvWriter, Open, Point, Window, load_settings, sweep
     from hypersonic.progress import progress
-    from hypersonic.reporting.loads import refuse_without_answers, show_loads
+    from hypersonic.reporting.loads import refuse_without_answers, show_loads, title_of
 
     if args.plot:
         from hypersonic.client.load import picture
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         if points:
             show_loads(args.model, points)
             if args.plot and any(point.answered for point in points):
-                picture.draw(points, args.plot, f"{args.model}, {points[0].rows} rows a request")
+                picture.draw(points, args.plot, title_of(args.model, points))
                 print(f"plot: {args.plot}")
     refuse_without_answers(args.model, points)
     return 0

@@ -15,13 +15,19 @@ from hypersonic.client.load import Closed, LoadError, Point, Saturation, fit_sat
 _COLUMNS, _SERVER = ("requests/s", "rows/s", "p50 ms", "p90 ms", "p99 ms", "failed"), ("queue ms", "compute ms")
 
 
+def title_of(model: str, points: Sequence[Point]) -> str:
+    """Return the title of a table or picture: the model and the rows of a request."""
+    rows = points[0].rows
+    return f"{model}, {rows} row{'s' * (rows != 1)} a request"
+
+
 def show_loads(model: str, points: Sequence[Point]) -> None:
     """Print a table with a line for each load, and the fit of the closed loops, on standard output."""
     console = Console(width=None if Console().is_terminal else 120)
     first = points[0].offer
     closed = isinstance(first, Closed)
     loop = "closed loop" if isinstance(first, Closed) else f"open loop, {first.arrivals} arrivals"
-    table = Table(title=f"{model}, {points[0].rows} rows a request: {loop}", title_justify="left")
+    table = Table(title=f"{title_of(model, points)}: {loop}", title_justify="left")
     told = any(point.server for point in points)
     noted = any(_note(point) for point in points)
     for name in ("concurrency" if closed else "offered/s", *_COLUMNS, *(_SERVER if told else ())):
