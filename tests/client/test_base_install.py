@@ -63,8 +63,11 @@ def find_python(version: str) -> Path | None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the source distribution as installers build it."""
     directory = tmp_path_factory.mktemp("wheel")
-    done = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", directory, directory=ROOT)
+    done = run(
+        UV, "build", "--quiet", "--no-build-isolation", f"--python={sys.executable}", f"--out-dir={directory}", directory=ROOT
+    )
     assert done.returncode == 0, done.stderr
     (file,) = directory.glob("*.whl")
     return file
