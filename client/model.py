@@ -170,7 +170,8 @@ class Model:
     def infer(self, inputs: Any, *, outputs: Iterable[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Any:
         """Return the outputs for the inputs: CMSSW's mode Sync.
 
-        inputs: an array (rows, *shape), or a dict of them by name; or Rectangular or Ragged, which give a list of outputs.
+        inputs: an array (rows, *shape) of the input's dtype, or a dict of them by name; or Rectangular or Ragged, which give a
+        list of outputs.
         outputs: the names of those to return; () is all. parameters: of the request, such as {"priority": 1}.
         Returns an array for a model with one output, else a dict.
         Raises InputError, ServerError, AllServersFailedError, DeadlineError, AnswerError, ClosedError.

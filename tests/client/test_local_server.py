@@ -66,7 +66,7 @@ def test_it_answers_when_all_servers_are_dead(local: LocalServer, caplog: pytest
             result = model.result({"x": X})
             np.testing.assert_array_equal(result.output, 2 * X)
             assert result.server == "fallback"
-        np.testing.assert_array_equal(model.infer(X), 2 * X)  # no server says that the input's name is x
+        np.testing.assert_array_equal(model.infer({"x": X}), 2 * X)
         statistics = client.statistics()
     assert (statistics.fallback, statistics.fallback_share) == (4, 1.0)
     assert sum("is computed by the fallback" in record.message for record in caplog.records) == 1
@@ -75,7 +75,7 @@ def test_it_answers_when_all_servers_are_dead(local: LocalServer, caplog: pytest
 def test_closing_the_client_closes_it_and_leaves_nothing(repository: Path) -> None:
     before = supervisors(), threading.active_count(), descriptors()
     with Client(["127.0.0.1:1"], retry=(Fallback(LocalServer(repository)),)) as client:
-        client.model("double").infer(X)
+        client.model("double").infer({"x": X})
         (supervisor,) = supervisors() - before[0]
         (server,) = children_of(supervisor)
         assert alive(server)

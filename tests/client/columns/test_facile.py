@@ -12,9 +12,9 @@ import uproot
 
 from hypersonic import cli
 from hypersonic.building.model import build
+from hypersonic.client import Client
 from hypersonic.client.columns import open_source, read_mapping, read_metadata
 from hypersonic.client.columns.rows import make_rows
-from hypersonic.client.load import describe_model
 from hypersonic.events.golden import check_against_csim
 from hypersonic.server_process import RunningServer, start_server
 
@@ -47,8 +47,9 @@ def test_a_generated_file_gets_the_energies_of_csim(
     mapping = read_mapping("facile")
     (chunk,) = open_source("events.root").chunks(mapping.columns, 1 << 30)
     rows = make_rows(mapping, chunk, np.dtype(np.float32), "events.root").array
-    model = describe_model(server.grpc, "facile")
-    assert check_against_csim("facile", model, (rows,), (energies.reshape(-1, 1),)) == counts.sum()
+    with Client(server.grpc) as client:
+        spec = client.model("facile").spec
+    assert check_against_csim("facile", spec, (rows,), (energies.reshape(-1, 1),)) == counts.sum()
     metadata = read_metadata(Path("events.facile.root"))
     assert metadata is not None
     assert (metadata["model"], metadata["version"], metadata["servers"]) == ("facile", "1", [server.grpc])
