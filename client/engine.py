@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 
 from tritonclient.grpc import service_pb2
@@ -46,6 +48,8 @@ class Engine:
         self._specs: dict[Wanted, ModelSpec] = {}
         self._baselines: dict[Wanted, dict[str, Sums]] = {}
         self._closed = False
+        # a client that is dropped without close(): no thread may stay behind. A fork keeps away from its parent's connections
+        weakref.finalize(self, _end, os.getpid(), self.pool, self._timer).atexit = False
 
     def deadline(self) -> float:
         """Return the deadline of a request that begins now."""
@@ -126,8 +130,7 @@ class Engine:
             background.close()
         if self.sharing is not None:
             self.sharing.close()
-        self.pool.close()
-        self._timer.close()
+        _end(os.getpid(), self.pool, self._timer)
 
     def _launch(self, request: Request) -> RequestFuture:
         """Start a request for which the gate has granted room."""
@@ -182,3 +185,10 @@ class Engine:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise ClosedError("the client is closed")
+
+
+def _end(pid: int, pool: Pool, timer: Timer) -> None:
+    """Close the connections and end the threads, in the process that opened them."""
+    if pid == os.getpid():
+        pool.close()
+        timer.close()

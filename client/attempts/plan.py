@@ -79,7 +79,7 @@ class Plan:
     def nobody(self, why: str, *, known: bool) -> Step:
         """Return what follows if no server takes work now. known: one of them has the model, and may take work later."""
         if not known:
-            return self._end(UnknownModelError("no server", Code.NOT_FOUND, why))
+            return self._end(UnknownModelError("all servers", Code.NOT_FOUND, why))
         if (fallback := self._fallback()) is not None:
             return UseFallback(fallback)
         pause_s = self._pause_s(least=0.05)

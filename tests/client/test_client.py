@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -341,6 +342,14 @@ def test_close_ends_what_runs_and_leaves_no_thread(address: str, script: Script)
     for thread in mine:
         thread.join(30)
     assert [thread.name for thread in mine if thread.is_alive()] == []
+
+
+def test_a_client_that_is_dropped_without_close_leaves_no_thread(address: str) -> None:
+    before = set(threading.enumerate())
+    for _ in range(3):
+        np.testing.assert_array_equal(Client(address).model("double").infer(X[:1]), 2 * X[:1])
+    gc.collect()
+    wait_until(lambda: not [one for one in set(threading.enumerate()) - before if "ThreadPoolExecutor" not in one.name])
 
 
 def test_tokens_and_headers_are_those_of_each_server(script: Script, address: str) -> None:
