@@ -21,7 +21,7 @@ from hypersonic.client.messages.elements import DTYPES, from_buffer
 from hypersonic.client.messages.request import HeadKey, make_request, set_parameters
 from hypersonic.client.messages.response import Answer
 from hypersonic.client.shared_memory.region import Region
-from hypersonic.client.specs import ModelSpec
+from hypersonic.client.specs import ModelSpec, TensorSpec
 
 #: each tensor begins at a multiple of it, a cache line
 _ALIGN_BYTES = 64
@@ -52,7 +52,7 @@ def lay_out(spec: ModelSpec, key: HeadKey, buffers: Sequence[bytes | NDArray[Any
         if not isinstance(buffer, bytes) and buffer.nbytes
     }
     rows = key.inputs[0][2][0] if spec.max_batch_size and key.inputs else 1
-    known = {tensor.name: rows * tensor.row_bytes for tensor in spec.outputs if rows * tensor.row_bytes}
+    known = {tensor.name: rows * tensor.row_bytes for tensor in _wanted(spec, key) if rows * tensor.row_bytes}
     at = 0
 
     def place(size_bytes: int) -> Part:
@@ -79,7 +79,7 @@ def make_message(
             _point(tensor, region, layout.inputs[name])
         else:
             in_message.append(buffer)
-    for output in spec.outputs:
+    for output in _wanted(spec, key):
         wanted = request.outputs.add(name=output.name)
         if output.name in layout.outputs:
             _point(wanted, region, layout.outputs[output.name])
@@ -123,6 +123,15 @@ def _copied(tensor: Any, part: Part, region: Region) -> bytes:
             f"it has {part.size_bytes} bytes"
         )
     return region.read(part.offset, size_bytes)
+
+
+def _wanted(spec: ModelSpec, key: HeadKey) -> list[TensorSpec]:
+    """Return the outputs that the request names, in its order; all of the model's if it names none.
+
+    A name that the model does not have stays in the message, and the server refuses it.
+    """
+    outputs = {tensor.name: tensor for tensor in spec.outputs}
+    return [outputs.get(name, TensorSpec(name, "BYTES", ())) for name in key.outputs or outputs]
 
 
 def _point(tensor: Any, region: Region, part: Part) -> None:

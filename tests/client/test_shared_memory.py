@@ -21,7 +21,7 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.grpc import service_pb2
 
-from hypersonic.client import AnswerError, AsyncClient, Client, Code, DeadlineError, Limits, Settings
+from hypersonic.client import AnswerError, AsyncClient, Client, Code, DeadlineError, Limits, RequestError, Settings
 from hypersonic.client.errors import CallError
 from hypersonic.client.messages.request import HeadKey
 from hypersonic.client.model import Model
@@ -121,6 +121,16 @@ def test_bytes_stay_in_the_message(address: str, sent: list[str]) -> None:
         outputs = client.model("both").infer({"x": X, "s": s})
     np.testing.assert_array_equal(outputs["y"], X)
     np.testing.assert_array_equal(outputs["t"], words)
+
+
+def test_the_outputs_of_a_request_can_be_chosen(address: str, sent: list[str]) -> None:
+    inputs = {"x": X, "s": np.full((2, WIDE), b"s", object)}
+    with Client(address, AUTO) as client:
+        warm(client.model("both"), inputs, sent)
+        for outputs in (["y"], ["t"], ["t", "y"]):
+            assert list(client.model("both").result(inputs, outputs=outputs).outputs) == outputs
+        with pytest.raises(RequestError, match="unexpected inference output 'z'"):
+            client.model("both").infer(inputs, outputs=["z"])
 
 
 def test_many_requests_at_once_have_a_region_each(address: str, sent: list[str]) -> None:
