@@ -64,7 +64,8 @@ class Summary:
     def __str__(self) -> str:
         rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds and self.rows else ""
         skipped = f"; {self.skipped} done before" if self.skipped else ""
-        return f"{self.events:,} events, {self.rows:,} rows, {self.files} files in {self.seconds:.1f} s{rate}{skipped}"
+        files = f"{self.files} file{'s' * (self.files != 1)}"
+        return f"{self.events:,} events, {self.rows:,} rows, {files} in {self.seconds:.1f} s{rate}{skipped}"
 
 
 def infer_files(
@@ -165,23 +166,24 @@ def _write(
     progress: Progress,
 ) -> tuple[int, int]:
     spec, sink, events, rows = model.spec, None, 0, 0
-    answers = infer_chunks(model, mapping, source, keep=options.keep, chunk_bytes=options.chunk_bytes)
     progress(source.name, 0, source.events)
     kind = sink_kind(paths[0], source.kind)
-    try:
-        for answered in one_version(answers, spec, source):
-            if sink is None:
-                version = answered.version or current_version(spec)
-                sink = open_sink(kind, paths[1], {**description, "version": version}, options.tree, mapping.collection)
-            sink.write(answered.chunk)
-            events, rows = events + answered.chunk.events, rows + answered.rows
-            progress(source.name, events, source.events)
-        assert sink is not None, "a source without events raises"
-        sink.close()
-    except BaseException:
-        if sink is not None:
-            sink.abort()
-        raise
+    # closed before the source, which its thread may be reading
+    with closing(infer_chunks(model, mapping, source, keep=options.keep, chunk_bytes=options.chunk_bytes)) as answers:
+        try:
+            for answered in one_version(answers, spec, source):
+                if sink is None:
+                    version = answered.version or current_version(spec)
+                    sink = open_sink(kind, paths[1], {**description, "version": version}, options.tree, mapping.collection)
+                sink.write(answered.chunk)
+                events, rows = events + answered.chunk.events, rows + answered.rows
+                progress(source.name, events, source.events)
+            assert sink is not None, "a source without events raises"
+            sink.close()
+        except BaseException:
+            if sink is not None:
+                sink.abort()
+            raise
     return events, rows
 
 

@@ -49,7 +49,7 @@ class _Sent:
 
 def infer_chunks(
     model: ServedModel, mapping: ColumnMapping, source: Source, *, keep: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
-) -> Iterator[Answered]:
+) -> Generator[Answered, None, None]:
     """Yield the answers for all events of a source, chunk by chunk, in their order.
 
     A thread reads at most AHEAD chunks ahead, and the rows of at most SENT chunks are on their way to the servers. keep: input
@@ -105,6 +105,9 @@ def check_names(mapping: ColumnMapping, spec: ModelSpec, keep: Sequence[str]) ->
     for output in mapping.outputs:
         if output not in known:
             raise MappingError(f"{mapping.name}: model {spec.name!r} has no output {output!r}; {suggest(output, known)}")
+    for tensor in spec.outputs:
+        if tensor.datatype == "BYTES":
+            raise MappingError(f"output {tensor.name!r} of model {spec.name!r} is BYTES, expected numbers")
     names = [*keep, *(name for tensor in spec.outputs for name in output_columns(mapping, tensor.name, max(1, _size(tensor))))]
     if twice := [name for name in names if names.count(name) > 1]:
         raise MappingError(f"the output would have two columns {twice[0]}; name the model's with 'outputs' in {mapping.name}")

@@ -11,7 +11,7 @@ import numpy as np
 
 from hypersonic.client.columns.chunk import Chunk, Column, cut_events, event_of
 from hypersonic.client.columns.errors import DataError
-from hypersonic.client.columns.source import canonical_names, events_per_chunk
+from hypersonic.client.columns.source import events_per_chunk
 
 
 class AwkwardSource:
@@ -21,8 +21,7 @@ class AwkwardSource:
 
     def __init__(self, array: ak.Array, name: str = "the array") -> None:
         self._array, self.name = array, name
-        self._paths = {key: path.split("\0") for key, path in canonical_names(_paths(array)).items()}
-        self._paths = {key.replace("\0", "_"): path for key, path in self._paths.items()}
+        self._paths = _paths(array)
         self.columns = tuple(self._paths)
         self.events: int | None = len(array)
 
@@ -48,11 +47,14 @@ class AwkwardSource:
         """Do nothing."""
 
 
-def _paths(array: ak.Array) -> list[str]:
-    """The fields, and the fields of fields, with a NUL between them."""
-    return [
-        f"{field}\0{inner}" if inner else field for field in ak.fields(array) for inner in (ak.fields(array[field]) or [""])
-    ]
+def _paths(array: ak.Array) -> dict[str, tuple[str, ...]]:
+    """The fields, and the fields of fields, by the names of their columns."""
+    paths: dict[str, tuple[str, ...]] = {}
+    for field in ak.fields(array):
+        parts: list[tuple[str, ...]] = [(field, part) for part in ak.fields(array[field])]
+        for path in parts or [(field,)]:
+            paths.setdefault("_".join(path).replace(".", "_"), path)
+    return paths
 
 
 def to_column(array: ak.Array, name: str, file: str, first: int) -> Column:

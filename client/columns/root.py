@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import uproot
 
 from hypersonic.client.columns.chunk import Chunk, Column
@@ -97,8 +98,9 @@ def _last(name: str) -> str:
 
 
 def _field(arrays: Any, native: str) -> Any:
-    if native in arrays.fields:
-        return arrays[native]
+    for name in (native, _last(native)):
+        if name in arrays.fields:
+            return arrays[name]
     for part in native.split("."):
         arrays = arrays[part]
     return arrays
@@ -121,15 +123,16 @@ class RootSink:
         self._tree: Any = None
 
     def write(self, chunk: Chunk) -> None:
-        """Append a basket per branch, or a cluster."""
+        """Append a basket per branch, or a cluster. Halves become floats, because ROOT has none."""
+        columns = {name: _widened(column) for name, column in chunk.columns.items()}
         if self._rntuple:
-            data: dict[str, Any] = {name: from_column(column) for name, column in chunk.columns.items()}
+            data: dict[str, Any] = {name: from_column(column) for name, column in columns.items()}
             if self._tree is None:
                 self._tree = self._file.mkrntuple(self._name, data)
             else:
                 self._tree.extend(data)
             return
-        shared, others = self._grouped(chunk.columns)
+        shared, others = self._grouped(columns)
         if self._tree is None:
             types = {name: _type(column) for name, column in others.items()}
             if shared:
@@ -155,7 +158,7 @@ class RootSink:
         shared = {
             name.removeprefix(self._prefix): column
             for name, column in columns.items()
-            if self._prefix and column.counts is not None and name.startswith(self._prefix)
+            if self._prefix and column.counts is not None and column.values.ndim == 1 and name.startswith(self._prefix)
         }
         counters = {f"n{self._prefix[:-1]}"} if shared else set()
         others = {
@@ -164,6 +167,10 @@ class RootSink:
             if name.removeprefix(self._prefix) not in shared and name not in counters
         }
         return shared, others
+
+
+def _widened(column: Column) -> Column:
+    return Column(column.values.astype(np.float32), column.counts) if column.values.dtype == np.float16 else column
 
 
 def _type(column: Column) -> Any:

@@ -44,7 +44,7 @@ def _locked(part: Path, path: Path) -> int:
     while True:
         descriptor = os.open(part, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
             if part.exists() and os.path.samestat(part.stat(), os.fstat(descriptor)):
                 return descriptor
         except BlockingIOError:
@@ -54,3 +54,13 @@ def _locked(part: Path, path: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)  # the other process has just finished with the file: it has its name no more
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file, where its file system has locks. Raises BlockingIOError if another process has locked it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:  # some network file systems have none
+        return

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -203,6 +204,18 @@ def test_a_server_that_fails_in_the_middle(output: str, tmp_path: Path, out: Pat
             infer_files(client, "double", mapping(), [str(path)], out / f"made{output}", options)
     assert re.search(rf"in\.parquet, events \d+ to \d+: {address}: INVALID_ARGUMENT: no more", str(caught.value))
     assert len(script.rows) == 6
+
+
+def test_a_column_that_the_kind_of_output_cannot_have(client: Client, tmp_path: Path, out: Path) -> None:
+    """The failure is the writer's, while the reader's thread has the file open."""
+    events = make_events([8] * 12)
+    blocks = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(192)), 2)
+    lists = pa.ListArray.from_arrays(pa.array(np.arange(0, 97, 8), pa.int32()), blocks)
+    pq.write_table(table_of(events).append_column("H_pair", lists), tmp_path / "in.parquet")
+    options = FileOptions(keep=("H_pair",), chunk_bytes=300)
+    with pytest.raises(OutputError, match="a TTree cannot have lists of arrays"):
+        infer_files(client, "double", mapping(), [str(tmp_path / "in.parquet")], out / "made.root", options)
+    assert "columns-reader" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_version_that_changes_in_the_middle(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import awkward as ak
@@ -14,7 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.client import Client
-from hypersonic.client.columns import FileOptions, infer_array, infer_files, open_source, read_metadata
+from hypersonic.client.columns import (
+    Chunk,
+    Column,
+    FileOptions,
+    infer_array,
+    infer_files,
+    open_sink,
+    open_source,
+    read_metadata,
+)
 from tests.client.columns.files_of_events import SUFFIXES, doubled, make_events, mapping, read, table_of, write
 
 OUTPUTS = ["H_y0", "H_y1", "H_y2", "H_y3"]
@@ -89,6 +99,32 @@ def test_all_readers_give_the_same_columns(counts: list[int], step: int) -> None
 
 def events_by_name(events: ak.Array) -> dict[str, ak.Array]:
     return {"run": events["run"], **{f"H_{name}": events["H"][name] for name in events["H"].fields}}
+
+
+@pytest.mark.parametrize("kind", ["ttree", "rntuple", "parquet", "arrow", "stream", "npz"])
+def test_columns_of_every_type_are_written_and_read(kind: str, tmp_path: Path) -> None:
+    counts, path = np.array([2, 0, 1]), tmp_path / f"x{SUFFIXES[kind]}"
+    columns = {
+        "pairs": Column(np.arange(6.0).reshape(3, 2)),
+        "H_half": Column(np.arange(3, dtype=np.float16), counts),
+        "H_flag": Column(np.array([True, False, True]), counts),
+        "J_x": Column(np.arange(2, dtype=np.uint8), np.array([0, 0, 2])),
+        "alone": Column(np.arange(3, dtype=np.int64), counts),
+    }
+    if kind != "ttree":  # uproot cannot write it
+        columns["H_pairs"] = Column(np.arange(6.0).reshape(3, 2), counts)
+    sink = open_sink(kind, path, {"a": 1}, "Events", "H")
+    for _ in range(2):
+        sink.write(Chunk(0, 3, columns))
+    sink.close()
+    assert read_metadata(path) == {"a": 1}
+    with closing(open_source(path)) as source:
+        chunks = list(source.chunks(list(columns), 1 << 20))
+    for name, column in columns.items():
+        parts = [chunk.columns[name] for chunk in chunks]
+        assert np.concatenate([part.values for part in parts]).tolist() == column.values.tolist() * 2
+        expected = None if column.counts is None else column.counts.tolist() * 2
+        assert (None if parts[0].counts is None else [n for part in parts for n in part.counts]) == expected  # type: ignore[union-attr] # all parts are jagged
 
 
 def test_arrays_in_memory_are_answered(client: Client) -> None:

@@ -71,7 +71,7 @@ def test_a_consumer_that_stops_ends_the_reader(client: Client) -> None:
     source = Counting()
     answers = infer_chunks(client.model("double"), mapping(), source)
     next(answers)
-    answers.close()  # type: ignore[attr-defined] # it is a generator
+    answers.close()
     assert "columns-reader" not in {thread.name for thread in threading.enumerate()}
     assert source.most <= AHEAD + SENT + 2
 
