@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of `hypersonic infer`, `hypersonic run` and `hypersonic events`: generating and sending events, checking the answers, and showing the figures."""
+"""Parts of `hypersonic infer`, `run` and `events`: generated events and those of files, checked answers, and the figures."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench import columns
 from hypersonic.client.columns import (
     Chunk,
     Column,
@@ -138,3 +139,12 @@ def test_two_columns_of_one_name_are_refused(client: Any) -> None:
     arrays = {name: np.zeros(3, np.float32) for name in "abcd"}
     with pytest.raises(MappingError, match="has no output 'e'; it has y"):
         infer_array(client.model("double"), parse_mapping("{features: [a, b, c, d], outputs: {e: z}}"), arrays)
+
+
+def test_the_bench_program_prints_its_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert columns.main(["--rows", "100", "--events", "1", "--rounds", "2", "--kind", "npz"]) == 0
+    printed = capsys.readouterr().out
+    assert [line.split(" | ")[0] for line in printed.splitlines() if line.startswith(("| one block", "| npz"))] == [
+        "| one block",
+        "| npz",
+    ]
