@@ -34,11 +34,11 @@ class ParquetSource:
         self.name, self._path = str(path), path
         try:
             self._file = pq.ParquetFile(path, buffer_size=_READ_BYTES)
+            self._paths = _paths(self._file.schema_arrow)
         except FileNotFoundError as error:
             raise DataError(f"{path}: there is no such file") from error
         except _ERRORS as error:
             raise unreadable(self.name, error) from error
-        self._paths = _paths(self._file.schema_arrow)
         self.columns = tuple(self._paths)
         self.events: int | None = self._file.metadata.num_rows
 
@@ -94,11 +94,11 @@ class IpcSource:
             self._map = pa.memory_map(self.name)
             opened = pa.ipc.open_file if self.kind == "arrow" else pa.ipc.open_stream
             self._reader = opened(self._map)
+            self._paths = _paths(self._reader.schema)
         except FileNotFoundError as error:
             raise DataError(f"{path}: there is no such file") from error
         except _ERRORS as error:
             raise unreadable(self.name, error) from error
-        self._paths = _paths(self._reader.schema)
         self.columns = tuple(self._paths)
         self.events: int | None = None
 

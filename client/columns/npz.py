@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from hypersonic.client.columns.source import METADATA_KEY, events_per_chunk, fil
 ROWS = "rows"
 
 _COPY_BYTES = 1 << 20
-_ERRORS = (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile)
+_ERRORS = (OSError, ValueError, EOFError, KeyError, OverflowError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 class DictSource:
@@ -85,16 +86,20 @@ class NpzSource:
         self.name, self._path = str(path), path
         try:
             self._zip = zipfile.ZipFile(path)
-            names = [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
-            heads = {name: self._open(name) for name in names if name != METADATA_KEY}
-            for head in heads.values():
-                head.file.close()
         except FileNotFoundError as error:
             raise DataError(f"{path}: there is no such file") from error
         except _ERRORS as error:
             raise unreadable(self.name, error) from error
-        self.columns = tuple(heads)
-        self.events: int | None = _count_events({name: head.shape for name, head in heads.items()}, self.name)
+        try:
+            heads = self._read_heads()
+            self.columns = tuple(heads)
+            self.events: int | None = _count_events({name: head.shape for name, head in heads.items()}, self.name)
+        except DataError:
+            self._zip.close()
+            raise
+        except _ERRORS as error:
+            self._zip.close()
+            raise unreadable(self.name, error) from error
         self._heads = heads
 
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
@@ -132,6 +137,15 @@ class NpzSource:
         finally:
             for opened in open_files.values():
                 opened.file.close()
+
+    def _read_heads(self) -> dict[str, _Array]:
+        names = [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
+        heads = {}
+        for name in names:
+            if name != METADATA_KEY:
+                heads[name] = self._open(name)
+                heads[name].file.close()
+        return heads
 
     def _open(self, name: str) -> _Array:
         file = self._zip.open(f"{name}.npy")
@@ -268,7 +282,7 @@ class NpzSink:
 def read_npz_metadata(path: Path) -> str | None:
     """Return the metadata of a file that NpzSink wrote; None for another file."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return str(file[METADATA_KEY]) if METADATA_KEY in file else None
     except _ERRORS:
         return None

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -18,9 +20,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import uproot
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hypersonic.client import Client, ClientError
-from hypersonic.client.columns import DataError, EventsError, FileOptions, MappingError, OutputError, infer_array, infer_files
+from hypersonic.client.columns import (
+    DataError,
+    EventsError,
+    FileOptions,
+    MappingError,
+    OutputError,
+    infer_array,
+    infer_files,
+    open_source,
+    read_metadata,
+)
 from tests.client.columns.files_of_events import SUFFIXES, make_events, mapping, only_files, table_of, write
 from tests.support.scripted_server import Script, fail, scripted_server
 
@@ -51,6 +65,24 @@ def test_a_truncated_file(client: Client, kind: str, tmp_path: Path, out: Path) 
     data = path.read_bytes()
     path.write_bytes(data[: len(data) * 2 // 3])
     assert re.search(r"cannot be read: \w+: .*; is it complete", refused(client, path, out))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kind=st.sampled_from(sorted(SUFFIXES)), cut=st.floats(0, 1), flips=st.lists(st.floats(0, 1, exclude_max=True), max_size=5)
+)
+def test_damaged_files_are_read_or_refused(kind: str, cut: float, flips: list[float]) -> None:
+    """Nothing but a ClientError comes of a file that is cut, or that has wrong bytes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = write(kind, Path(scratch, f"in{SUFFIXES[kind]}"), make_events([3, 0, 5, 20, 2] * 5))
+        data = bytearray(path.read_bytes())
+        for place in flips:
+            data[int(place * len(data))] ^= 0x55
+        path.write_bytes(data if flips else data[: int(cut * len(data))])
+        read_metadata(path)
+        with contextlib.suppress(ClientError), contextlib.closing(open_source(path)) as source:
+            names = [name for name in ("H_a", "H_d") if name in source.columns]
+            assert sum(chunk.events for chunk in source.chunks(names, 500)) >= 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
