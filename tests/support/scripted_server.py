@@ -40,7 +40,7 @@ class Script:
 
 
 @contextmanager
-def scripted_server(script: Script, port: int = 0) -> Iterator[str]:
+def scripted_server(script: Script, port: int = 0, credentials: grpc.ServerCredentials | None = None) -> Iterator[str]:
     """Run the server; yields its address."""
     methods = {
         "ServerReady": lambda _request, _context: service_pb2.ServerReadyResponse(ready=script.ready),
@@ -63,7 +63,8 @@ def scripted_server(script: Script, port: int = 0) -> Iterator[str]:
     server = grpc.server(ThreadPoolExecutor(32), options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)])
     handlers = {name: handler(name, answer) for name, answer in methods.items()}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-    bound = server.add_insecure_port(f"127.0.0.1:{port}")
+    listening = f"127.0.0.1:{port}"
+    bound = server.add_secure_port(listening, credentials) if credentials else server.add_insecure_port(listening)
     server.start()
     try:
         yield f"127.0.0.1:{bound}"

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the client reaches a server: TLS, proxies, compression, names and trace contexts."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+import trustme
+from opentelemetry.sdk.trace import TracerProvider
+
+from hypersonic.client import AllServersFailedError, Client, Retry, Server, Settings, Timeout, Tls
+from hypersonic.client.servers import AddressError, environment_servers, resolve
+from tests.support.scripted_server import Script, scripted_server
+from tests.support.waiting import wait_until
+
+X = np.zeros((8, 4), np.float32)
+ONCE = Retry(())
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[trustme.CA, Path]:
+    """A certificate authority, and a directory with root.pem, client.pem and client.key."""
+    directory, ca = tmp_path_factory.mktemp("tls"), trustme.CA()
+    ca.cert_pem.write_to_path(str(directory / "root.pem"))
+    client = ca.issue_cert("client@example.org")
+    client.cert_chain_pems[0].write_to_path(str(directory / "client.pem"))
+    client.private_key_pem.write_to_path(str(directory / "client.key"))
+    return ca, directory
+
+
+def server_credentials(ca: trustme.CA, *names: str, mutual: bool = False) -> grpc.ServerCredentials:
+    made = ca.issue_cert(*names)
+    pair = (made.private_key_pem.bytes(), made.cert_chain_pems[0].bytes())
+    return grpc.ssl_server_credentials([pair], ca.cert_pem.bytes() if mutual else None, mutual)
+
+
+def test_tls_with_a_root_certificate(authority: tuple[trustme.CA, Path]) -> None:
+    ca, directory = authority
+    with scripted_server(Script(), credentials=server_credentials(ca, "127.0.0.1")) as address:
+        with Client(Server(address, tls=Tls(root=str(directory / "root.pem")))) as client:
+            assert client.model("double").infer(X).shape == (8, 4)
+        with (
+            Client(Server(address, tls=Tls()), retry=ONCE, timeout=Timeout(total_s=5)) as client,
+            pytest.raises(AllServersFailedError, match="UNAVAILABLE"),
+        ):
+            client.model("double").infer(X)
+
+
+def test_a_certificate_of_another_name_needs_that_name(authority: tuple[trustme.CA, Path]) -> None:
+    ca, directory = authority
+    root = str(directory / "root.pem")
+    with scripted_server(Script(), credentials=server_credentials(ca, "sonic.example.org")) as address:
+        with Client(Server(address, tls=Tls(root=root, name="sonic.example.org"))) as client:
+            assert client.model("double").infer(X).shape == (8, 4)
+        with (
+            Client(Server(address, tls=Tls(root=root)), retry=ONCE, timeout=Timeout(total_s=5)) as client,
+            pytest.raises(AllServersFailedError),
+        ):
+            client.model("double").infer(X)
+
+
+def test_a_server_that_asks_for_a_client_certificate(authority: tuple[trustme.CA, Path]) -> None:
+    ca, directory = authority
+    tls = Tls(str(directory / "root.pem"), str(directory / "client.pem"), str(directory / "client.key"))
+    with scripted_server(Script(), credentials=server_credentials(ca, "127.0.0.1", mutual=True)) as address:
+        with Client(Server(address, tls=tls)) as client:
+            assert client.model("double").infer(X).shape == (8, 4)
+        with (
+            Client(Server(address, tls=Tls(tls.root)), retry=ONCE, timeout=Timeout(total_s=5)) as client,
+            pytest.raises(AllServersFailedError),
+        ):
+            client.model("double").infer(X)
+
+
+class Proxy:
+    """An HTTP CONNECT proxy for tests. asked: what clients wanted to reach. sent: bytes from clients to servers."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.sent = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listening.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += client.recv(1)
+        target = head.split()[1].decode()
+        self.asked.append(target)
+        host, _, port = target.rpartition(":")
+        server = socket.create_connection((host, int(port)))
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        threading.Thread(target=self._copy, args=(server, client, False), daemon=True).start()
+        self._copy(client, server, True)
+
+    def _copy(self, source: socket.socket, target: socket.socket, count: bool) -> None:
+        with suppress(OSError), source, target:
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+                self.sent += len(data) * count
+
+
+@contextmanager
+def proxy() -> Iterator[Proxy]:
+    made = Proxy()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_proxy_is_that_of_the_server_and_none_is_taken_from_the_environment_if_it_is_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with scripted_server(Script()) as address, proxy() as between:
+        with Client(Server(address, proxy=between.url)) as client:
+            client.model("double").infer(X)
+        assert between.asked == [address]
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        monkeypatch.setenv("no_proxy", "")
+        with Client(Server(address, proxy="")) as client:
+            client.model("double").infer(X)
+
+
+@pytest.mark.parametrize("compression", ["gzip", "deflate"])
+def test_compressed_requests_are_smaller_on_the_wire(compression: str) -> None:
+    rows = np.zeros((1000, 4), np.float32)
+    sent = {}
+    with scripted_server(Script(max_batch_size=1000)) as address:
+        for kind in ("", compression):
+            with proxy() as between, Client(Server(address, proxy=between.url), Settings(compression=kind)) as client:  # type: ignore[arg-type]
+                assert not client.model("double").infer(rows).any()
+                sent[kind] = between.sent
+    assert sent[compression] < sent[""] - rows.nbytes / 2
+
+
+def test_a_dns_name_is_as_many_servers_as_it_has_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted_server(Script()) as address:
+        port = address.rpartition(":")[2]
+        with Client(f"dns:///localhost:{port}") as client:
+            client.model("double").infer(X)
+            assert address in [one.server for one in client.statistics().servers]
+    found = [(socket.AF_INET, 0, 0, "", (f"10.0.0.{n}", 8001)) for n in (1, 2, 1)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: found)
+    servers = resolve([Server("dns:///triton.example.org:8001", tls=Tls(), token="t")])
+    assert [server.address for server in servers] == ["10.0.0.1:8001", "10.0.0.2:8001"]
+    assert {(server.token, server.tls and server.tls.name) for server in servers} == {("t", "triton.example.org")}
+
+
+def test_a_name_without_address_says_so() -> None:
+    with (
+        Client("dns:///no-such-host.invalid:8001") as client,
+        pytest.raises(AddressError, match=r"'no-such-host\.invalid' has no address"),
+    ):
+        client.model("double").infer(X)
+
+
+def test_the_environment_names_servers() -> None:
+    balancer = {"SONIC_LOCAL_BALANCER_HOST": "lb", "SONIC_LOCAL_BALANCER_PORT": "8001"}
+    named = environment_servers({**balancer, "HYPERSONIC_SERVERS": "a:1, b:2,lb:8001"})
+    assert [server.address for server in named] == ["lb:8001", "a:1", "b:2"]
+    with pytest.raises(AddressError, match="expected both or neither"):
+        environment_servers({"SONIC_LOCAL_BALANCER_HOST": "lb"})
+    with pytest.raises(AddressError, match="names no server"):
+        environment_servers({})
+
+
+def test_the_callers_span_reaches_the_server() -> None:
+    script = Script()
+    tracer = TracerProvider().get_tracer("test")
+    with scripted_server(script) as address, Client(address) as client:
+        client.model("double").infer(X)
+        with tracer.start_as_current_span("event") as span:
+            client.model("double").infer(X)
+            client.model("double").submit(X).result()
+        trace_id = f"{span.get_span_context().trace_id:032x}"
+    sent = [headers.get("traceparent", "") for headers in script.headers]
+    wait_until(lambda: script.calls["ModelInfer"] == 3)
+    assert sum(trace_id in value for value in sent) == 2
