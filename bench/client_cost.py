@@ -5,7 +5,8 @@
 
 The server is a null server in a process of its own: it answers every request with the same 64 kB. CPU time is this process's
 clock, all threads of it. Rounds of the clients alternate, and the figures are medians over the rounds. "bare grpcio" sends the
-same bytes again and again without retries, statistics or views. "message" is the building of the request alone.
+same bytes again and again without retries, statistics or views. "16": 16 requests in flight, compared with tritonclient's
+async_infer. "message": the building of the request alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -114,7 +116,8 @@ def measure(address: str, requests: int, rounds: int) -> dict[str, float]:
             "tritonclient": repeat(lambda: infer_theirs(theirs, rows)),
             "bare grpcio": repeat(lambda: bare(message, timeout=60)),
             "infer": repeat(lambda: model.infer(rows)),
-            "map, 16 in flight": lambda times: deque(model.map(rows for _ in range(times)), maxlen=0).clear(),
+            "tritonclient, 16": lambda times: infer_theirs_async(theirs, rows, times),
+            "map, 16": lambda times: deque(model.map(rows for _ in range(times)), maxlen=0).clear(),
             "message, tritonclient": repeat(lambda: build_theirs(rows)),
             "message": repeat(lambda: build_ours(rows, head)),
         }
@@ -132,6 +135,28 @@ def infer_theirs(client: triton.InferenceServerClient, rows: np.ndarray) -> np.n
     x = triton.InferInput("input", list(rows.shape), "FP32")
     x.set_data_from_numpy(rows)
     return client.infer("facile", [x], client_timeout=60).as_numpy("energy")
+
+
+def infer_theirs_async(client: triton.InferenceServerClient, rows: np.ndarray, times: int) -> None:
+    """Requests with tritonclient's async_infer, 16 in flight."""
+    room = threading.Semaphore(16)
+    failed = []
+
+    def ended(result: triton.InferResult, error: Exception | None) -> None:
+        if error is None:
+            result.as_numpy("energy")
+        else:
+            failed.append(error)
+        room.release()
+
+    for _ in range(times):
+        x = triton.InferInput("input", list(rows.shape), "FP32")
+        x.set_data_from_numpy(rows)
+        room.acquire()
+        client.async_infer("facile", [x], ended, client_timeout=60)
+    for _ in range(16):
+        room.acquire()
+    assert not failed, failed[0]
 
 
 def build_theirs(rows: np.ndarray) -> bytes:
@@ -169,7 +194,8 @@ def main() -> None:
         return
     print(f"{'CPU time of a request':24} {'us':>8} {'of tritonclient':>16}")
     for name, value in figures.items():
-        whole = figures["message, tritonclient" if name.startswith("message") else "tritonclient"]
+        kind = "message, tritonclient" if name.startswith("message") else "tritonclient"
+        whole = figures["tritonclient, 16" if name.endswith("16") else kind]
         print(f"{name:24} {value:8.0f} {value / whole:16.2f}")
 
 
