@@ -17,7 +17,7 @@ AHEAD = 2
 _END = object()
 
 
-def read_ahead(items: Generator[T, None, None], ahead: int = AHEAD) -> Generator[T, None, None]:
+def read_ahead(items: Generator[T, None, None], ahead: int = AHEAD, name: str = "columns-reader") -> Generator[T, None, None]:
     """Yield the items, which a thread makes: at most `ahead` of them before they are asked for.
 
     An exception of `items` is raised here, after the items before it. When this generator is closed, so is `items`, and its
@@ -41,7 +41,7 @@ def read_ahead(items: Generator[T, None, None], ahead: int = AHEAD) -> Generator
         except BaseException as error:  # noqa: BLE001 - raised by the generator
             made.put((_END, error))
 
-    thread = threading.Thread(target=work, name="columns-reader", daemon=True)
+    thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     try:
         while True:

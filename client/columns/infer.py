@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -46,34 +47,33 @@ class _Sent:
     rows: Rows
     futures: list[Future[Result]]
 
+    def cancel(self) -> None:
+        """Cancel its requests."""
+        for future in list(self.futures):
+            future.cancel()
+
 
 def infer_chunks(
     model: ServedModel, mapping: ColumnMapping, source: Source, *, keep: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
 ) -> Generator[Answered, None, None]:
     """Yield the answers for all events of a source, chunk by chunk, in their order.
 
-    A thread reads at most AHEAD chunks ahead, and the rows of at most SENT chunks are on their way to the servers. keep: input
-    columns to take along. Raises MappingError, DataError, EventsError, and what Model.spec raises.
+    A thread reads at most AHEAD chunks ahead, and another one sends: the rows of at most SENT chunks are on their way.
+    keep: input columns to take along. Raises MappingError, DataError, EventsError, and what Model.spec raises.
     """
     spec = model.spec
     tensor = find_input(mapping, spec)
     check_columns(mapping, source, keep)
     check_names(mapping, spec, keep)
-    waiting: deque[_Sent] = deque()
-    try:
-        with closing(read_ahead(_rows(mapping, source, tensor, keep, chunk_bytes))) as chunks:
-            for rows in chunks:
-                waiting.append(_Sent(rows, []))
-                del rows
-                _send(model, spec, tensor, waiting[-1], source)
-                if len(waiting) >= SENT:
-                    yield _collect(mapping, spec, waiting.popleft(), source)
-            while waiting:
-                yield _collect(mapping, spec, waiting.popleft(), source)
-    finally:
-        for sent in waiting:
-            for future in sent.futures:
-                future.cancel()
+    sender = _Sender(model, spec, tensor, source)
+    rows = _rows(mapping, source, tensor, keep, chunk_bytes)
+    with closing(read_ahead(sender.send_all(rows), SENT - 1, "columns-sender")) as chunks:
+        try:
+            for sent in chunks:
+                yield _collect(mapping, spec, sent, source)
+                sender.outstanding.popleft()
+        finally:
+            sender.stop()
 
 
 def infer_array(
@@ -138,16 +138,44 @@ def _rows(
         raise DataError(f"{source.name} has no events")
 
 
-def _send(model: ServedModel, spec: ModelSpec, tensor: TensorSpec, sent: _Sent, source: Source) -> None:
-    """Start the requests of a chunk: as few as the model's maximum allows, of about equal size."""
-    array = sent.rows.array
-    parts = -(-len(array) // spec.max_batch_size)
-    for part in range(parts):
-        begin, end = (len(array) * place // parts for place in (part, part + 1))
-        try:
-            sent.futures.append(model.submit({tensor.name: array[begin:end]}))
-        except ClientError as error:
-            raise _failed(sent.rows, source, error) from error
+class _Sender:
+    """Starts the requests. It works in a thread of its own, so that Ctrl-C cannot come in the middle of a call of grpcio."""
+
+    def __init__(self, model: ServedModel, spec: ModelSpec, tensor: TensorSpec, source: Source) -> None:
+        self._model, self._spec, self._tensor, self._source = model, spec, tensor, source
+        self._stopped = threading.Event()
+        self.outstanding: deque[_Sent] = deque()  # in the order of the file; its first one is being collected
+
+    def send_all(self, rows: Generator[Rows, None, None]) -> Generator[_Sent, None, None]:
+        """Yield each chunk when all of its requests are started."""
+        with closing(read_ahead(rows)) as chunks:
+            for chunk in chunks:
+                sent = _Sent(chunk, [])
+                self.outstanding.append(sent)
+                self._send(sent)
+                yield sent
+                del sent, chunk
+
+    def _send(self, sent: _Sent) -> None:
+        """Start the requests of a chunk: as few as the model's maximum allows, of about equal size."""
+        array = sent.rows.array
+        parts = -(-len(array) // self._spec.max_batch_size)
+        for part in range(parts):
+            begin, end = (len(array) * place // parts for place in (part, part + 1))
+            if self._stopped.is_set():
+                break
+            try:
+                sent.futures.append(self._model.submit({self._tensor.name: array[begin:end]}))
+            except ClientError as error:
+                raise _failed(sent.rows, self._source, error) from error
+        if self._stopped.is_set():
+            sent.cancel()
+
+    def stop(self) -> None:
+        """Cancel all requests. That makes room for one that waits for the client's limits, so that the thread ends."""
+        self._stopped.set()
+        for sent in list(self.outstanding):
+            sent.cancel()
 
 
 def _collect(mapping: ColumnMapping, spec: ModelSpec, sent: _Sent, source: Source) -> Answered:
@@ -156,8 +184,6 @@ def _collect(mapping: ColumnMapping, spec: ModelSpec, sent: _Sent, source: Sourc
     try:
         results = [future.result() for future in sent.futures]
     except ClientError as error:
-        for future in sent.futures:
-            future.cancel()
         raise _failed(rows, source, error) from error
     versions = {result.version for result in results}
     if len(versions) > 1:
