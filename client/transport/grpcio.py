@@ -17,6 +17,8 @@ from hypersonic.client.servers import Server, Tls
 from hypersonic.client.settings import Settings
 from hypersonic.client.transport.call import Done, Headers
 
+#: the longest wait for grpcio to close a channel, in seconds
+_CLOSE_S = 5.0
 _SERVICE = "/inference.GRPCInferenceService/"
 _COMPRESSION = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
 
@@ -61,7 +63,9 @@ class GrpcioTransport:
 
     def close(self) -> None:
         """End all calls and the connection."""
-        self._channel.close()
+        closing = threading.Thread(target=self._channel.close, name="hypersonic-client-close", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S)  # after Ctrl-C inside a call of grpcio, its close() was seen to wait for ever
 
     def _method(self, name: str) -> Any:
         method = self._methods.get(name)
