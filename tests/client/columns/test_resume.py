@@ -111,7 +111,9 @@ def test_a_killed_process_leaves_no_output(number: signal.Signals, left: bool, s
     script = Script(infer=wait(0.3))
     with scripted_server(script) as address:
         argv = ["infer", "double", "--input", given, "--columns", tmp_path / "m.yaml", "--url", address, "--output", made]
-        process = subprocess.Popen([sys.executable, "-m", "hypersonic", *map(str, argv), "--quiet"], cwd=ROOT)
+        # SIGINT is ignored in programs that a shell has started in the background, and the test may be one
+        command = ["env", "--default-signal=INT", sys.executable, "-m", "hypersonic", *map(str, argv), "--quiet"]
+        process = subprocess.Popen(command, cwd=ROOT)
         try:
             wait_until(lambda: part.exists() and len(script.rows) > 3, 120)
         finally:
