@@ -44,11 +44,11 @@ lint-imports:
 lint-rtl:
 	$(BIN)/python -m hypersonic.sim.lint
 
-check: lint ## run lint and the fast tests, for every change: 2 to 3 minutes on two cores
+check: lint ## run lint and the fast tests, for every change: about 3 minutes on two cores
 	$(BIN)/python -m pytest -m "not slow"
 
-test: ## run lint and all tests: 20 to 30 minutes on two cores
-	@echo "make test: lint and all tests, 20 to 30 minutes on two cores; make check takes 2 to 3"
+test: ## run lint and all tests: about an hour on two cores, with empty caches
+	@echo "make test: lint and all tests, about an hour on two cores with empty caches; make check takes about 3 minutes"
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest
 
