@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic bench`: runs one script of bench/, or all of them with one JSON object as the result, each in its own process."""
+"""`hypersonic bench`: runs one script of bench/, or those of the kernel and the server with one JSON object as the result."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from hypersonic.hls.child import python_environment, script_argv
 
 #: bench/ exists in a source checkout only, not in an installed package
 SCRIPTS = Path(__file__).resolve().parents[2] / "bench"
+#: the scripts that `hypersonic bench` runs, each in its own process; the others are run by hand
+KINDS = ("kernel_", "server_")
 
 
 KERNEL_HELP = """\
@@ -66,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run all benches, print their figures as JSON on standard output, and return 0."""
+    """Run the benches of the kernel and the server, print their figures as JSON on standard output, and return 0."""
     from hypersonic.progress import progress
 
     with progress(quiet=args.quiet) as step:
@@ -75,11 +77,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def bench(step: Callable[[str], None], scripts: Path = SCRIPTS) -> dict[str, Any]:
-    """Run every script in the directory `scripts` with --json; return its figures by the script's name.
+    """Run the scripts of KINDS in the directory `scripts` with --json; return their figures by the scripts' names.
 
     step: called with a line for each script. Raises BenchError if there are no scripts, or one fails.
     """
-    files = sorted(scripts.glob("*.py"))
+    files = sorted(file for file in scripts.glob("*.py") if file.name.startswith(KINDS))
     if not files:
         raise BenchError(f"no benches in {scripts}; they are in the source repository, not in the installed package")
     return {file.stem: _figures(file, step) for file in files}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.commands.bench import KERNEL_HELP, SCRIPTS, BenchError, bench
+from hypersonic.commands.bench import KERNEL_HELP, KINDS, SCRIPTS, BenchError, bench
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.direct import MemoryTiming
@@ -20,16 +20,30 @@ from hypersonic.sim.simulator import build_hardware_simulator
 
 
 def test_each_scripts_json_is_gathered_by_its_name(tmp_path: Path) -> None:
-    (tmp_path / "one.py").write_text("import json, sys; assert sys.argv[1:] == ['--json']; print(json.dumps({'clocks': 7}))")
-    (tmp_path / "two.py").write_text("import sys; print('progress', file=sys.stderr); print('[1, 2]')")
+    (tmp_path / "kernel_one.py").write_text(
+        "import json, sys; assert sys.argv[1:] == ['--json']; print(json.dumps({'clocks': 7}))"
+    )
+    (tmp_path / "server_two.py").write_text("import sys; print('progress', file=sys.stderr); print('[1, 2]')")
     steps: list[str] = []
-    assert bench(steps.append, tmp_path) == {"one": {"clocks": 7}, "two": [1, 2]}
-    assert steps == ["bench: one", "bench: two"]
+    assert bench(steps.append, tmp_path) == {"kernel_one": {"clocks": 7}, "server_two": [1, 2]}
+    assert steps == ["bench: kernel_one", "bench: server_two"]
+
+
+def test_scripts_of_other_kinds_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "kernel_one.py").write_text("print(1)")
+    (tmp_path / "client_tables.py").write_text("raise SystemExit('knows no --json')")
+    assert bench(lambda _: None, tmp_path) == {"kernel_one": 1}
+
+
+@pytest.mark.parametrize("script", [file.name for file in sorted(SCRIPTS.glob("*.py")) if file.name.startswith(KINDS)])
+def test_the_benches_of_kernel_and_server_take_json(script: str) -> None:
+    shown = subprocess.run([sys.executable, script, "--help"], cwd=SCRIPTS, capture_output=True, text=True, check=True).stdout
+    assert "--json" in shown
 
 
 def test_a_script_that_fails_is_named_with_its_last_words(tmp_path: Path) -> None:
-    (tmp_path / "bad.py").write_text("raise SystemExit('no card')")
-    with pytest.raises(BenchError, match=r"bad\.py ended with 1:\nno card"):
+    (tmp_path / "server_bad.py").write_text("raise SystemExit('no card')")
+    with pytest.raises(BenchError, match=r"server_bad\.py ended with 1:\nno card"):
         bench(lambda _: None, tmp_path)
 
 
