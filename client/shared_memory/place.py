@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from google.protobuf.message import DecodeError, Message
 from tritonclient.grpc import service_pb2
@@ -20,8 +21,8 @@ from hypersonic.client.shared_memory.region import Region
 _LOG = logging.getLogger(__name__)
 #: seconds until a server that was out of reach, or out of room, is asked again
 _PAUSE_S = 10.0
-#: seconds that unregistering at the end may take
-_CLOSE_S = 1.0
+#: seconds that the last calls to a server may take
+_CLOSE_S = 5.0
 #: the most names of a server's list that are looked at
 _MOST_LISTED = 10_000
 
@@ -32,7 +33,8 @@ class Place:
     def __init__(self, member: Member, timeout_s: float, is_used: Callable[[Region], bool]) -> None:
         """timeout_s: of a call. is_used: tells whether a region was not discarded."""
         self._member, self._timeout_s, self._is_used = member, timeout_s, is_used
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._calls = 0
         self._registered: set[Region] = set()
         self._pending: set[Region] = set()
         self._refused = self._cleaned = False
@@ -71,12 +73,15 @@ class Place:
             self._unregister(region.name)
 
     def close(self) -> None:
-        """Unregister all regions and wait for it, for a second at most."""
+        """Unregister all regions and wait until no call is left, for five seconds at most.
+
+        The end of a connection ends its calls. A region that was being registered or unregistered would stay with the server.
+        """
+        deadline = time.monotonic() + _CLOSE_S
         with self._lock:
             self._refused = True
-            names = sorted(region.name for region in self._registered | self._pending)
+            names = sorted(region.name for region in self._registered)
             self._registered.clear()
-        deadline = time.monotonic() + _CLOSE_S
         try:
             for name in names:
                 message = service_pb2.SystemSharedMemoryUnregisterRequest(name=name).SerializeToString()
@@ -84,6 +89,8 @@ class Place:
                 self._member.transport.unary("SystemSharedMemoryUnregister", message, left_s, self._member.headers())
         except Exception as error:  # noqa: BLE001 - the server is gone, or a user's function for tokens fails: the rest is closed
             _LOG.debug("%s: regions of shared memory stay registered: %s", self._member.name, error)
+        with self._lock:
+            self._lock.wait_for(lambda: not self._calls, max(0.0, deadline - time.monotonic()))
 
     def _answered(self, region: Region, outcome: bytes | CallError) -> None:
         """Called with the answer to SystemSharedMemoryRegister."""
@@ -131,11 +138,24 @@ class Place:
         message = service_pb2.SystemSharedMemoryUnregisterRequest(name=name)
         self._call("SystemSharedMemoryUnregister", message, lambda _outcome: None)
 
-    def _call(self, method: str, message: Message, done: Callable[..., None]) -> None:
+    def _call(self, method: str, message: Message, done: Callable[[bytes | CallError], None]) -> None:
+        """Start a call. done: called with the answer, maybe by another thread; close() waits for its end."""
+        with self._lock:
+            self._calls += 1
         try:
             headers = self._member.headers()
-            self._member.transport.start(method, message.SerializeToString(), self._timeout_s, headers, done)
+            self._member.transport.start(
+                method, message.SerializeToString(), self._timeout_s, headers, partial(self._ended, done)
+            )
         except CallError as error:
-            done(error)
+            self._ended(done, error)
         except Exception as error:  # noqa: BLE001 - of the user's function for tokens: the request itself will raise it
-            done(CallError(Code.UNAUTHENTICATED, str(error)))
+            self._ended(done, CallError(Code.UNAUTHENTICATED, str(error)))
+
+    def _ended(self, done: Callable[[bytes | CallError], None], outcome: bytes | CallError) -> None:
+        try:
+            done(outcome)
+        finally:
+            with self._lock:
+                self._calls -= 1
+                self._lock.notify_all()

@@ -131,6 +131,7 @@ def test_the_outputs_of_a_request_can_be_chosen(address: str, sent: list[str]) -
             assert list(client.model("both").result(inputs, outputs=outputs).outputs) == outputs
         with pytest.raises(RequestError, match="unexpected inference output 'z'"):
             client.model("both").infer(inputs, outputs=["z"])
+    assert registered(address) == set()
 
 
 def test_many_requests_at_once_have_a_region_each(address: str, sent: list[str]) -> None:
