@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -49,12 +51,19 @@ def _pieces(part: str | bytes | Path) -> Iterable[bytes]:
 def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path], None]) -> Path:
     """Return the directory of the build whose inputs are `parts`; call `build(directory)` to fill it if it does not exist yet.
 
-    kind: a subdirectory of the cache. A build that raises leaves nothing behind. If two processes build the same, the first to
-    finish wins. Raises CacheError when the cache cannot be written, and whatever `build` raises.
+    kind: a subdirectory of the cache. A build that raises leaves nothing behind. Who needs what another thread or process is
+    building waits for it; on a file system without locks both build, and the first to finish wins. `build` must not ask for its
+    own parts. Raises CacheError when the cache cannot be written, and whatever `build` raises.
     """
     place = _place(kind, parts)
-    if place.is_dir():
-        return place
+    if not place.is_dir():
+        with _locked(place):
+            if not place.is_dir():
+                _fill(place, build)
+    return place
+
+
+def _fill(place: Path, build: Callable[[Path], None]) -> None:
     scratch = _scratch(place)
     try:
         build(scratch)
@@ -65,7 +74,42 @@ def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path
                 raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return place
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    """Keep others from building this place. The lock ends with the process, however it ends."""
+    file = place.parent / f".{place.name}.lock"
+    descriptor = _lock(file)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            with suppress(OSError):
+                file.unlink()
+            os.close(descriptor)
+
+
+def _lock(file: Path) -> int | None:
+    """Return the descriptor of the locked file, or None where files cannot be locked."""
+    while True:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return None  # making the directory for the build will raise the same error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), file.stat()):
+                    return descriptor
+        except OSError:
+            os.close(descriptor)
+            return None
+        except BaseException:  # such as Ctrl-C while waiting
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # the holder before has removed this file
 
 
 def is_cached(kind: str, parts: Iterable[str | bytes | Path]) -> bool:

@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+import signal
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from hypersonic.hls.cache import CacheError, cache_directory, cached, content_hash
+from hypersonic.hls.child import python_argv, python_environment
 
 
 @pytest.fixture(autouse=True)
@@ -40,15 +47,74 @@ def test_a_build_that_fails_leaves_nothing_and_may_be_tried_again() -> None:
     assert cached("kind", ["a"], lambda directory: None).is_dir()
 
 
-def test_the_slower_of_two_equal_builds_takes_the_faster_ones() -> None:
-    def fast(directory: Path) -> None:
-        (directory / "made").write_text("faster")
+def test_who_needs_what_another_builds_waits_for_it() -> None:
+    building, finish = threading.Event(), threading.Event()
+    built: list[str] = []
 
     def slow(directory: Path) -> None:
-        cached("kind", ["a"], fast)
-        (directory / "made").write_text("slower")
+        building.set()
+        assert finish.wait(30)
+        (directory / "made").write_text("first")
+        built.append("first")
 
-    assert (cached("kind", ["a"], slow) / "made").read_text() == "faster"
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(cached, "kind", ["a"], slow)
+        assert building.wait(30)
+        others = [threads.submit(cached, "kind", ["a"], lambda _: built.append("again")) for _ in range(2)]
+        cached("kind", ["b"], lambda _: None)  # other parts do not wait
+        assert not any(other.done() for other in others)
+        finish.set()
+        assert {(each.result(30) / "made").read_text() for each in (first, *others)} == {"first"}
+    assert built == ["first"]
+    assert sorted(file.name for file in (cache_directory() / "kind").iterdir() if file.name.startswith(".")) == []
+
+
+def test_who_waits_builds_when_the_first_build_fails() -> None:
+    building, finish = threading.Event(), threading.Event()
+
+    def fail(_: Path) -> None:
+        building.set()
+        assert finish.wait(30)
+        raise RuntimeError("no g++")
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(cached, "kind", ["a"], fail)
+        assert building.wait(30)
+        second = threads.submit(cached, "kind", ["a"], lambda directory: (directory / "made").touch())
+        finish.set()
+        with pytest.raises(RuntimeError, match="no g\\+\\+"):
+            first.result(30)
+        assert (second.result(30) / "made").exists()
+
+
+def test_a_builder_that_is_killed_holds_up_nobody() -> None:
+    program = (
+        "import os, signal\nfrom hypersonic.hls.cache import cached\n"
+        "cached('kind', ['a'], lambda _: os.kill(os.getpid(), signal.SIGKILL))\n"
+    )
+    killed = subprocess.run(python_argv("-c", program), env=python_environment(), check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert cached("kind", ["a"], lambda _: None).is_dir()
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_many_threads_agree_on_one_build(locks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without locks, as on some network file systems, each may build, and the first to finish wins."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    if not locks:
+        monkeypatch.setattr("fcntl.flock", no_locks)
+    count = itertools.count()
+
+    def build(directory: Path) -> None:
+        (directory / "made").write_text(str(next(count)))
+
+    with ThreadPoolExecutor(8) as threads:
+        places = [thread.result(30) for thread in [threads.submit(cached, "kind", ["a"], build) for _ in range(64)]]
+    assert len({(place / "made").read_text() for place in places}) == 1
+    assert not locks or next(count) == 1
 
 
 def test_how_parts_are_cut_and_what_files_hold_both_count(tmp_path: Path) -> None:
