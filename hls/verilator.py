@@ -13,8 +13,13 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from platform import machine
+from tempfile import TemporaryDirectory
+
+from hypersonic.hls.cache import cached
 
 #: overrides for the wheel's verilated.mk, which names tools of the container that it was configured in
 MAKEFLAGS = (
@@ -27,6 +32,15 @@ OPTIMISATION = "OPT_FAST=-O1 OPT_SLOW=-O1 OPT_GLOBAL=-O1"
 
 #: the file with the tools' output while a library was built
 LOG = "verilator.log"
+
+#: of every library. A GNU unique symbol would be shared by two loaded libraries
+_CFLAGS = ("-fPIC", "-fvisibility=hidden", "-fno-gnu-unique")
+_LDFLAGS = ("-shared", "-Wl,-z,defs", "-Wl,-Bsymbolic")
+
+#: object files of Verilator's runtime, named as in Verilator's own makefile
+_RUNTIME = ("verilated.o", "verilated_threads.o")
+
+_EMPTY = "module empty (input logic clk, output logic q);\n  assign q = clk;\nendmodule\n"
 
 
 class ToolError(RuntimeError):
@@ -116,14 +130,50 @@ def shared_library(
     The harness includes "<prefix>.h". The library exports only what the harness marks as visible. The tools' output, warnings
     included, is written to directory/LOG. Raises ToolError.
     """
-    require("g++", "make", "perl")
     # -Wno-fatal: a warning must not stop a user's build. lint() is where warnings count; here they are kept in LOG.
-    flags = " ".join(["-fPIC", "-fvisibility=hidden", *(f"-I{path.resolve()}" for path in includes), *cflags])
     argv: list[str | Path] = [
-        "verilator", "--cc", "--exe", "-Wall", "--top-module", top, "--prefix", prefix, "--Mdir", "obj", "-o", output,
-        "-Wno-fatal", "--x-assign", "fast", "--noassert", "-MAKEFLAGS", f"{MAKEFLAGS} {OPTIMISATION}",
-        "-CFLAGS", flags, "-LDFLAGS", "-shared -Wl,-z,defs -Wl,-Bsymbolic", "--build", "-j", str(os.cpu_count() or 1),
+        "-Wall", "--top-module", top, "--prefix", prefix, "-o", output, "-Wno-fatal", "--x-assign", "fast", "--noassert",
         *(path.resolve() for path in sources), *(path.resolve() for path in harness),
     ]  # fmt: skip
-    (directory / LOG).write_text(run(argv, directory))
+    (directory / LOG).write_text(
+        build_library(argv, directory, OPTIMISATION, [*(f"-I{path.resolve()}" for path in includes), *cflags])
+    )
     return directory / "obj" / output
+
+
+def build_library(argv: Sequence[str | Path], directory: Path, optimisation: str, cflags: Sequence[str] = ()) -> str:
+    """Verilate and compile a shared library in directory/obj, and return the tools' output. Raises ToolError.
+
+    argv: Verilator's options and files. optimisation: variables of its makefile. cflags: for all C++ files but those of
+    Verilator's runtime, which is compiled once and linked to every library: it takes longer than most designs do.
+    """
+    archive = _runtime_archive()
+    return _verilate(argv, directory, f"{optimisation} VM_GLOBAL_FAST= VM_GLOBAL_SLOW= LOADLIBES={archive}", cflags)
+
+
+def _verilate(argv: Sequence[str | Path], directory: Path, makeflags: str, cflags: Sequence[str]) -> str:
+    require("g++", "make", "perl")
+    options = [
+        "--cc", "--exe", "--Mdir", "obj", "-MAKEFLAGS", f"{MAKEFLAGS} {makeflags}", "-CFLAGS", " ".join([*_CFLAGS, *cflags]),
+        "-LDFLAGS", " ".join(_LDFLAGS), "--build", "-j", str(os.cpu_count() or 1),
+    ]  # fmt: skip
+    return run(["verilator", *options, *argv], directory)
+
+
+def _runtime_archive() -> Path:
+    """Verilator's runtime for shared libraries, as one archive that is kept in the cache."""
+
+    def build(directory: Path) -> None:
+        with TemporaryDirectory() as scratch:
+            place = Path(scratch)
+            (place / "empty.sv").write_text(_EMPTY)
+            (place / "empty.cpp").touch()
+            _verilate(["-o", "empty.so", place / "empty.sv", place / "empty.cpp"], place, OPTIMISATION, ())
+            run(["ar", "rcs", directory / "runtime.a", *_RUNTIME], place / "obj")
+
+    return cached("runtime", build_key(), build) / "runtime.a"
+
+
+def build_key() -> tuple[str, ...]:
+    """Return everything except a library's sources and own options that the library depends on."""
+    return (machine(), version("verilator"), OPTIMISATION, MAKEFLAGS, *_CFLAGS, *_LDFLAGS)

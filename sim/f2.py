@@ -7,10 +7,8 @@ too; but here one model is the whole card. The shell's rules are checked in ever
 
 from __future__ import annotations
 
-import platform
 import shutil
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.firmware.f2.design import F2Design
@@ -21,9 +19,6 @@ from hypersonic.sim.memories import MEMORIES, write_memories
 from hypersonic.sim.simulator import IMAGE_NAME, kernel_constants
 
 _SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h")
-
-#: a GNU unique symbol would be shared by two loaded simulators
-_CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 
 
 def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambda _: None) -> Path:
@@ -40,11 +35,10 @@ def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambd
         harness = (EMU / "f2_model.cpp", write_memories(memories, directory))
         built = verilator.shared_library(
             directory, sources=(*design.kernel.lint_waivers, *design.sources), top=design.top, harness=harness,
-            output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory), cflags=_CFLAGS,
+            output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory),
         )  # fmt: skip
         verilator.run(["strip", "--strip-unneeded", "-o", directory / IMAGE_NAME, built], directory)
         shutil.rmtree(directory / "obj")
 
-    host = (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS)
     sources = (*design.sources, *design.kernel.lint_waivers, *memories, MEMORIES, *(EMU / name for name in _SOURCES))
-    return cached("f2_simulator", [*host, constants, *sources], build) / IMAGE_NAME
+    return cached("f2_simulator", [*verilator.build_key(), constants, *sources], build) / IMAGE_NAME

@@ -9,7 +9,6 @@ from __future__ import annotations
 import platform
 import shutil
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
@@ -31,9 +30,6 @@ IMAGE_NAME = "simulator.so"
 #: the files of sim/emu that are part of each simulator
 _HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h", "memories.h")
 _SW_SOURCES = ("sw_model.cpp", "wire.h", "device_model.h")
-
-#: a GNU unique symbol would be shared by two loaded simulators
-_CFLAGS = ("-fno-gnu-unique", "-std=gnu++20")
 
 #: the modes' names in wire.h
 _ROUNDING = {
@@ -91,7 +87,7 @@ def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = l
         harness = (EMU / "hw_model.cpp", write_memories(kernel.core.memories, directory))
         built = verilator.shared_library(
             directory, sources=(*kernel.lint_waivers, *kernel.sources), top=kernel.top, harness=harness,
-            output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory), cflags=_CFLAGS,
+            output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory),
         )  # fmt: skip
         _strip(built, directory / IMAGE_NAME)
         shutil.rmtree(directory / "obj")
@@ -99,7 +95,7 @@ def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = l
     sources = (
         *kernel.sources, *kernel.lint_waivers, *kernel.core.memories, MEMORIES, *(EMU / name for name in _HW_SOURCES)
     )  # fmt: skip
-    parts: list[str | bytes | Path] = ["hw_emu", *_host(), constants, kernel.top, *sources]
+    parts: list[str | bytes | Path] = ["hw_emu", *verilator.build_key(), constants, kernel.top, *sources]
     return cached("simulator", parts, build) / IMAGE_NAME
 
 
@@ -124,7 +120,7 @@ def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Pat
 
     parts: list[str | bytes | Path] = [
         "sw_emu",
-        *_host(),
+        platform.machine(),
         project.hls / "firmware",
         source,
         *_csim_sources(),
@@ -189,11 +185,6 @@ def fixed_point(fixed: FixedPoint) -> str:
     """Return the members of wire.h's FixedPoint as a C++ initialiser, without its braces."""
     rounding, overflow = _ROUNDING[fixed.rounding], _OVERFLOW[fixed.overflow]
     return f"{fixed.width}, {fixed.fraction}, {str(fixed.signed).lower()}, emu::Rounding::{rounding}, emu::Overflow::{overflow}"
-
-
-def _host() -> tuple[str, ...]:
-    """Everything except the sources that a built simulator depends on."""
-    return (platform.machine(), version("verilator"), verilator.OPTIMISATION, verilator.MAKEFLAGS, *_CFLAGS)
 
 
 def _strip(library: Path, output: Path) -> None:

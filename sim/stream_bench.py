@@ -9,19 +9,15 @@ test gives its beats as Python integers and compares the output with its own mod
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
-import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
 from hypersonic.hls import verilator
-from hypersonic.hls.cache import cache_directory, cached, content_hash
+from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.rf.modules import sources_of
 
@@ -33,7 +29,6 @@ _STATUS = {
     3: "a beat changed, or went away, before it was taken",
     4: "there is an output beat too many",
 }
-_RUN_TIME = ("verilated.o", "verilated_threads.o")
 
 
 class StreamError(AssertionError):
@@ -251,22 +246,11 @@ class StreamBench:
             for name, text in files.items():
                 (directory / name).write_text(text)
             words = f"-DX_WORDS={self._x_bytes // 4} -DY_WORDS={self._y_bytes // 4}"
-            _build(directory, [directory / "duts.sv", _HARNESS], words, optimisation, _run_time())
+            _build(directory, words, optimisation)
             (directory / "obj" / _LIBRARY).rename(directory / _LIBRARY)
 
         parts: list[str | Path] = [optimisation, top, str(sorted(files.items())), _HARNESS, *_sources(self.duts)]
-        with _alone(content_hash(parts)):
-            return cached("stream_bench", parts, build)
-
-
-@contextmanager
-def _alone(key: str) -> Iterator[None]:
-    """Lock one build, so that of two test processes that need it the second waits for the first one's."""
-    directory = cache_directory() / "stream_bench"
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / f".{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        return cached("stream_bench", parts, build)
 
 
 def _sources(duts: Sequence[Dut]) -> list[Path]:
@@ -280,32 +264,13 @@ def _words(bits: int) -> int:
     return max(3, -(-bits // 32))
 
 
-def _build(directory: Path, sources: Sequence[Path], cflags: str, optimisation: str, run_time: Path | None) -> None:
-    verilator.require("g++", "make", "perl")
-    flags = [f"OPT_FAST={optimisation}", f"OPT_SLOW={optimisation}", "OPT_GLOBAL=-O1"]
-    if run_time:
-        flags += ["VM_GLOBAL_FAST=", "VM_GLOBAL_SLOW=", f"LOADLIBES={run_time}"]
+def _build(directory: Path, words: str, optimisation: str) -> None:
     argv: list[str | Path] = [
-        "verilator", "--cc", "--exe", "-Wall", "--assert", "--top-module", sources[0].stem, "--prefix", f"V{sources[0].stem}",
-        "--Mdir", "obj", "-o", _LIBRARY, "--x-initial", "unique", "--x-assign", "unique", "-y", AXIS_RTL, "-y", RF_RTL,
-        "--output-split", "0",
-        "-MAKEFLAGS", " ".join([verilator.MAKEFLAGS, *flags]), "-CFLAGS", f"-fPIC -fvisibility=hidden {cflags}",
-        "-LDFLAGS", "-shared -Wl,-Bsymbolic", "--build", "-j", "1", *sources,
+        "-Wall", "--assert", "--top-module", "duts", "--prefix", "Vduts", "-o", _LIBRARY,
+        "--x-initial", "unique", "--x-assign", "unique", "-y", AXIS_RTL, "-y", RF_RTL, "--output-split", "0",
+        directory / "duts.sv", _HARNESS,
     ]  # fmt: skip
-    verilator.run(argv, directory)
-
-
-def _run_time() -> Path:
-    """Verilator's runtime library as one archive; it takes longer to compile than a bench does."""
-
-    def build(directory: Path) -> None:
-        (directory / "empty.sv").write_text("module empty (input logic clk, output logic q);\n  assign q = clk;\nendmodule\n")
-        (directory / "empty.cpp").write_text("")
-        _build(directory, [directory / "empty.sv", directory / "empty.cpp"], "", "-O1", None)
-        verilator.run(["ar", "rcs", directory / "run_time.a", *_RUN_TIME], directory / "obj")
-
-    with _alone("run_time"):
-        return cached("stream_bench_run_time", [version("verilator"), platform.machine()], build) / "run_time.a"
+    verilator.build_library(argv, directory, f"OPT_FAST={optimisation} OPT_SLOW={optimisation} OPT_GLOBAL=-O1", words.split())
 
 
 def _top(duts: Sequence[Dut], x_bits: int, y_bits: int) -> str:

@@ -2,7 +2,7 @@
 """RTL cores, Verilated and driven in bulk: raw rows in, raw rows out, at hundreds of thousands of clocks per second.
 
 cocotb runs at ten thousand clocks per second, so it tests protocols; numbers are compared here. The same C++ drives one
-core or several side by side in one library, because compiling Verilator's runtime costs more than a small core.
+core or several side by side in one library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL, Core, Port, core_signals, declare
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError
-from hypersonic.hls.verilator import shared_library
+from hypersonic.hls.verilator import build_key, shared_library
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 _HARNESS = RTL / "core_harness.cpp"
@@ -101,7 +101,7 @@ def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
         )
         built.rename(directory / _LIBRARY)
 
-    return cached("rtl", [optimisation, top, _HARNESS, *sources], build) / _LIBRARY
+    return cached("rtl", [*build_key(), optimisation, top, _HARNESS, *sources], build) / _LIBRARY
 
 
 def _x_bits(core: Core) -> int:

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shared libraries of Verilated designs."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from hypersonic.hls import verilator
+
+TOP = "module top (input logic [7:0] x, output logic [7:0] y);\n  assign y = x + 8'd{step};\nendmodule\n"
+HARNESS = """\
+#include "Vtop.h"
+extern "C" __attribute__((visibility("default"))) int step(int x) {
+    Vtop top;
+    top.x = x;
+    top.eval();
+    return top.y;
+}
+double sc_time_stamp() { return 0; }
+"""
+
+
+def test_verilators_runtime_is_compiled_once_for_all_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "cache"))
+    archives = []
+    for step in (1, 2):
+        directory = tmp_path / str(step)
+        directory.mkdir()
+        (directory / "top.sv").write_text(TOP.format(step=step))
+        (directory / "harness.cpp").write_text(HARNESS)
+        built = verilator.shared_library(
+            directory, sources=[directory / "top.sv"], top="top", harness=[directory / "harness.cpp"], output="top.so"
+        )
+        assert ctypes.CDLL(str(built)).step(40) == 40 + step
+        assert not list((directory / "obj").glob("verilated*.o"))
+        (archive,) = (tmp_path / "cache" / "runtime").rglob("*.a")
+        archives.append(archive.stat().st_mtime_ns)
+    assert archives[0] == archives[1]
