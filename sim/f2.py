@@ -18,7 +18,7 @@ from hypersonic.sim.library import EMU
 from hypersonic.sim.memories import MEMORIES, write_memories
 from hypersonic.sim.simulator import IMAGE_NAME, kernel_constants
 
-_SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h")
+_SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h", "memory_file.h")
 
 
 def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambda _: None) -> Path:

@@ -28,7 +28,7 @@ from hypersonic.sim.memories import MEMORIES, write_memories
 IMAGE_NAME = "simulator.so"
 
 #: the files of sim/emu that are part of each simulator
-_HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h", "memories.h")
+_HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h", "memories.h", "memory_file.h")
 _SW_SOURCES = ("sw_model.cpp", "wire.h", "device_model.h")
 
 #: the modes' names in wire.h
@@ -60,7 +60,7 @@ class SimulatorError(ValueError):
 def build_simulator(
     target: Target, project: HlsProject, kernel: Kernel | None = None, progress: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """Return a model's simulator from the cache, and build it first if it is not there (FACILE: hw_emu 40 s, sw_emu 10 s).
+    """Return a model's simulator from the cache, and build it first if it is not there (FACILE: 15 s and 10 s).
 
     Only hw_emu needs the kernel. progress receives one line before a build. Raises SimulatorError for target hw or a missing
     kernel, and ToolError when Verilator or g++ fails.

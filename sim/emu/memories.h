@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that the core's $readmemh reads are part of the simulator; sim/memories.py writes the table of them.
+// Writes the files of memory_file.h's table to a directory, where the core's $readmemh reads them.
 #ifndef HYPERSONIC_MEMORIES_H
 #define HYPERSONIC_MEMORIES_H
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -14,18 +13,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "memory_file.h"
 #include "verilated.h"
 
 namespace emu {
-
-struct MemoryFile {
-    const char *name;
-    const char *begin;
-    const char *end;
-};
-
-extern const MemoryFile *const kMemories;
-extern const size_t kMemoryCount;
 
 // Writes the files into a new directory that only this user may read, passes +memories=DIR to `context`, and removes them when
 // it is destroyed. Throws std::runtime_error if they cannot be written.
