@@ -26,6 +26,8 @@ _OURS = (_BRIDGE, _FOLDER / "compiled.py", _FOLDER / "source.py")
 _FLAGS = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w")
 _LINKED = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic")
 
+_OBJECT, _STACK = "hypersonic_model.o", "hypersonic_stack.cpp"
+
 #: stack for the frames of the C and C++ libraries and of the thread's start, in addition to those of hls4ml's functions
 _STACK_MARGIN_BYTES = 256 << 10
 
@@ -65,27 +67,34 @@ def compile_csim(
         *(f"-D{define}" for define in defines),
     ]
     others = [source.resolve() for source in extra_sources]
-
-    def build(directory: Path) -> None:
-        require("g++")
-        with tempfile.TemporaryDirectory() as scratch:
-            copied = shutil.copytree(firmware, Path(scratch) / "firmware")
-            prepare(copied)
-            _compile(project.name, flags, others, copied, (directory / output).resolve())
-
     # the code that rewrites the C++ is part of the key, like the C++ itself
-    return cached("csim", [*flags, *_LINKED, output, firmware, *_OURS, *others], build) / output
+    key = [*flags, firmware, *_OURS]
+
+    def link(directory: Path) -> None:
+        require("g++")
+        compiled = cached("csim_object", key, lambda place: _compile(project.name, flags, firmware, place))
+        objects = (compiled / _STACK, compiled / _OBJECT)
+        with tempfile.TemporaryDirectory() as scratch:
+            run(["g++", *flags, *_LINKED, *objects, *others, "-o", (directory / output).resolve()], Path(scratch))
+
+    return cached("csim", [*key, *_LINKED, output, *others], link) / output
 
 
-def _compile(name: str, flags: Sequence[str], others: Sequence[Path], firmware: Path, library: Path) -> None:
-    """Compile model and bridge as one file, because the headers take longer than a small network; then add the stack's size."""
-    includes = ("-I.", "-Iap_types")
-    model, stack = firmware / "hypersonic_model.cpp", firmware / "hypersonic_stack.cpp"
-    model.write_text(f'#include "{name}.cpp"\n#include "{_BRIDGE}"\n')
-    run(["g++", *flags, *includes, "-fstack-usage", "-c", model.name], firmware)
-    stack_bytes = _frames_bytes(model.with_suffix(".su").read_text()) + _STACK_MARGIN_BYTES
-    stack.write_text(f'extern "C" const unsigned long long hypersonic_stack_bytes = {stack_bytes};\n')
-    run(["g++", *flags, *includes, *_LINKED, stack.name, model.with_suffix(".o").name, *others, "-o", library], firmware)
+def _compile(name: str, flags: Sequence[str], firmware: Path, directory: Path) -> None:
+    """Compile model and bridge as one file, because the headers take longer than a small network; add the stack's size.
+
+    The libraries of a project, csim.so and its simulator for sw_emu, are both linked from them.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        copied = shutil.copytree(firmware, Path(scratch) / "firmware")
+        prepare(copied)
+        model = copied / "hypersonic_model.cpp"
+        model.write_text(f'#include "{name}.cpp"\n#include "{_BRIDGE}"\n')
+        run(
+            ["g++", *flags, "-I.", "-Iap_types", "-fstack-usage", "-c", model.name, "-o", directory.resolve() / _OBJECT], copied
+        )
+        stack_bytes = _frames_bytes((directory / _OBJECT).with_suffix(".su").read_text()) + _STACK_MARGIN_BYTES
+    (directory / _STACK).write_text(f'extern "C" const unsigned long long hypersonic_stack_bytes = {stack_bytes};\n')
 
 
 def _frames_bytes(stack_usage: str) -> int:
