@@ -68,7 +68,7 @@ def compile_csim(
     ]
     others = [source.resolve() for source in extra_sources]
     # the code that rewrites the C++ is part of the key, like the C++ itself
-    key = [*flags, firmware, *_OURS]
+    key: list[str | bytes | Path] = [*flags, firmware, *_OURS]
 
     def link(directory: Path) -> None:
         require("g++")
