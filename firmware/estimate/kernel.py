@@ -28,13 +28,13 @@ from hypersonic.firmware.errors import FirmwareError, LinkError
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
 from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
-from hypersonic.firmware.estimate.yosys import FAMILY, Synthesis, ports, synthesise, tool_version
+from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise, tool_version
 from hypersonic.firmware.kernel.files import Kernel, rtl_sources
 from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Flow, Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, place_units
-from hypersonic.hls.cache import cached
+from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
@@ -107,6 +107,12 @@ def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceRep
         inner = both.submit(_core, kernel.core, core)
         outer = both.submit(synthesise, kernel.top, shell, [_box(kernel.core, core)])
     return _report(kernel, outer.result(), inner.result())
+
+
+def sources_key(kernel: Kernel) -> str:
+    """Return a hash of all that decides an estimate, but for the code that counts cells. A stored report has one."""
+    files = sorted({*kernel.sources, *kernel.core.memories}, key=lambda file: file.name)
+    return content_hash([tool_version(), MAP, kernel.name, kernel.top, *files])
 
 
 def _parts(kernel: Kernel) -> tuple[list[Path], list[Path]]:
@@ -334,13 +340,14 @@ def main(argv: list[str]) -> int:
     try:
         platform = find_platform(arguments.platform, retired_too=True)
         with tempfile.TemporaryDirectory() as scratch:
-            report = estimate(write_kernel(Core.load(arguments.directory), Path(scratch)))
+            kernel = write_kernel(Core.load(arguments.directory), Path(scratch))
+            report, key = estimate(kernel), sources_key(kernel)
     except (FirmwareError, ProjectError, ToolError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write("\n".join([*report.lines(platform), ""]))
     if arguments.write:
-        arguments.write.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+        arguments.write.write_text(json.dumps({"sources": key, **report.to_json()}, indent=1) + "\n")
     return 0
 
 

@@ -45,7 +45,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_a_build_of_a_kernel_does_each_step_once(tmp_path: Path, steps: Counter[str]) -> None:
-    build("facile", repository=tmp_path / "models", directory=tmp_path / "build", on_resources=lambda _: None)
+    build("facile", repository=tmp_path / "models", directory=tmp_path / "build")
     assert steps == Counter({"YAML read": 1, "project copied": 1, "kernel generated": 1})
 
 

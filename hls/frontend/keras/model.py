@@ -23,6 +23,9 @@ from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
+#: rows of a batch
+_BATCH = 4096
+
 #: parts of the class names of layers to which hls4ml gives the type of a quantiser after them
 _TAKES_TYPES = ("Dense", "Conv", "BatchNormalization", "Activation", "ReLU")
 
@@ -39,7 +42,10 @@ def use_keras_2() -> None:
 
 def load_keras(file: Path) -> TrainedModel:
     """Load a .h5 or .keras file. Raises ConversionError if it does not hold a Keras 2 or QKeras model that hls4ml can read."""
-    return keras_model(_load(file))
+    import tensorflow as tf
+
+    # AutoGraph would rewrite the Python of each layer, for seconds; the layers that hls4ml reads do not need it
+    return tf.autograph.experimental.do_not_convert(lambda: keras_model(_load(file)))()  # type: ignore[no-any-return]
 
 
 def keras_model(model: Any) -> TrainedModel:
@@ -64,8 +70,8 @@ def keras_model(model: Any) -> TrainedModel:
     )
 
     def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
-        y = model.predict(x[0] if len(x) == 1 else list(x), verbose=0, batch_size=4096)
-        return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in (y if len(outputs) > 1 else [y]))
+        batches = [_answer(model, [part[at : at + _BATCH] for part in x]) for at in range(0, len(x[0]), _BATCH)]
+        return tuple(np.concatenate(parts).reshape(len(x[0]), -1) for parts in zip(*batches, strict=True))
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
@@ -77,6 +83,14 @@ def keras_model(model: Any) -> TrainedModel:
     return TrainedModel(
         inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=paired.notes
     )
+
+
+def _answer(model: Any, x: list[NDArray[np.float32]]) -> list[NDArray[np.float64]]:
+    """The outputs of one batch. Model.predict() would first trace the model, which takes longer than a batch of most."""
+    import tensorflow as tf
+
+    y = tf.autograph.experimental.do_not_convert(model)(x[0] if len(x) == 1 else x, training=False)
+    return [np.asarray(part, dtype=np.float64) for part in (y if isinstance(y, list | tuple) else [y])]
 
 
 def _shape(tensor: Any) -> tuple[int, ...]:

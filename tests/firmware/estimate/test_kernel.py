@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -21,6 +21,7 @@ from hypersonic.firmware.estimate.kernel import (
     estimate_f2_shell,
     main,
     report_build,
+    sources_key,
 )
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
 from hypersonic.firmware.estimate.module_tree import Module, module_of
@@ -313,28 +314,44 @@ def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) 
     assert told == []
 
 
-@pytest.mark.timeout(1800)  # minutes of Yosys when nothing is kept yet
-def test_facile_takes_no_more_than_its_kept_report_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.timeout(1800)  # minutes of Yosys when the sources have changed
+def test_facile_takes_no_more_than_its_kept_report_says(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    """Equal sources give equal reports (held below), so a report of these very sources is not made again."""
     _, core = build_project("facile", tmp_path / "facile")
     assert core
     kernel = write_kernel(core, tmp_path / "kernel")
     kept = json.loads((ZOO / "resources.json").read_text())
-    check_growth(kept, estimate(kernel))
     assert kept["tool"] == tool_version()
+    assert kept["modules"]["facile/facile_core/facile_network"]["dsp"] == 0
+    if kept["sources"] != sources_key(kernel):
+        check_growth(kept, estimate(kernel))
+        record_property("noteworthy", "FACILE's RTL has changed: write a new hls/zoo/facile/resources.json (hls/zoo/README.md)")
 
+
+def test_a_kernel_is_reported_for_the_units_that_fit_and_equal_sources_give_equal_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    core = write_bench_core(*bench_rows(2, 1), tmp_path / "core")
+    core.save(tmp_path / "core")
+    kernel = write_kernel(core, tmp_path / "kernel")
     told: list[str] = []
     built = report_build(kernel, U250, 4, told.append)
-    assert told == ["estimating the resources of facile (Yosys; some minutes the first time)"]
-    assert (built.misfit, built.lines[-1]) == ("", "facile_4: SLR3, m_axi_gmem0 on DDR[3], m_axi_gmem1 on DDR[3]")
+    name = core.name
+    assert told == [f"estimating the resources of {name} (Yosys; some minutes the first time)"]
+    assert (built.misfit, built.lines[-1]) == ("", f"{name}_4: SLR3, m_axi_gmem0 on DDR[3], m_axi_gmem1 on DDR[3]")
     assert built.entry["share_of_slr_percent"]["lut"] < 15
-    assert built.entry["modules"]["facile/facile_core/facile_network"]["dsp"] == 0
     assert "5 compute units do not fit u250" in report_build(kernel, U250, 5).misfit
 
     on_f2 = report_build(kernel, find_platform("aws_f2"), 2)
     assert on_f2.entry["f2_shell"]["bram36"] == sum(child.total.bram36 for child in estimate_f2_shell(2).children) > 0
     assert "and once, between 2 compute units and the AWS shell, also by Yosys:" in on_f2.lines
-    assert on_f2.lines[-2:] == [f"facile_{k}: rows in host memory, through PCIM" for k in (1, 2)]
+    assert on_f2.lines[-2:] == [f"{name}_{k}: rows in host memory, through PCIM" for k in (1, 2)]
 
-    assert main([str(tmp_path / "facile" / "core"), "--write", str(tmp_path / "kept.json")]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["facile", "1"]
-    assert json.loads((tmp_path / "kept.json").read_text())["modules"] == built.entry["modules"]
+    assert main([str(tmp_path / "core"), "--write", str(tmp_path / "kept.json")]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == [name, "1"]
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert kept["modules"] == built.entry["modules"]
+    assert kept["sources"] == sources_key(kernel)
+    own = next(source for source in kernel.sources if source.is_relative_to(tmp_path))
+    own.write_text(own.read_text() + "\n")
+    assert kept["sources"] != sources_key(kernel)
