@@ -9,6 +9,8 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 
 from tritonclient.grpc import service_pb2
 
@@ -46,6 +48,7 @@ class Engine:
         self._lock = threading.Lock()
         self._running: set[Background] = set()
         self._specs: dict[Wanted, ModelSpec] = {}
+        self._asked: dict[Wanted, Future[ModelSpec | Fallback]] = {}
         self._baselines: dict[Wanted, dict[str, Sums]] = {}
         self._closed = False
         # a client that is dropped without close(): no thread may stay behind. A fork keeps away from its parent's connections
@@ -56,13 +59,41 @@ class Engine:
         return time.monotonic() + self.settings.timeout.total_s
 
     def spec(self, model: Wanted) -> ModelSpec | Fallback:
-        """Return the model's description, which is requested once; or the fallback, if there is one and no server answers.
+        """Return the model's description, or the fallback, if there is one and no server answers.
 
-        Raises UnknownModelError, AllServersFailedError, DeadlineError, AnswerError.
+        The description is requested once: threads that need it meanwhile wait for the first one's outcome. Raises
+        UnknownModelError, AllServersFailedError, DeadlineError, AnswerError.
         """
-        if (known := self._specs.get(model)) is not None:
-            return known
-        self._refuse_if_closed()
+        while (known := self._specs.get(model)) is None:
+            self._refuse_if_closed()
+            with self._lock:
+                if model in self._specs:
+                    continue
+                others = self._asked.get(model)
+                asked = self._asked[model] = others or Future()
+            if others is None:
+                return self._ask(model, asked)
+            with suppress(CancelledError):  # the thread that asked was interrupted: this one asks
+                return others.result()
+        return known
+
+    def _ask(self, model: Wanted, asked: Future[ModelSpec | Fallback]) -> ModelSpec | Fallback:
+        """Ask for the description, and give it to the threads that wait for it."""
+        try:
+            described = self._describe(model)
+        except Exception as error:
+            asked.set_exception(error)
+            raise
+        else:
+            asked.set_result(described)
+            return described
+        finally:
+            asked.cancel()  # after Ctrl-C; otherwise it has its outcome, and this has no effect
+            with self._lock:
+                del self._asked[model]
+
+    def _describe(self, model: Wanted) -> ModelSpec | Fallback:
+        """Ask the servers for the model's description, and keep it."""
         name, version = model
         timeout = self.settings.timeout
         self.pool.ready_for(model, min(timeout.total_s, 2 * timeout.connect_s))
