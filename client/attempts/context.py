@@ -74,7 +74,7 @@ class Context:
             warn, self.fallbacks.warned = not self.fallbacks.warned, True
         if warn:
             why = plan.failed_attempts[-1] if plan.failed_attempts else self.pool.why_not(request.model)
-            _LOG.warning("model %r is computed by the fallback, which is said only once: %s", request.model[0], why)
+            _LOG.warning("model %r is computed by the fallback (logged once for each client): %s", request.model[0], why)
         begin = time.perf_counter_ns()
         try:
             outputs = dict(run_fallback(fallback, request.model[0], request.inputs))

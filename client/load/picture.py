@@ -19,7 +19,7 @@ try:
     import matplotlib.figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 except ImportError as error:
-    raise LoadError("a plot needs matplotlib, which is not installed: pip install 'hypersonic[build]'") from error
+    raise LoadError("a plot needs matplotlib, which is not installed: pip install matplotlib") from error
 
 mpl.use("Agg")
 
