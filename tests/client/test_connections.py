@@ -113,8 +113,9 @@ class Proxy:
     def _copy(self, source: socket.socket, target: socket.socket, count: bool) -> None:
         with suppress(OSError), source, target:
             while data := source.recv(1 << 16):
+                if count:  # before the server has it, so that the count is complete when the client has its answer
+                    self.sent += len(data)
                 target.sendall(data)
-                self.sent += len(data) * count
 
 
 @contextmanager
