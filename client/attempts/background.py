@@ -147,13 +147,18 @@ class Background:
                 return
             self._over = True
             running = tuple(self._running.values())
-        self._ended()
+            ended, self._ended = self._ended, _nothing  # it refers to this object: the inputs would stay until gc runs
+        ended()
         self.future.forget()
         if self.future.set_running_or_notify_cancel():
             settle()
         for call in running:
             if call is not None:
                 call.cancel()
+
+
+def _nothing() -> None:
+    """In place of a callback that is over."""
 
 
 class RequestFuture(Future[Result]):
@@ -172,4 +177,4 @@ class RequestFuture(Future[Result]):
 
     def forget(self) -> None:
         """Drop the reference to the request, so that its inputs are not kept with the result."""
-        self._on_cancel = lambda: None
+        self._on_cancel = _nothing
