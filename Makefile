@@ -11,6 +11,8 @@ STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256su
 MODEL    ?= facile
 PLATFORM ?= u250
 LINTS    := lint-style lint-types lint-imports lint-rtl
+# Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help dev run check test lint $(LINTS) serve bitstream bench formal docs lock clean
 
