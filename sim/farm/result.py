@@ -57,10 +57,11 @@ class Counts:
 class Second:
     """One second of the run, the warm-up included; what Prometheus would derive from the servers' counters.
 
-    start_s: its beginning. requests_per_s: new ones. attempts_per_s: first ones and retries. throughput_per_s: answers
-    that clients got in time. refused_per_s: attempts that were refused or failed. p99_s: of the waits of the calls that were answered, 0 if
-    none was. busy_share: `rate(fpga_compute_unit_busy_seconds_total)` per unit in service, 0 to 1. queue_ms_per_execution:
-    SuperSONIC's metric, `rate(nv_inference_queue_duration_us) / rate(nv_inference_exec_count)` in ms, 0 without an execution.
+    start_s: its beginning. requests_per_s: new ones. attempts_per_s: first ones and retries. throughput_per_s: answers that
+    clients got in time. refused_per_s: attempts that were refused or failed. p99_s: of the waits of the calls that were
+    answered, 0 if none was. busy_share: `rate(fpga_compute_unit_busy_seconds_total)` per unit in service, 0 to 1.
+    queue_ms_per_execution: SuperSONIC's metric, `rate(nv_inference_queue_duration_us) / rate(nv_inference_exec_count)` in ms, 0
+    without an execution.
     """
 
     start_s: float

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request on its way through the farm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+
+class Request:
+    """A request of a client, with all its attempts, of which one is under way at a time.
+
+    ended: called once, when the request is answered, refused or past its deadline. over: it has ended. server: index of the
+    one that works on the current attempt, -1 = none does. left_rows: not yet in an execution. unfinished_rows: not yet
+    executed. started_s: when the first execution began. queued: it waits in the server's queue.
+    """
+
+    __slots__ = (
+        "client", "deadline_s", "ended", "enqueued_s", "left_rows", "over", "queued", "retries", "sent_s", "server",
+        "started_s", "unfinished_rows",
+    )  # fmt: skip
+
+    def __init__(self, client: int, sent_s: float, deadline_s: float, ended: Callable[[Request], None]) -> None:
+        self.client, self.sent_s, self.deadline_s, self.ended = client, sent_s, deadline_s, ended
+        self.over = self.queued = False
+        self.server, self.retries = -1, 0
+        self.left_rows = self.unfinished_rows = 0
+        self.enqueued_s, self.started_s = 0.0, math.inf
