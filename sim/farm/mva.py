@@ -2,19 +2,22 @@
 """Exact mean-value analysis (MVA) of a closed network: N jobs, a delay station, and FIFO stations with exponential service.
 
 Reiser, Lavenberg: Mean-Value Analysis of Closed Multichain Queuing Networks, J. ACM 27 (1980) 313. A station with c servers is
-load-dependent; its recursion needs the probabilities that j = 0 .. c - 1 jobs are at the station. It is written with
-nonnegative terms only, apart from the probability of an empty station:
+load-dependent: its recursion needs the probabilities p(j) of j = 0 .. c - 1 jobs there. D is the demand, Z the delay:
 
-    R_k(n) = D_k / c * (1 + Q_k(n - 1) + sum_{j < c - 1} (c - 1 - j) p_k(j | n - 1))
-    X(n) = n / (Z + sum_k R_k(n)),   Q_k(n) = X(n) R_k(n)
-    p_k(j | n) = X(n) D_k / j * p_k(j - 1 | n - 1),   j = 1 .. c - 1
-    p_k(0 | n) = 1 - (X(n) D_k + sum_{0 < j < c} (c - j) p_k(j | n)) / c
+    R(n) = D / c * (1 + Q(n - 1) + sum over j < c - 1 of (c - 1 - j) p(j | n - 1))
+    X(n) = n / (Z + sum of R(n) over the stations),   Q(n) = X(n) R(n)
+    p(j | n) = X(n) D / j * p(j - 1 | n - 1)  for 0 < j < c
+    p(0 | n) = p(0 | n - 1) * X(n) / X'(n),  where X' is the throughput of the network without this station
 
-The simulation is held against it; with exponential service times both have to agree.
+The usual form of the last line, one minus the other probabilities, loses all digits near saturation. This one has only positive
+terms, for the price of an analysis of every subset of the stations with several servers.
+
+The simulation is compared with it: with exponential service times both have to agree.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +26,7 @@ from hypersonic.sim.farm.errors import check_count, check_not_negative, check_po
 
 @dataclass(frozen=True)
 class FifoStation:
-    """A FIFO station. demand_s: mean service time of all its visits in one cycle of a job. servers: how many work in parallel."""
+    """A FIFO station. demand_s: mean service time of all visits in one cycle of a job. servers: how many work in parallel."""
 
     demand_s: float
     servers: int = 1
@@ -38,7 +41,7 @@ class Means:
     """The means for one number of jobs.
 
     throughput_per_s: cycles of all jobs. cycle_s: of a job. residence_s: of a cycle at each station, waiting included.
-    utilisation: of each station's servers.
+    utilisation: of each station's servers, 0 to 1.
     """
 
     jobs: int
@@ -49,37 +52,58 @@ class Means:
 
 
 def analyse(jobs: int, delay_s: float, stations: Sequence[FifoStation]) -> tuple[Means, ...]:
-    """Return the means for 1, 2, .. `jobs` jobs. delay_s: of a cycle without any waiting, such as a job's own work.
+    """Return the means for 1, 2, .. `jobs` jobs. delay_s: the part of a cycle without any waiting, such as a job's own work.
 
-    It takes jobs * (sum of servers) steps. Raises FarmError for a negative delay and for no job.
+    It takes about jobs * servers * 2**m steps with m stations of several servers. Raises FarmError for a negative delay,
+    without a job and without a station.
     """
-    check_count(1, jobs=jobs)
+    check_count(1, jobs=jobs, stations=len(stations))
     check_not_negative(delay_s=delay_s)
-    check_count(1, stations=len(stations))
-    lengths = [0.0] * len(stations)
-    #: for each station the probability of j jobs there, j < servers
-    chances = [[1.0] + [0.0] * (station.servers - 1) for station in stations]
-    found: list[Means] = []
-    for n in range(1, jobs + 1):
-        residence_s = [_residence_s(*each) for each in zip(stations, lengths, chances, strict=True)]
-        cycle_s = delay_s + sum(residence_s)
-        rate = n / cycle_s
-        lengths = [rate * each for each in residence_s]
-        chances = [_chances(station, rate, before) for station, before in zip(stations, chances, strict=True)]
-        used = tuple(rate * station.demand_s / station.servers for station in stations)
-        found.append(Means(n, rate, cycle_s, tuple(residence_s), used))
-    return tuple(found)
+    return _Analysis(jobs, delay_s, stations).means(frozenset(range(len(stations))))
+
+
+class _Analysis:
+    """The analyses of a network and of those parts of it that it needs, each done once."""
+
+    def __init__(self, jobs: int, delay_s: float, stations: Sequence[FifoStation]) -> None:
+        self._jobs, self._delay_s, self._stations = jobs, delay_s, stations
+        self._known: dict[frozenset[int], tuple[Means, ...]] = {}
+
+    def means(self, part: frozenset[int]) -> tuple[Means, ...]:
+        """Return the means of the network with only these stations."""
+        if part not in self._known:
+            self._known[part] = self._analyse(part)
+        return self._known[part]
+
+    def _analyse(self, part: frozenset[int]) -> tuple[Means, ...]:
+        stations = [self._stations[index] for index in sorted(part)]
+        without = [
+            self.means(part - {index}) if self._stations[index].servers > 1 else () for index in sorted(part)
+        ]  # of a network without a station that has several servers
+        lengths = [0.0] * len(stations)
+        #: for each station the probabilities of 0 .. servers - 1 jobs
+        chances = [[1.0] + [0.0] * (station.servers - 1) for station in stations]
+        found: list[Means] = []
+        for n in range(1, self._jobs + 1):
+            residence_s = [_residence_s(*each) for each in zip(stations, lengths, chances, strict=True)]
+            cycle_s = self._delay_s + sum(residence_s)
+            rate = n / cycle_s if cycle_s else math.inf
+            lengths = [rate * each for each in residence_s]
+            for index, (station, other) in enumerate(zip(stations, without, strict=True)):
+                if other:
+                    chances[index] = _next_chances(station, rate, other[n - 1].throughput_per_s, chances[index])
+            used = tuple(rate * station.demand_s / station.servers for station in stations)
+            found.append(Means(n, rate, cycle_s, tuple(residence_s), used))
+        return tuple(found)
 
 
 def _residence_s(station: FifoStation, length: float, chances: Sequence[float]) -> float:
+    """The time at a station, from what an arriving job finds there: the network with one job less."""
     idle = sum((station.servers - 1 - j) * chance for j, chance in enumerate(chances))
     return station.demand_s / station.servers * (1 + length + idle)
 
 
-def _chances(station: FifoStation, rate: float, before: Sequence[float]) -> list[float]:
+def _next_chances(station: FifoStation, rate: float, rate_without: float, before: Sequence[float]) -> list[float]:
     """The probabilities of 0 .. servers - 1 jobs, from those with one job less in the network."""
-    servers, load = station.servers, rate * station.demand_s
-    after = [0.0, *(load / j * before[j - 1] for j in range(1, servers))]
-    #: rounding may take it below 0 when the station is saturated
-    after[0] = max(0.0, 1 - (load + sum((servers - j) * after[j] for j in range(1, servers))) / servers)
-    return after
+    load = rate * station.demand_s
+    return [before[0] * rate / rate_without, *(load / j * before[j - 1] for j in range(1, station.servers))]

@@ -10,12 +10,15 @@ from hypersonic.sim.farm.errors import FarmError, check_count, check_not_negativ
 
 
 def mean_wait_md1_s(rate_per_s: float, service_s: float) -> float:
-    """Return the mean time before service of a queue with constant service times, in seconds. Raises FarmError if it is full."""
+    """Return the mean time before service with constant service times, in seconds. Raises FarmError if the queue is full."""
     return mean_wait_mg1_s(rate_per_s, service_s, 0.0)
 
 
 def mean_wait_mg1_s(rate_per_s: float, service_s: float, cv: float) -> float:
-    """Return the mean time before service. cv: standard deviation of the service time over its mean. Raises FarmError if full."""
+    """Return the mean time before service, in seconds. cv: standard deviation of the service time over its mean.
+
+    Raises FarmError if the queue is full.
+    """
     check_not_negative(cv=cv)
     load = _load(rate_per_s, service_s, 1)
     return load * service_s * (1 + cv * cv) / (2 * (1 - load))
@@ -43,7 +46,7 @@ def _load(rate_per_s: float, service_s: float, servers: int) -> float:
     load = rate_per_s * service_s / servers
     if load >= 1:
         raise FarmError(
-            f"a queue with {rate_per_s:g} requests/s, {service_s:g} s each and {servers} servers has a load of {load:.3g}, expected "
-            "one below 1: without a limit it grows forever; lower the rate or add servers"
+            f"a queue with {rate_per_s:g} requests/s, {service_s:g} s each and {servers} servers has a load of {load:.3g}, "
+            "expected one below 1: without a limit it grows forever; lower the rate or add servers"
         )
     return load

@@ -26,8 +26,8 @@ def simulate(farm: Farm, load: Load, *, seconds: float, warmup_s: float = 0.0, s
     """
     if not (0 <= warmup_s < seconds and math.isfinite(seconds)):
         raise FarmError(
-            f"a simulation of {seconds!r} s with a warm-up of {warmup_s!r} s; expected finite seconds, and a warm-up of 0 or more "
-            "that is shorter: change one of them"
+            f"a simulation of {seconds!r} s with a warm-up of {warmup_s!r} s; expected finite seconds, and a warm-up of 0 or "
+            "more that is shorter: change one of them"
         )
     clock, meter = Clock(), Meter(seconds, warmup_s)
     if isinstance(load, ClosedLoop):
