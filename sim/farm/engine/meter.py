@@ -19,7 +19,8 @@ class Shares:
 
     def add(self, begin_s: float, end_s: float, weight: float = 1.0) -> None:
         """Add an interval, of which the part after the warm-up and before the end counts, `weight` times."""
-        begin_s, end_s = max(begin_s, self._from_s), min(end_s, self._to_s)
+        if begin_s < self._from_s or end_s > self._to_s:
+            begin_s, end_s = max(begin_s, self._from_s), min(end_s, self._to_s)
         if end_s > begin_s:
             self.busy_s += weight * (end_s - begin_s)
 
