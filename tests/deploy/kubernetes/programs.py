@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real helm, kubectl, kubernetes-validate and promtool.
 
-The first three are in environments of their own, which hold what a requirement file beside this one pins. They are kept in the cache
-by the hash of that file. Nothing of them enters the project's environment.
+The first three are in environments of their own, with what a requirement file beside this one pins. They are kept in the cache by
+the hash of that file. Nothing of them enters the project's environment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,18 @@ def environment(name: str) -> Path:
 
     def install(directory: Path) -> None:
         uv = str(Path(sys.executable).with_name("uv"))
-        pip = [uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements)]
+        pip = [
+            uv,
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+            "-r",
+            str(requirements),
+        ]
         for argv in ([uv, "venv", "--quiet", "--python", sys.executable, str(directory)], [*pip, "--python", str(directory)]):
             done = subprocess.run(argv, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"{requirements.name} cannot be installed: {done.stderr.strip()}"

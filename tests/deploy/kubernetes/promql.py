@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PromQL expressions: where they are in what deploy/ renders, which metrics they name, and what the real promtool says they yield."""
+"""PromQL expressions of what deploy/ renders: which metrics they name, and what they yield by the real promtool."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ def expressions(farms: Mapping[str, list[Manifest]], monitoring: list[Manifest])
         for name, text in config["data"].items():
             board = json.loads(text)
             for panel in board["panels"]:
-                found += [Expression(f"{name}: {panel['title']}", target["expr"]) for target in panel["targets"]]
+                found += [Expression(f"{name}: {panel['title']} ({each['refId']})", each["expr"]) for each in panel["targets"]]
             for variable in board["templating"]["list"]:
-                found += [Expression(f"{name}: {variable['name']}", match) for match in re.findall(r"label_values\((.+), \w+\)", variable["query"])]
+                found += [
+                    Expression(f"{name}: {variable['name']}", match)
+                    for match in re.findall(r"label_values\((.+), \w+\)", variable["query"])
+                ]
     for overlay, farm in farms.items():
         for trigger in one(farm, "ScaledObject")["spec"]["triggers"]:
             found.append(Expression(f"ScaledObject {overlay}", trigger["metadata"]["query"]))
@@ -67,7 +70,11 @@ class Metric(NamedTuple):
 
 def documented() -> dict[str, Metric]:
     """Every metric of docs/metrics.md by its name."""
-    rows = re.findall(r"^\| `(\w+)` \| (counter|gauge|histogram|summary) \| ([^|]*)\|", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \| (counter|gauge|histogram|summary) \| ([^|]*)\|",
+        (ROOT / "docs" / "metrics.md").read_text(),
+        re.MULTILINE,
+    )
     return {name: Metric(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
 
 
@@ -77,7 +84,14 @@ def series(server: str, release: str = FARM, **rates: float) -> dict[str, str]:
     rates: of a counter, its growth in a second; of a gauge, its value. Of others: a counter grows by 1 a second, a gauge is 1.
     """
     target = {"job": "hypersonic", "instance": f"{server}:8002", "pod": server, "namespace": "sonic", "release": release}
-    values = {"front_end": "grpc", "protocol": "grpc", "reason": "BACKEND", "state": "READY", "sensor": "fpga", "budget": "calls"}
+    values = {
+        "front_end": "grpc",
+        "protocol": "grpc",
+        "reason": "BACKEND",
+        "state": "READY",
+        "sensor": "fpga",
+        "budget": "calls",
+    }
     made: dict[str, str] = {}
     for metric in documented().values():
         labels = {**target, **{label: values.get(label, f"{label}_1") for label in metric.labels}}
@@ -102,7 +116,9 @@ def _growing(rate: float) -> str:
     return f"0+{rate * STEP_S:g}x{MINUTES * 60 // STEP_S}"
 
 
-def evaluate(given: Mapping[str, str], texts: Iterable[str], scratch: Path, at: str = f"{MINUTES - 1}m") -> dict[str, list[float]]:
+def evaluate(
+    given: Mapping[str, str], texts: Iterable[str], scratch: Path, at: str = f"{MINUTES - 1}m"
+) -> dict[str, list[float]]:
     """The values that each expression yields at that time, by promtool with our rules. An empty list: no series."""
     wanted = list(dict.fromkeys(texts))
     impossible = [{"labels": "{impossible='1'}", "value": 77}]

@@ -29,8 +29,8 @@ from tests.deploy.kubernetes.programs import (
 )
 
 CUSTOM = {"PodMonitor", "ScaledObject", "PrometheusRule"}
-#: the most seconds until no name server and no client's resolver gives the address of a pod that has left: EndpointSlice, the TTL
-#: of CoreDNS (5 s), and a poll of the client
+#: most seconds until a client that asks for addresses no longer gets that of a pod that has left: EndpointSlice, CoreDNS' TTL
+#: (5 s), and a poll of the client
 NAMES_S = 10
 #: gRPC closes a connection within 10 % of its age
 JITTER = 1.1
@@ -72,7 +72,9 @@ def test_kubernetes_and_our_schemas_accept_every_object(
     for name, verdict in verdicts.items():
         assert verdict == ("no schema" if name.partition("/")[0] in CUSTOM else "passed"), (name, verdict)
     own = [(each, HERE / "schemas" / f"{each['kind'].lower()}.json") for each in everything if each["kind"] in CUSTOM]
-    boards = [(json.loads(file.read_text()), HERE / "schemas" / "dashboard.json") for file in (DEPLOY / "grafana").glob("*.json")]
+    boards = [
+        (json.loads(file.read_text()), HERE / "schemas" / "dashboard.json") for file in (DEPLOY / "grafana").glob("*.json")
+    ]
     assert len(own) == 2 * len(OVERLAYS) + 1
     assert len(boards) == 3
     assert check_schema([*own, *boards], tmp_path) == []
@@ -105,7 +107,9 @@ def test_every_repository_fits_every_overlay(copy: Path, tmp_path: Path, overlay
     assert f"{where}/".startswith(f"{mount['mountPath']}/")
     pod = one(manifests, "Deployment")["spec"]["template"]["spec"]
     (volume,) = [each for each in pod["volumes"] if each["name"] == "repository"]
-    kind = {"repository-pvc": "persistentVolumeClaim", "repository-cvmfs": "hostPath", "repository-init": "emptyDir"}[repository]
+    kind = {"repository-pvc": "persistentVolumeClaim", "repository-cvmfs": "hostPath", "repository-init": "emptyDir"}[
+        repository
+    ]
     assert kind in volume
     for each in pod.get("initContainers", []):
         assert each["securityContext"] == server["securityContext"]
@@ -137,9 +141,10 @@ def test_requests_equal_limits_and_only_cards_overlays_ask_for_a_card(farms: dic
     resources = container(farms[overlay])["resources"]
     assert resources["limits"] == resources["requests"]
     cards = [name for name in resources["limits"] if "/" in name]
-    assert cards == {"u250": ["amd.com/xilinx_u250_gen3x16_xdma_shell_4_1-0"], "u55c": ["amd.com/xilinx_u55c_gen3x16_xdma_base_3-0"]}.get(
-        overlay, []
-    )
+    assert cards == {
+        "u250": ["amd.com/xilinx_u250_gen3x16_xdma_shell_4_1-0"],
+        "u55c": ["amd.com/xilinx_u55c_gen3x16_xdma_base_3-0"],
+    }.get(overlay, [])
     assert all(resources["limits"][card] == "1" for card in cards)
 
 
@@ -159,13 +164,13 @@ def test_a_variable_that_is_not_set_is_an_error_that_names_it(copy: Path, variab
 
 
 def test_a_wrong_overlay_is_an_error_that_names_it() -> None:
-    with pytest.raises(RenderError, match="not a valid directory.*overlays/u251"):
+    with pytest.raises(RenderError, match=r"not a valid directory.*overlays/u251"):
         kustomize(KUBERNETES / "overlays" / "u251")
 
 
 def test_a_card_without_a_name_is_an_error_that_names_the_variable(copy: Path) -> None:
     edit(copy / "overlays" / "u250" / SITE, r"card: \{.*$", "card: {}")
-    with pytest.raises(RenderError, match="fieldPath `spec.card` is missing"):
+    with pytest.raises(RenderError, match=r"fieldPath `spec\.card` is missing"):
         kustomize(copy / "overlays" / "u250")
 
 
@@ -211,7 +216,9 @@ def test_the_service_is_headless_and_has_triton_s_ports_by_name(farms: dict[str,
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_the_drain_fits_into_the_grace_and_clients_have_left_before_it_ends(farms: dict[str, list[Manifest]], overlay: str) -> None:
+def test_the_drain_fits_into_the_grace_and_clients_have_left_before_it_ends(
+    farms: dict[str, list[Manifest]], overlay: str
+) -> None:
     """preStop lasts until no name server gives the address, and every connection was closed by its age after that."""
     pod = one(farms[overlay], "Deployment")["spec"]["template"]["spec"]
     command = container(farms[overlay])["lifecycle"]["preStop"]["exec"]["command"]
