@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real helm, kubectl, kubernetes-validate and promtool.
 
-The first three are in environments of their own, with what a requirement file beside this one pins. They are kept in the cache by
-the hash of that file. Nothing of them enters the project's environment.
+The first three are in environments of their own, with what a requirement file beside this one pins, and are kept in the cache by the
+hash of that file. Nothing of them enters the project's environment.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def validate(manifests: list[Manifest], scratch: Path) -> dict[str, str]:
 
 
 def check_schema(instances: list[tuple[Any, Path]], scratch: Path) -> list[str]:
-    """What is wrong with each of these by its JSON schema."""
+    """The errors of these instances, each by its JSON schema."""
     program = (
         "import json, sys, jsonschema\n"
         "for instance, schema in json.load(sys.stdin):\n"

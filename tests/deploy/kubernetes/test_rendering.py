@@ -118,7 +118,7 @@ def test_every_repository_fits_every_overlay(copy: Path, tmp_path: Path, overlay
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_a_server_runs_without_rights_and_writes_only_to_tmp(farms: dict[str, list[Manifest]], overlay: str) -> None:
-    """What the Pod Security Standard `restricted` asks, and a read-only root file system."""
+    """The Pod Security Standard `restricted`, and a read-only root file system."""
     pod = one(farms[overlay], "Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"]
     assert pod["securityContext"]["runAsUser"] > 0
