@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of Kubernetes' HorizontalPodAutoscaler for one external metric, and what KEDA gives it.
 
-Source: GetExternalMetricReplicas and GetExternalPerPodMetricReplicas of Kubernetes' podautoscaler; for queries without a result,
-KEDA's documentation of its Prometheus scaler.
+Source: GetExternalMetricReplicas and GetExternalPerPodMetricReplicas of Kubernetes' podautoscaler. For queries without a
+result: KEDA's documentation of its Prometheus scaler.
 """
 
 from __future__ import annotations

