@@ -61,8 +61,9 @@ def _code(message: model_config_pb2.ModelConfig, files: Collection[str]) -> str 
     whole = model_config_pb2.ModelConfig()
     whole.CopyFrom(message)
     infer_backend(whole, files, BACKENDS)
-    for name in (whole.backend, whole.parameters[_FALLBACK].string_value):
+    # a fallback backend reads the file of its own name, whatever default_model_filename says
+    for name, file in ((whole.backend, whole.default_model_filename), (whole.parameters[_FALLBACK].string_value, "")):
         known = BACKENDS.get(name)
         if known is not None and known.runs_code:
-            return whole.default_model_filename or known.model_file
+            return file or known.model_file
     return None

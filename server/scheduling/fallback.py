@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from tritonclient.grpc import model_config_pb2
@@ -69,7 +70,7 @@ class FallbackBackend:
             if first is not None:
                 opened.callback(close, first)
             try:
-                second = self._second.load(directory, config)
+                second = self._second.load(directory, _own_file(config))
             except ModelLoadError as error:
                 raise ModelLoadError(f"fallback backend '{self._name}': {error}") from error
             opened.pop_all()
@@ -83,6 +84,14 @@ class FallbackBackend:
                 raise
             _LOG.warning("%r version %s: fallback backend %r serves it, as %s", config.name, directory.name, self._name, error)
             return None
+
+
+def _own_file(config: ModelConfig) -> ModelConfig:
+    """The configuration without default_model_filename, which names the first backend's file: the second reads its own."""
+    message = model_config_pb2.ModelConfig()
+    message.CopyFrom(config.message)
+    message.ClearField("default_model_filename")
+    return replace(config, message=message)
 
 
 def close(model: LoadedModel) -> None:

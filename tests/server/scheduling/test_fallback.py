@@ -13,8 +13,9 @@ import pytest
 import tritonclient.grpc as triton
 
 from hypersonic.server.app import Server, Signals
+from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.options import Options
-from tests.server.conftest import Script, SumBackend, tensor, write_model
+from tests.server.conftest import Script, SumBackend, SumModel, tensor, write_model
 from tests.support.waiting import wait_until
 
 FALLBACK = 'parameters { key: "fallback_backend" value { string_value: "spare" } }'
@@ -113,5 +114,27 @@ def test_a_fallback_that_cannot_be_is_refused_at_load(tmp_path: Path, case: str)
     try:
         (entry,) = server.repository.index()
         assert text in entry.reason
+    finally:
+        server.stop(Signals())
+
+
+class Recording(SumBackend):
+    """Keeps the name of the model file that it was told to load."""
+
+    told = "nothing"
+
+    def load(self, directory: Path, config: ModelConfig) -> SumModel:
+        self.told = config.message.default_model_filename
+        return super().load(directory, config)
+
+
+def test_the_second_backend_reads_the_file_of_its_own_name(tmp_path: Path) -> None:
+    """default_model_filename names the first backend's file; the server fills it in where config.pbtxt does not."""
+    write_model(tmp_path, config=FALLBACK + ' default_model_filename: "model.xclbin"')
+    backends = {"sum": Recording(Script()), "spare": Recording(Script())}
+    server = Server(Options((tmp_path,), grpc_port=0, http_port=0, metrics_port=0), dict(backends))
+    try:
+        server.load()
+        assert {name: backend.told for name, backend in backends.items()} == {"sum": "model.xclbin", "spare": ""}
     finally:
         server.stop(Signals())
