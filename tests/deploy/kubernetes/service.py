@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from hypersonic.hls.cache import cache_directory
 from tests.deploy.kubernetes.programs import Manifest
 from tests.support.server_program import Program
 
 
 def environment(server: Manifest, repository: Path, home: Path) -> dict[str, str]:
-    """The container's variables, with a repository and a home of the test's own."""
+    """The container's variables, with a repository and a home of the test's own. The image has a cache of compiled parts."""
     given = {each["name"]: str(each.get("value", "pod-1")) for each in server["env"]}
-    return {**given, "MODEL_REPOSITORY": str(repository), "HOME": str(home)}
+    return {**given, "MODEL_REPOSITORY": str(repository), "HOME": str(home), "HYPERSONIC_CACHE": str(cache_directory())}
 
 
 def arguments(server: Manifest, variables: Mapping[str, str]) -> list[str]:

@@ -152,6 +152,8 @@ def test_a_process_that_stands_still_is_not_alive(farms: dict[str, list[Manifest
     with started(server, repository, tmp_path) as running:
         address = http_address(running)
         running.process.send_signal(signal.SIGSTOP)
+        status = Path(f"/proc/{running.process.pid}/status")
+        running.wait_for(lambda: "State:\tT" in status.read_text())
         connection = http.client.HTTPConnection(address, timeout=1)
         connection.request("GET", server["livenessProbe"]["httpGet"]["path"])
         with pytest.raises(TimeoutError):
