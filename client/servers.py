@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses of servers with the credentials for each; and the environment variables and DNS names that give addresses."""
+"""The addresses of servers with the credentials for each; and the environment variables, DNS names and files that give addresses."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
+from pathlib import Path
 
 from hypersonic.client.errors import ClientError
 
@@ -36,7 +37,9 @@ class Tls:
 
 @dataclass(frozen=True)
 class Server:
-    """A server. address: host:port of its gRPC port; "dns:///host:port" means one server for each address of the name.
+    """A server. address: host:port of its gRPC port; "dns:///host:port" means one server for each address of the name;
+    "file:///path" one for each line of that file, or of all files in that directory, which servers write with
+    --grpc-address-file.
 
     token: a bearer token, or a function that returns one and is called for each request. headers: sent with each request.
     proxy: an HTTP CONNECT proxy, such as "http://proxy:3128"; "": none; None: the one that the environment names.
@@ -49,6 +52,10 @@ class Server:
     proxy: str | None = None
 
     def __post_init__(self) -> None:
+        if self.address.startswith(_FILE):
+            if not Path(self.address.removeprefix(_FILE)).is_absolute():
+                raise AddressError(f"the server's address is {self.address!r}, expected an absolute path, such as file:///a/servers")
+            return
         host, _, port = self.address.removeprefix(_DNS).rpartition(":")
         if not host or _NOT_IN_HOST & set(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
             hint = "; several servers are a list of addresses" if "," in host else ""
@@ -57,7 +64,9 @@ class Server:
             )
 
 
-_DNS = "dns:///"
+_DNS, _FILE = "dns:///", "file://"
+#: the most bytes of a file of addresses that are read
+_MOST_BYTES = 1 << 20
 #: characters of URLs and lists
 _NOT_IN_HOST = set("/, \t\n")
 
@@ -97,16 +106,22 @@ def environment_servers(environment: Mapping[str, str] | None = None) -> tuple[S
 
 
 def resolve(servers: Sequence[Server]) -> tuple[Server, ...]:
-    """Return the servers with each dns:///host:port replaced by one server for each address. Queries DNS.
+    """Return the servers with each dns:///host:port and file:///path replaced by one server for each address.
 
-    With TLS, the host stays the name that a certificate must have. Raises AddressError if a name is not known.
+    Queries DNS. With TLS, the host stays the name that a certificate must have. Raises AddressError if a name is not known, and
+    for a file that cannot be read, has a malformed line or names no server.
     """
     return tuple(single for server in servers for single in _addresses(server))
 
 
 def is_name(server: Server) -> bool:
     """Return whether the server is a name that may have several addresses."""
-    return server.address.startswith(_DNS)
+    return server.address.startswith((_DNS, _FILE))
+
+
+def is_file(server: Server) -> bool:
+    """Return whether the server is a file of addresses, or a directory of such files."""
+    return server.address.startswith(_FILE)
 
 
 def is_local(address: str) -> bool:
@@ -130,6 +145,8 @@ def _is_own(host: str) -> bool:
 
 
 def _addresses(server: Server) -> tuple[Server, ...]:
+    if is_file(server):
+        return tuple(replace(server, address=address) for address in dict.fromkeys(_listed(server)))
     if not is_name(server):
         return (server,)
     host, _, port = server.address.removeprefix(_DNS).rpartition(":")
@@ -142,3 +159,36 @@ def _addresses(server: Server) -> tuple[Server, ...]:
         f"[{entry[4][0]}]:{port}" if entry[0] == socket.AF_INET6 else f"{entry[4][0]}:{port}" for entry in found
     )
     return tuple(replace(server, address=address, tls=tls) for address in addresses)
+
+
+def _listed(server: Server) -> list[str]:
+    """Return the addresses in a file, or in the files of a directory; names that begin with a dot are unfinished files."""
+    path = Path(server.address.removeprefix(_FILE))
+    try:
+        files = sorted(file for file in path.iterdir() if not file.name.startswith(".")) if path.is_dir() else [path]
+        found = [address for file in files for address in _lines(file, missing_is_empty=path.is_dir())]
+    except OSError as error:
+        raise AddressError(f"{server.address}: {error.filename or path} cannot be read: {error.strerror}; is a server up?") from error
+    if not found:
+        raise AddressError(f"{server.address} names no server, expected HOST:PORT in each line; is a server up?")
+    return found
+
+
+def _lines(file: Path, *, missing_is_empty: bool) -> list[str]:
+    """Return the addresses in a file; # begins a comment. missing_is_empty: a server may remove its file at any time."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES).decode(errors="replace")
+    except FileNotFoundError:
+        if missing_is_empty:
+            return []
+        raise
+    found = [stripped for line in content.splitlines() if (stripped := line.partition("#")[0].strip())]
+    for address in found:
+        try:
+            named = Server(address)
+        except AddressError as error:
+            raise AddressError(f"{file}: {error}") from error
+        if is_name(named):
+            raise AddressError(f"{file}: {address} is a name, expected HOST:PORT in each line")
+    return found

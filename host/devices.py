@@ -18,6 +18,7 @@ from hypersonic.host import library
 from hypersonic.host.card_facts import CardFacts, driver_version, read_facts
 from hypersonic.host.errors import DeviceError
 from hypersonic.host.f2.facts import F2Facts, read_f2_cards
+from hypersonic.host.release import release_differs
 from hypersonic.host.sysfs import DRIVER, SYSFS, card_addresses
 from hypersonic.host.telemetry import NOTHING, Telemetry, read_telemetry
 from hypersonic.host.version import text
@@ -146,8 +147,8 @@ def _xrt_lines(xrt: Xrt, *, some: bool, f2: bool) -> list[str]:
 
 
 def _mismatch(xrt: Xrt) -> str:
-    """A note when library and driver have different releases: AMD ships them as one package, and tests them only together."""
-    if not xrt.version or not xrt.driver or xrt.version.split(".")[:2] == xrt.driver.split(".")[:2]:
+    """A note when library and driver have different releases."""
+    if not release_differs(xrt.version, xrt.driver):
         return ""
     return f"of another release than the library ({xrt.version}): install both from one package"
 

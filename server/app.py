@@ -20,6 +20,7 @@ from functools import partial
 
 from hypersonic.server import log
 from hypersonic.server.advice import advice
+from hypersonic.server.announce import Announcement
 from hypersonic.server.arguments import add_arguments
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
@@ -88,6 +89,7 @@ class Server:
         self.options = opts
         for level, text in advice(opts):
             _LOG.log(level, "%s", text)
+        self._announcement = Announcement(opts.grpc_address_file, has_grpc=opts.allow_grpc)
         self._policies = policies(opts)
         self._grpc_credentials, self._http_tls = tls.grpc_credentials(opts), tls.http_context(opts)
         self._metrics_config = MetricsConfig.of(opts.metrics_config)
@@ -252,11 +254,13 @@ class Server:
         for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
             if name in self.addresses:
                 _LOG.info("Started %s at %s", name, self.addresses[name])
+        self._announcement.ready(self.addresses.get("GRPCInferenceService", ""))
 
     def stop(self, signals: Signals) -> bool:
         """Drain, close the ports and unload the models. Returns whether everything ended in time."""
         deadline = (begin := time.monotonic()) + self.options.exit_timeout_secs
         busy = self.service.admission.requests > 0
+        self._announcement.stopping()
         self.service.stop_taking()
         self.repository.stop_loading()
         self._begin_shutdown(min(_GRACE_S, self.options.exit_timeout_secs / 2))

@@ -122,6 +122,11 @@ def _add_ports(parser: argparse._ActionsContainer) -> None:
         "--metrics-address", default="", metavar="ADDRESS",
         help="IP address to listen on for metrics (default: that of --http-address)",
     )  # fmt: skip
+    parser.add_argument(
+        "--grpc-address-file", default="", metavar="FILE",
+        help="write HOST:PORT of the gRPC port to FILE when the server is ready, and remove FILE when the server begins to stop; "
+        "clients on other hosts read it as file:///FILE (default: none)",
+    )  # fmt: skip
 
 
 def _add_tls(parser: argparse._ActionsContainer) -> None:

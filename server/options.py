@@ -28,6 +28,7 @@ class Options:
     grpc_address: str = "0.0.0.0"  # noqa: S104 - a server in a container serves its pod
     http_address: str = "0.0.0.0"  # noqa: S104
     metrics_address: str = ""
+    grpc_address_file: str = ""
     allow_grpc: bool = True
     allow_http: bool = True
     allow_metrics: bool = True

@@ -23,12 +23,14 @@ from hypersonic.client.errors import CallError
 from hypersonic.client.pool.choice import choose
 from hypersonic.client.pool.member import Member, State, Wanted
 from hypersonic.client.pool.timer import Timer
-from hypersonic.client.servers import Server, is_name, resolve
+from hypersonic.client.servers import AddressError, Server, is_file, is_name, resolve
 from hypersonic.client.settings import Settings
 from hypersonic.client.transport.call import Connect
 
 _LOG = logging.getLogger(__name__)
 _INDEX = bytes(service_pb2.RepositoryIndexRequest().SerializeToString())
+#: polling interval in seconds for files of addresses
+_FILE_S = 5.0
 #: codes of a server that does not tell which models it has, and may have any
 _SILENT = {Code.UNIMPLEMENTED, Code.UNAUTHENTICATED, Code.PERMISSION_DENIED}
 
@@ -144,9 +146,20 @@ class Pool:
             if self._opened:
                 return
             self._opened = True
-        self._join(resolve(self._servers))
+        try:
+            self._join(resolve(self._servers))
+        except AddressError:  # the next request looks again: a server may have published its address by then
+            with self._changed:
+                self._opened = False
+            raise
+        self._plan_resolving()
+
+    def _plan_resolving(self) -> None:
+        """Plan the next look at names and files."""
         if any(is_name(server) for server in self._servers):
-            self._timer.after(self._settings.health.index_s, self._resolve_again)
+            has_file = any(is_file(server) for server in self._servers)
+            every_s = self._settings.health.index_s
+            self._timer.after(min(_FILE_S, every_s) if has_file else every_s, self._resolve_again)
 
     def _join(self, servers: Sequence[Server]) -> None:
         new = []
@@ -157,19 +170,21 @@ class Pool:
                     new.append(member)
             named = {server.address for server in servers}
             for member in self._members.values():
+                if member.leaving and member.name in named:
+                    new.append(member)
                 member.leaving = member.name not in named
         for member in new:
             self.check(member)
 
     def _resolve_again(self) -> None:
-        """Ask DNS again, on a thread of its own: the answer may take half a minute."""
+        """Ask DNS and read files again, on a thread of its own: the answer may take half a minute."""
 
         def ask() -> None:
             try:
                 self._join(resolve(self._servers))
             except Exception as error:  # noqa: BLE001 - the known servers remain
                 _LOG.warning("%s; the servers stay as they are", error)
-            self._timer.after(self._settings.health.index_s, self._resolve_again)
+            self._plan_resolving()
 
         threading.Thread(target=ask, name="hypersonic-client-dns", daemon=True).start()
 

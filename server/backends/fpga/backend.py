@@ -9,6 +9,7 @@ name the cards; by default the first free card is used.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -36,6 +37,7 @@ from hypersonic.host.errors import (
     DeviceNotFoundError,
     MemoryAccessError,
 )
+from hypersonic.host.release import release_warning
 from hypersonic.server.backends.fpga.cards import CardRegister
 from hypersonic.server.backends.fpga.properties import FPGA
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
@@ -54,6 +56,7 @@ from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 from hypersonic.server.memory import copy_into
 
+_LOG = logging.getLogger(__name__)
 XCLBIN, MANIFEST = FPGA.model_file, "manifest.json"
 #: the defaults of config.pbtxt's parameters
 SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
@@ -235,6 +238,8 @@ class FpgaBackend:
     def __init__(self, cards: CardRegister | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
         self._cards = cards or CardRegister()
         self._links = links
+        if warning := release_warning():
+            _LOG.warning("%s", warning)
 
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """Do nothing: a published model has a complete config.pbtxt."""
