@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses of servers with the credentials for each; and the environment variables, DNS names and files that give addresses."""
+"""The addresses of servers with the credentials for each; and what gives addresses: environment variables, DNS names, files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ class Server:
     def __post_init__(self) -> None:
         if self.address.startswith(_FILE):
             if not Path(self.address.removeprefix(_FILE)).is_absolute():
-                raise AddressError(f"the server's address is {self.address!r}, expected an absolute path, such as file:///a/servers")
+                raise AddressError(
+                    f"the server's address is {self.address!r}, expected an absolute path, such as file:///a/servers"
+                )
             return
         host, _, port = self.address.removeprefix(_DNS).rpartition(":")
         if not host or _NOT_IN_HOST & set(host) or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
@@ -168,7 +170,8 @@ def _listed(server: Server) -> list[str]:
         files = sorted(file for file in path.iterdir() if not file.name.startswith(".")) if path.is_dir() else [path]
         found = [address for file in files for address in _lines(file, missing_is_empty=path.is_dir())]
     except OSError as error:
-        raise AddressError(f"{server.address}: {error.filename or path} cannot be read: {error.strerror}; is a server up?") from error
+        what = f"{error.filename or path} cannot be read: {error.strerror}"
+        raise AddressError(f"{server.address}: {what}; is a server up?") from error
     if not found:
         raise AddressError(f"{server.address} names no server, expected HOST:PORT in each line; is a server up?")
     return found

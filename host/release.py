@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hypersonic.firmware.target import Target
 from hypersonic.host.card_facts import driver_version
 from hypersonic.host.errors import DeviceError
 from hypersonic.host.library import load_library
 from hypersonic.host.sysfs import DRIVER, SYSFS
 from hypersonic.host.version import text
-from hypersonic.firmware.target import Target
 
 
 def release_differs(library: str | None, driver: str | None) -> bool:
@@ -24,8 +24,8 @@ def release_differs(library: str | None, driver: str | None) -> bool:
 def release_warning(root: Path = SYSFS) -> str:
     """Return what is wrong with XRT's library and the loaded driver, and what to do; "" if they fit.
 
-    Also "" if the driver is not loaded, if there is no library or if its version is not known: a model for a card then says what
-    is missing. The library is loaded only if the driver is. Never raises.
+    Also "" if the driver is not loaded, if there is no library, or if its version is not known: a model for a card then says
+    what is missing. The library is loaded only if the driver is. Never raises.
     """
     driver = driver_version(root)
     if driver is None:
@@ -38,8 +38,8 @@ def release_warning(root: Path = SYSFS) -> str:
     if version is None or not release_differs(version, driver):
         return ""
     return (
-        f"XRT's library is {version} ({loaded.file or loaded.path}), but the host's driver {DRIVER} is {driver}: install both from "
-        f"one package. In a container, use an image with XRT {_release(driver)}; on the host, install the driver of XRT "
+        f"XRT's library is {version} ({loaded.file or loaded.path}), but the host's driver {DRIVER} is {driver}: install both "
+        f"from one package. In a container, use an image with XRT {_release(driver)}; on the host, install the driver of XRT "
         f"{_release(version)}"
     )
 

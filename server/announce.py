@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells other programs that the server is ready: a file with the address of the gRPC port, and systemd's notification socket.
 
-    ready     FILE: "node17:8001\n"     READY=1
-    stopping  FILE is removed           STOPPING=1
+ready     FILE: "node17:8001\n"     READY=1
+stopping  FILE is removed           STOPPING=1
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ def _add_ports(parser: argparse._ActionsContainer) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--grpc-address-file", default="", metavar="FILE",
-        help="write HOST:PORT of the gRPC port to FILE when the server is ready, and remove FILE when the server begins to stop; "
-        "clients on other hosts read it as file:///FILE (default: none)",
+        help="write HOST:PORT of the gRPC port to FILE when the server is ready, and remove FILE when the server begins to "
+        "stop, for clients that read it as file://FILE (default: none)",
     )  # fmt: skip
 
 

@@ -34,9 +34,9 @@ def test_a_driver_of_another_release_is_one_warning_that_says_what_to_do(
     text = release_warning(root)
     assert text.startswith("XRT's library is 2.13.0 (/")
     assert text.endswith(
-        "/libxrt_coreutil.so.2.13.0), but the host's driver xocl is 2.16.204: install both from one package. In a container, use "
-        "an image with XRT 2.16; on the host, install the driver of XRT 2.13"
-    ) or "libxrt_coreutil.so.2)" in text
+        "), but the host's driver xocl is 2.16.204: install both from one package. In a container, use an image with XRT 2.16; "
+        "on the host, install the driver of XRT 2.13"
+    )
     monkeypatch.setattr(backend, "release_warning", lambda: release_warning(root))
     FpgaBackend()
     assert [record.getMessage() for record in caplog.records] == [text]

@@ -63,7 +63,7 @@ def test_a_server_on_all_addresses_is_published_by_the_hosts_name() -> None:
 
 
 def test_a_file_that_cannot_be_written_ends_the_start(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="in a directory that exists and can be written; make .*/nowhere first"):
+    with pytest.raises(StartError, match=r"in a directory that exists and can be written; make .*/nowhere first"):
         Announcement(str(tmp_path / "nowhere" / "address"), has_grpc=True, environment={})
     with pytest.raises(StartError, match="--grpc-address-file needs a gRPC port"):
         Announcement(str(tmp_path / "address"), has_grpc=False, environment={})
