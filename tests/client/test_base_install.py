@@ -12,8 +12,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from hypersonic.client import Client
 from hypersonic.extras import MODULES
 from tests.reference import servers
 from tests.reference.repository import addsub, write
@@ -133,7 +135,7 @@ def test_the_client_works_in_the_base_install(
     assert (done.returncode, done.stderr) == (2, "hypersonic: error: nothing.xclbin: No such file or directory\n")
 
 
-def test_a_server_needs_its_extra_and_no_other(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_serves_a_repository_with_its_extra_and_no_other(wheel: Path, tmp_path: Path) -> None:
     programs = install(tmp_path, Path(sys.executable), f"hypersonic[server] @ {wheel.as_uri()}")
     write(tmp_path / "models", {"simple": addsub("INT32")})
     ports = [f"--{name}-{what}" for name in ("grpc", "http", "metrics") for what in ("port=0", "address=127.0.0.1")]
@@ -143,9 +145,22 @@ def test_a_server_needs_its_extra_and_no_other(wheel: Path, tmp_path: Path) -> N
         for line in process.stderr or ():  # until it has started or ended
             lines.append(line)
             if "Started Metrics Service" in line:
-                process.terminate()
+                try:
+                    assert add("".join(lines)).tolist() == [list(range(5, 37, 2))]
+                finally:
+                    process.terminate()
     assert process.returncode == 0, "".join(lines)
     assert any("successfully loaded 'simple'" in line for line in lines)
+    done = run(programs / "hypersonic-cmsTriton", "check", directory=tmp_path)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def add(log: str) -> np.ndarray:
+    """x + (x + 5) for x from 0 to 15, as the server of this log answers it."""
+    (address,) = re.findall(r"Started GRPCInferenceService at (\S+)", log)
+    x = np.arange(16, dtype=np.int32).reshape(1, 16)
+    with Client(address) as client:
+        return client.model("simple").infer({"INPUT0": x, "INPUT1": x + 5})["OUTPUT0"]
 
 
 @pytest.mark.parametrize("version", PYTHONS)
