@@ -61,7 +61,7 @@ def start(opts: Options) -> subprocess.Popen[bytes]:
 
 def watch(opts: Options) -> None:
     """Start the program that stops the server when process opts.watched has ended."""
-    words = [str(opts.watched), str(start_time(opts.watched)), str(opts.directory), opts.name, str(int(opts.keep))]
+    words = [str(opts.watched), str(start_time(opts.watched)), str(opts.directory), str(int(opts.keep))]
     with (opts.directory / f"log_stop_{opts.name}.log").open("wb") as log:
         subprocess.Popen(
             python_argv("-m", "hypersonic.launching.watch", *words),

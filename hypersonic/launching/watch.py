@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stops a server when another process, such as cmsRun, has ended. hypersonic-cmsTriton -p starts it.
 
-python -m hypersonic.launching.watch PID STARTED DIRECTORY NAME KEEP
+python -m hypersonic.launching.watch PID STARTED DIRECTORY KEEP
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def watch(pid: int, started: str, directory: Path, *, keep: bool, interval_s: fl
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
-    pid, started, directory, _, keep = sys.argv[1:] if argv is None else argv
+    pid, started, directory, keep = sys.argv[1:] if argv is None else argv
     watch(int(pid), started, Path(directory), keep=keep == "1")
     return 0
 

@@ -167,7 +167,7 @@ def _mounts(layers: Sequence[Path], top: str, upper: str = "") -> list[str]:
 
 
 def _overlay(layers: Sequence[Path], top: str, upper: str = "") -> list[str]:
-    """Mount the layers at `top`: read-only without an upper directory. The base is a directory itself, other layers have `diff`."""
+    """Mount the layers at `top`; read-only without `upper`. The base is a directory itself, other layers have one, `diff`."""
     lower = ":".join(str(path / "diff" if (path / "diff").is_dir() else path) for path in reversed(layers))
     options = f"lowerdir={lower}" + (f",{upper}" if upper else "")
     return [f"mount -t overlay -o {options} overlay {top}"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm cluster of one node on the loopback interface: Debian's munged, slurmctld and slurmd, with made-up FPGA cards.
 
-The cards are empty files that gres.conf names. Processes are tracked by their parents (proctrack/linuxproc), because the cgroups
-of a build machine cannot be written.
+The cards are empty files that gres.conf names. Processes are tracked by their parents (proctrack/linuxproc), because the
+cgroups of a build machine cannot be written.
 """
 
 from __future__ import annotations
