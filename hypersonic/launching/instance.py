@@ -108,7 +108,7 @@ def running(pid: int, started: str) -> bool:
 
 
 def start_time(pid: int) -> str:
-    """Return when a process began, in clock ticks since the boot; "" if it has ended, even if nobody has waited for it."""
+    """Return when a process began, in clock ticks since the boot; "" if it has ended, even as a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -23,7 +23,7 @@ class Stage:
 
 @dataclass
 class State:
-    """What instructions before a RUN have set. arguments: of ARG, with the values of --build-arg."""
+    """The settings that instructions before a RUN have made. arguments: of ARG, with the values of --build-arg."""
 
     arguments: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)

