@@ -12,16 +12,18 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypersonic.hls.cache import cached
+from hypersonic.hls.cache import cache_directory, cached
 from tests.deploy.sites.dockerfile import Stage, State, parse
 
 ROOT = Path(__file__).parents[3]
 #: what debootstrap makes for a base
 SUITES = {"debian:12": "bookworm"}
+_KEPT_S = 24 * 3600
 #: where the host's certificates are while RUN lines are executed: a site may have an authority of its own
 CERTIFICATES, HOST = "/mnt/certificates.crt", Path("/etc/ssl/certs/ca-certificates.crt")
 
@@ -74,7 +76,18 @@ def build(file: Path, **build_arguments: str) -> Image:
     for stage in parse(file):
         layers, state = _build_stage(stage, built, build_arguments)
         built[stage.name] = layers
+    used = {layer for each in built.values() for layer in each}
+    for layer in used:
+        os.utime(layer)
+    _remove_old(used)
     return Image(layers, state)
+
+
+def _remove_old(used: set[Path]) -> None:
+    """Remove layers that nothing has used for a day: each change of the sources makes new ones."""
+    for place in (cache_directory() / "image-layer").glob("[0-9a-f]*"):
+        if place not in used and time.time() - place.stat().st_mtime > _KEPT_S:
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _build_stage(stage: Stage, built: dict[str, tuple[Path, ...]], arguments: dict[str, str]) -> tuple[tuple[Path, ...], State]:
