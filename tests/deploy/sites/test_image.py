@@ -85,6 +85,13 @@ def test_the_file_says_what_orchestrators_rely_on() -> None:
     assert "python" not in xrt[0], "XRT is a layer of its own"
 
 
+def test_the_builder_gets_what_is_copied_and_nothing_else() -> None:
+    copied = [rest.split()[:-1] for stage in parse(FILE) for rest in stage.all("COPY") if not rest.startswith("--from")]
+    ignored = FILE.with_name("Dockerfile.dockerignore").read_text().splitlines()
+    assert "*" in ignored
+    assert {line[1:] for line in ignored if line.startswith("!")} == {source for sources in copied for source in sources}
+
+
 def test_what_the_image_installs_is_locked_and_has_no_tensorflow() -> None:
     """uv resolves the file's own line. It checks the hashes of a constraint, as the last lines show."""
     (line,) = [line for line in parse(FILE)[0].all("RUN") if "--requirement pyproject.toml" in line]
