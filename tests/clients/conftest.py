@@ -22,9 +22,10 @@ import tritonclient.http.aio
 from hypersonic.building.model import build
 from tests.clients import repository
 from tests.clients.networks import Network, on_card, summing
-from tests.reference import environment, servers
+from tests.reference import servers
 from tests.reference.restarting import Restarting
 from tests.reference.servers import Served
+from tests.support.environments import UnavailableError
 
 SERVERS = ("hypersonic", *(("triton",) if os.environ.get("HYPERSONIC_CLIENTS_ASK_TRITON") else ()))
 _EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
@@ -56,7 +57,7 @@ def triton(tritons: Restarting[Served]) -> Iterator[Served]:
     """The real server, started again if an earlier test crashed it."""
     try:
         yield tritons.running()
-    except environment.UnavailableError as error:
+    except UnavailableError as error:
         pytest.skip(str(error))
     if tritons.has_crashed():
         pytest.fail(f"the reference crashed in this test, which says nothing of it: {tritons.crashes[-1]}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.reference.environment import Program
+from tests.support.environments import Program
 
 #: what each part of a request's time is called in the CSV file
 CSV_PARTS = {

@@ -17,6 +17,7 @@ from tests.clients.networks import Network, on_card, summing
 from tests.clients.program_cases import Arrays, Case
 from tests.reference import environment
 from tests.reference.servers import Served
+from tests.support.environments import UnavailableError
 
 HERE = Path(__file__).parent
 
@@ -80,7 +81,7 @@ def check_answers(library: str, cases: dict[str, Checked], directory: Path) -> N
     """All cases in one process: some of these libraries take seconds to import."""
     try:
         python = environment.environment(library) / "bin" / "python"
-    except environment.UnavailableError as error:
+    except UnavailableError as error:
         pytest.skip(str(error))
     program_cases.write(directory, {name: checked.case for name, checked in cases.items()})
     argv = [str(python), str(HERE / f"{library}_program.py"), str(directory)]

@@ -17,8 +17,8 @@ from tests.clients.conftest import Asked
 from tests.clients.networks import WAIT_S, Network
 from tests.clients.perf_report import CSV_PARTS, Counted, Measurement, analyze
 from tests.reference import environment
-from tests.reference.environment import Program
 from tests.reference.servers import Served
+from tests.support.environments import Program, UnavailableError
 from tests.support.waiting import holds_within
 
 REQUESTS = 40
@@ -30,7 +30,7 @@ TWO_AT_ONCE = ("--concurrency-range", "2", "--request-count", str(REQUESTS))
 def perf_analyzer() -> Program:
     try:
         return environment.perf_analyzer()
-    except environment.UnavailableError as error:
+    except UnavailableError as error:
         pytest.skip(str(error))
 
 

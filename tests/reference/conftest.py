@@ -10,26 +10,27 @@ import pytest
 
 from tests.reference import environment, repository
 from tests.reference.pair import Pairs, pairs
+from tests.support.environments import Program, UnavailableError
 
 
 @pytest.fixture(scope="session")
-def reference() -> environment.Program:
+def reference() -> Program:
     """The real server's program, or the reason why there is none."""
     try:
         return environment.tritonserver()
-    except environment.UnavailableError as error:
+    except UnavailableError as error:
         pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
-def on_main(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
+def on_main(reference: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
     """Both on repository.MAIN."""
     with closing(pairs(tmp_path_factory, repository.MAIN)) as servers:
         yield servers
 
 
 @pytest.fixture(scope="session")
-def on_broken(reference: environment.Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
+def on_broken(reference: Program, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pairs]:
     """Both on repository.BROKEN, every model loaded on demand; nothing but `good` works."""
     with closing(pairs(tmp_path_factory, repository.BROKEN, "--model-control-mode=explicit", "--load-model=*")) as servers:
         yield servers

@@ -1,56 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of others that the server is compared with or called by, each unpacked into a directory of its own and kept in the
-cache by the hash of its requirement file: the real tritonserver, perf_analyzer, coffea, client libraries. Nothing of them enters the
-project's environment.
-"""
+"""The programs that the server is compared with or called by: the real tritonserver, perf_analyzer, coffea, client libraries."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import sysconfig
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from hypersonic.hls.cache import cached
+from tests.support import environments
+from tests.support.environments import PYTHON, Program, site_packages
 
 HERE = Path(__file__).parent
-#: python_backend_stubs has one per Python; the one of the Python that runs the tests is taken
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
-class UnavailableError(RuntimeError):
-    """The package cannot be had here: which, and what the installer said."""
-
-
-class Program(NamedTuple):
-    """A program of another project. argv: its first words; env: added to the caller's environment."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
 
 
 def environment(name: str) -> Path:
-    """A virtual environment with what `<name>.txt` pins and nothing else. Raises UnavailableError."""
-    requirements = HERE / f"{name}.txt"
-    return cached("reference", [requirements, PYTHON], lambda directory: _install(requirements, directory))
-
-
-def _install(requirements: Path, directory: Path) -> None:
-    uv = str(Path(sys.executable).with_name("uv"))
-    pip = [uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", str(requirements)]
-    for argv in ([uv, "venv", "--quiet", "--python", sys.executable, str(directory)], [*pip, "--python", str(directory)]):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise UnavailableError(f"{requirements.name} cannot be installed: {done.stderr.strip()}")
-
-
-def site_packages(directory: Path) -> Path:
-    """Where an environment keeps its packages."""
-    return directory / "lib" / f"python{PYTHON}" / "site-packages"
+    """A virtual environment with what `<name>.txt` of this folder pins and nothing else. Raises UnavailableError."""
+    return environments.environment(HERE / f"{name}.txt")
 
 
 def tritonserver() -> Program:

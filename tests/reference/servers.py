@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.reference import environment
+from tests.support.environments import Program
 from tests.support.waiting import holds_within
 
 PATIENCE_S = 120
@@ -81,7 +82,7 @@ def triton(directory: Path, repository: Path, *options: str) -> Iterator[Served]
 
 
 @contextmanager
-def _on_free_ports(program: environment.Program, directory: Path, options: Sequence[str]) -> Iterator[Served]:
+def _on_free_ports(program: Program, directory: Path, options: Sequence[str]) -> Iterator[Served]:
     for attempt in range(5):
         ports = dict(zip(_STARTED, _free_ports(), strict=True))
         argv = [*program.argv, *options, *(f"--{name}-port={port}" for name, port in ports.items())]

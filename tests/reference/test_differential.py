@@ -28,8 +28,8 @@ from tests.reference.cases.infer import Case
 from tests.reference.compare import check, matches
 from tests.reference.difference import tables
 from tests.reference.differences.every import DIFFERENCES, REFUSED_OPTIONS, SUBJECTS
-from tests.reference.environment import Program
 from tests.reference.pair import Pairs, Side
+from tests.support.environments import Program
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-triton.md"
 MODULES = {

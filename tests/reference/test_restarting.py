@@ -13,10 +13,10 @@ import pytest
 from tests.reference import repository
 from tests.reference.cases.infer import good
 from tests.reference.compare import check
-from tests.reference.environment import Program
 from tests.reference.pair import Side, pairs
 from tests.reference.restarting import ReferenceCrashedError
 from tests.reference.wire import message
+from tests.support.environments import Program
 
 pytest_plugins = ["pytester"]
 ONE = {"addsub": repository.addsub("FP32")}

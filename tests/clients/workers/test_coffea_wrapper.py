@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.reference import environment
+from tests.support.environments import UnavailableError
 from tests.support.scripted_server import Script, scripted_server, wait
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,7 +25,7 @@ def python() -> Path:
     """The Python of coffea's environment."""
     try:
         return environment.environment("coffea") / "bin" / "python"
-    except environment.UnavailableError as error:
+    except UnavailableError as error:
         pytest.skip(str(error))
 
 
