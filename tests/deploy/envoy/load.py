@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that send rows nobody else has, and compare what they get with 2 x + 1, as integers."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import numpy as np
+import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
+
+from hypersonic.client import Client, ClientError, Limits
+from tests.support.waiting import wait_until
+
+_WIDTH = 8
+#: no two requests of a test process have a number in common
+_numbers = itertools.count(1)
+
+
+def unique_rows(width: int = _WIDTH) -> np.ndarray:
+    """Return INT32 numbers that no other request has, from an own thousand on."""
+    return (np.arange(width, dtype=np.int64) + 1000 * next(_numbers)).astype(np.int32)
+
+
+def expected(rows: np.ndarray) -> np.ndarray:
+    return 2 * rows + 1
+
+
+@dataclass
+class Outcome:
+    """What became of requests. strangers: answers to the rows of another request, or to none."""
+
+    answered: int = 0
+    strangers: int = 0
+    failures: list[str] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def asked(self) -> int:
+        return self.answered + self.strangers + len(self.failures)
+
+    def add(self, rows: np.ndarray, answer: np.ndarray | None, failure: str = "") -> int:
+        """Count one request; return how many there are now."""
+        with self.lock:
+            if answer is None:
+                self.failures.append(failure)
+            elif np.array_equal(answer, expected(rows)):
+                self.answered += 1
+            else:
+                self.strangers += 1
+            return self.asked
+
+
+Faults = Mapping[int, Callable[[], object]]
+
+
+def connect(address: str, **options: Any) -> triton.InferenceServerClient:
+    """Return a plain client on a connection of its own."""
+    args = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    return triton.InferenceServerClient(address, channel_args=args, **options)
+
+
+def tensor(rows: np.ndarray) -> triton.InferInput:
+    given = triton.InferInput("x", list(rows.shape), "INT32")
+    given.set_data_from_numpy(rows)
+    return given
+
+
+def infer(client: triton.InferenceServerClient, rows: np.ndarray, **options: Any) -> np.ndarray:
+    return client.infer("rows", [tensor(rows)], client_timeout=60, **options).as_numpy("y")
+
+
+def plain(address: str, requests: int, faults: Faults, clients: int = 12) -> Outcome:
+    """Send requests with tritonclient, which never retries. faults: what happens after so many answers."""
+    outcome = Outcome()
+    left = iter(range(requests))
+
+    def ask() -> None:
+        with connect(address) as client:
+            while next(left, None) is not None:
+                _one(outcome, lambda rows: infer(client, rows), faults)
+
+    _together([ask] * clients)
+    return outcome
+
+
+def ours(address: str, requests: int, faults: Faults, clients: int = 12) -> Outcome:
+    """Send requests with hypersonic.client from several threads."""
+    outcome = Outcome()
+    left = iter(range(requests))
+    with Client([address], limits=Limits(in_flight=clients)) as client:
+        model = client.model("rows")
+
+        def ask() -> None:
+            while next(left, None) is not None:
+                _one(outcome, lambda rows: np.asarray(model.result({"x": rows}).outputs["y"]), faults)
+
+        _together([ask] * clients)
+    return outcome
+
+
+def _one(outcome: Outcome, answer_to: Callable[[np.ndarray], np.ndarray], faults: Faults) -> None:
+    rows = unique_rows()
+    try:
+        count = outcome.add(rows, answer_to(rows))
+    except (InferenceServerException, ClientError, grpc.RpcError) as error:
+        count = outcome.add(rows, None, str(error))
+    faults.get(count, lambda: None)()
+
+
+def _together(tasks: list[Callable[[], None]]) -> None:
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        for done in [pool.submit(task) for task in tasks]:
+            done.result()
+
+
+@contextmanager
+def crowd(address: str, clients: int = 8, pause_s: float = 0) -> Iterator[Outcome]:
+    """Keep clients asking until the context ends."""
+    outcome, stopping = Outcome(), threading.Event()
+
+    def ask() -> None:
+        with connect(address) as client:
+            while not stopping.is_set():
+                _one(outcome, lambda rows: infer(client, rows), {})
+                if pause_s:
+                    time.sleep(pause_s)
+
+    threads = [threading.Thread(target=ask) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_until(lambda: outcome.asked >= clients)
+        yield outcome
+    finally:
+        stopping.set()
+        for thread in threads:
+            thread.join()
+
+
+def stream(address: str, requests: int) -> Outcome:
+    """Send requests on one ModelStreamInfer, and take the answers in their order, until it ends."""
+    outcome = Outcome()
+    got: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    with connect(address) as client:
+        client.start_stream(lambda result, error: got.put(error or result), stream_timeout=60)
+        for _ in range(requests):
+            rows = unique_rows()
+            with suppress(InferenceServerException):  # the stream has ended: the callback knows why
+                client.async_stream_infer("rows", [tensor(rows)])
+            answer = got.get(timeout=60)
+            if isinstance(answer, InferenceServerException):
+                outcome.add(rows, None, str(answer))
+                break
+            outcome.add(rows, answer.as_numpy("y"))
+        client.stop_stream()
+    return outcome
