@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes Envoy's configurations from envoy.yaml.in, so that each setting and its reason is in one place.
 
-    python deploy/envoy/generate.py
+python deploy/envoy/generate.py
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def _lines(source: str, conditions: Set[str]) -> Iterator[str]:
 
 
 def main() -> None:
+    """Write the files of VARIANTS."""
     for name, conditions in VARIANTS.items():
         (HERE / name).write_text(variant(SOURCE.read_text(), conditions))
 

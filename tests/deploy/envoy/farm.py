@@ -84,6 +84,13 @@ class Envoy:
         )
         return {_address(host): _host_stat(host, "rq_total") for host in cluster.get("host_statuses", ())}
 
+    def is_live(self) -> bool:
+        """Return whether it serves."""
+        try:
+            return self.admin("/ready").startswith("LIVE")
+        except OSError:
+            return False
+
     def healthy(self) -> int:
         """Return the number of servers that get requests."""
         return self.stat("cluster.servers.membership_healthy")
@@ -168,16 +175,9 @@ def envoy(
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=(directory / "stderr").open("wb")) as process:
         running = Envoy(host, process, directory)
         try:
-            wait_until(lambda: _answers(running) or process.poll() is not None, explain=(directory / "stderr").read_text)
+            wait_until(lambda: running.is_live() or process.poll() is not None, explain=(directory / "stderr").read_text)
             assert process.poll() is None, (directory / "stderr").read_text()
             wait_until(lambda: running.healthy() == len(addresses), explain=lambda: running.admin("/clusters"))
             yield running
         finally:
             process.kill()
-
-
-def _answers(running: Envoy) -> bool:
-    try:
-        return running.admin("/ready").startswith("LIVE")
-    except OSError:
-        return False

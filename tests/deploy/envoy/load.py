@@ -32,6 +32,7 @@ def unique_rows(width: int = _WIDTH) -> np.ndarray:
 
 
 def expected(rows: np.ndarray) -> np.ndarray:
+    """Return what model `rows` answers."""
     return 2 * rows + 1
 
 
@@ -65,7 +66,11 @@ Faults = Mapping[int, Callable[[], object]]
 
 def connect(address: str, **options: Any) -> triton.InferenceServerClient:
     """Return a plain client on a connection of its own."""
-    args = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    args = [
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.max_receive_message_length", -1),
+    ]
     return triton.InferenceServerClient(address, channel_args=args, **options)
 
 
@@ -164,3 +169,14 @@ def stream(address: str, requests: int) -> Outcome:
             outcome.add(rows, answer.as_numpy("y"))
         client.stop_stream()
     return outcome
+
+
+def raw(address: str, message: bytes) -> grpc.RpcError | None:
+    """Send a serialized ModelInferRequest; return the error, or None."""
+    with grpc.insecure_channel(address) as channel:
+        infer: Any = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
+        try:
+            infer(message, timeout=120)
+        except grpc.RpcError as error:
+            return error
+    return None

@@ -18,11 +18,12 @@ from tests.support.server_program import Program
 from tests.support.waiting import holds_within, wait_until
 
 REQUESTS = 3000
+Record = Callable[[str, object], None]
 
 
 @pytest.mark.parametrize(("how", "most_failures"), [(signal.SIGKILL, 2), (signal.SIGTERM, 0)])
 def test_of_3000_requests_almost_none_is_lost_with_a_server_and_none_with_our_client(
-    how: signal.Signals, most_failures: int, tmp_path: Path, record_property: Callable[[str, object], None]
+    how: signal.Signals, most_failures: int, tmp_path: Path, record_property: Record
 ) -> None:
     repository = write_rows(tmp_path / "models", delay_ms=1)
     with servers(repository, repository, repository) as running, envoy(tmp_path / "e", [each.grpc for each in running]) as edge:
@@ -45,8 +46,8 @@ def test_of_3000_requests_almost_none_is_lost_with_a_server_and_none_with_our_cl
         assert running[0].process.wait(60) == (0 if how == signal.SIGTERM else -how)
         retries = edge.stat("cluster.servers.upstream_rq_retry")
     first, second, *_ = outcomes
-    text = f"{len(first.failures)} and {len(second.failures)} of {REQUESTS} failed (tritonclient, hypersonic.client); {retries} retries"
-    print(text)
+    failed = f"{len(first.failures)} of {REQUESTS} failed with tritonclient, {len(second.failures)} with hypersonic.client"
+    record_property("noteworthy", f"{failed}; {retries} retries by Envoy")
     assert (first.asked, second.asked) == (REQUESTS, REQUESTS)
     assert len(first.failures) <= most_failures, first.failures
     assert second.failures == []
@@ -62,7 +63,7 @@ def share_of(edge: Envoy, address: str, window_s: float = 0.5) -> float:
 
 
 def test_a_new_server_gets_its_share_within_5_s_and_one_that_is_taken_out_gets_nothing(
-    three: list[Program], tmp_path: Path
+    three: list[Program], tmp_path: Path, record_property: Record
 ) -> None:
     addresses = [each.grpc for each in three]
     with envoy(tmp_path, addresses[:2]) as edge, load.crowd(edge.address) as outcome:
@@ -70,13 +71,14 @@ def test_a_new_server_gets_its_share_within_5_s_and_one_that_is_taken_out_gets_n
         begin = time.monotonic()
         edge.set_servers(addresses)
         assert holds_within(lambda: share_of(edge, addresses[2]) > 0.2, 5), edge.requests()
-        print(f"the third server had more than 20 % of the requests {time.monotonic() - begin:.1f} s after it was listed")
+        taken_s = time.monotonic() - begin
+        record_property("noteworthy", f"more than 20 % of the requests {taken_s:.1f} s after the third server was listed")
         edge.set_servers(addresses[1:])
         wait_until(lambda: addresses[0] not in edge.requests(), 10)
     assert (outcome.failures, outcome.strangers) == ([], 0)
 
 
-def test_a_slow_server_gets_less(three: list[Program], tmp_path: Path) -> None:
+def test_a_slow_server_gets_less(three: list[Program], tmp_path: Path, record_property: Record) -> None:
     with servers(write_rows(tmp_path / "slow", delay_ms=60)) as (slow,):
         addresses = [slow.grpc, *(each.grpc for each in three[:2])]
         with envoy(tmp_path / "e", addresses) as edge:
@@ -84,5 +86,5 @@ def test_a_slow_server_gets_less(three: list[Program], tmp_path: Path) -> None:
             counts = edge.requests()
     assert (outcome.answered, outcome.failures) == (600, [])
     share = counts[slow.grpc] / sum(counts.values())
-    print(f"the slow server of three had {share:.0%} of the requests")
+    record_property("noteworthy", f"the slow server of three had {share:.0%} of the requests")
     assert share < 0.2

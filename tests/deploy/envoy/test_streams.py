@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -34,11 +35,5 @@ def test_calls_that_concern_one_server_are_refused_and_questions_are_answered(th
             with pytest.raises(InferenceServerException, match="send it to the server itself") as error:
                 refused()
             assert error.value.status() == "StatusCode.PERMISSION_DENIED"
-        assert "envoy_cluster_upstream_rq_total" in _fetch(f"http://{edge.host}:9902/metrics")
-
-
-def _fetch(url: str) -> str:
-    import urllib.request
-
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return str(answer.read().decode())
+        with urllib.request.urlopen(f"http://{edge.host}:9902/metrics", timeout=30) as page:
+            assert "envoy_cluster_upstream_rq_total" in page.read().decode()
