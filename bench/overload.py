@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures goodput above saturation, and whether the metric for scaling passes 0.8 before latencies double.
+
+    python -m bench.overload [--seconds 60] [--run-ms 20] [--json]
+
+Three servers with one instance each of a model that takes 20 ms for a request are behind the real Envoy. Their queues hold 8
+requests, each for 0.3 s at most (max_queue_size, default_timeout_microseconds). Saturation is what 18 requests in flight reach.
+A ramp of Poisson arrivals from 0.3 to 1.1 times saturation gives, at each step, the share of time in which the instances are
+busy (hypersonic_instance_busy_seconds_total) and the p99 of the latency. Then requests arrive at 1.5 times saturation; the client is
+hypersonic.client with a retry budget, and an answer counts if it arrives within 1 s. Answers are compared with the rows as
+integers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import math
+import random
+import re
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hypersonic.client import AsyncClient, AsyncModel, Budget, ClientError, Health, Limits, Retry, Timeout
+from tests.deploy.envoy.farm import Config, Envoy, cluster, envoy, servers, write_rows
+from tests.deploy.envoy.load import expected, unique_rows
+from tests.support.server_program import Program
+
+DEADLINE_S = 1.0
+QUEUE = """
+max_batch_size: 1
+dynamic_batching { default_queue_policy { max_queue_size: 8 default_timeout_microseconds: 300000 } }
+"""
+RAMP = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1)
+_BUSY = re.compile(r"^hypersonic_instance_busy_seconds_total\{.*\} (\S+)$", re.MULTILINE)
+
+
+@dataclass
+class Load:
+    """Requests that arrived at random times. load: their rate relative to saturation. busy: share of the time of all instances.
+
+    attempts_per_request: what Envoy sent to servers, so it includes the retries of the client and of Envoy.
+    """
+
+    load: float
+    offered_per_s: float
+    answered_per_s: float
+    wrong: int
+    attempts_per_request: float
+    p99_ms: float
+    busy: float
+
+
+@dataclass
+class Report:
+    """saturation_per_s: answers per second of a closed loop. goodput: answers within their deadline, relative to it.
+
+    metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above 0.8, and p99 is more than twice that of
+    the first step; infinite if it is so at no load.
+    """
+
+    saturation_per_s: float
+    ramp: list[Load]
+    overload: Load
+    goodput: float
+    metric_at: float
+    p99_doubled_at: float
+
+
+@dataclass
+class Site:
+    """Servers behind Envoy, and a model of theirs."""
+
+    servers: Sequence[Program]
+    edge: Envoy
+    model: AsyncModel
+
+    def busy_s(self) -> float:
+        """Return the busy seconds of all instances so far."""
+        pages = []
+        for one in self.servers:
+            with urllib.request.urlopen(f"http://{one.ports['Metrics Service']}/metrics", timeout=30) as page:
+                pages.append(page.read().decode())
+        return sum(float(value) for page in pages for value in _BUSY.findall(page))
+
+    async def ask(self) -> bool | None:
+        """Send one request. Returns whether the answer is that of its rows, or None if it failed or was late."""
+        rows = unique_rows().reshape(1, -1)
+        begin = time.monotonic()
+        try:
+            result = await self.model.infer({"x": rows})
+        except ClientError:
+            return None
+        if time.monotonic() - begin > DEADLINE_S:
+            return None
+        return bool(np.array_equal(result.outputs["y"], expected(rows)))
+
+
+async def saturation(site: Site, seconds: float, in_flight: int = 18) -> float:
+    """Return the answers per second with so many requests always in flight."""
+    end = time.monotonic() + seconds
+    answered = 0
+
+    async def ask() -> None:
+        nonlocal answered
+        while time.monotonic() < end:
+            right = await site.ask()
+            answered += bool(right)  # not in one line: the old sum would be read before the wait
+
+    begin = time.monotonic()
+    await asyncio.gather(*(ask() for _ in range(in_flight)))
+    return answered / (time.monotonic() - begin)
+
+
+async def open_loop(site: Site, load: float, per_s: float, seconds: float, seed: int = 1) -> Load:
+    """Let requests arrive at random times, whether or not earlier ones are answered."""
+    rng = random.Random(seed)
+    latencies: list[float] = []
+    outcomes: list[bool | None] = []
+
+    async def ask(due: float) -> None:
+        outcomes.append(await site.ask())
+        latencies.append(time.monotonic() - due)  # from when it was due: a client that is late does not hide it
+
+    attempts, busy_s, begin = sum(site.edge.requests().values()), site.busy_s(), time.monotonic()
+    due, tasks = begin, []
+    while (due := due + rng.expovariate(load * per_s)) < begin + seconds:
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        tasks.append(asyncio.create_task(ask(due)))
+    elapsed, busy_s = time.monotonic() - begin, site.busy_s() - busy_s
+    await asyncio.gather(*tasks)
+    return Load(
+        load=load,
+        offered_per_s=round(len(tasks) / seconds, 1),
+        answered_per_s=round(outcomes.count(True) / seconds, 1),
+        wrong=outcomes.count(False),
+        attempts_per_request=round((sum(site.edge.requests().values()) - attempts) / len(tasks), 2),
+        p99_ms=round(1000 * float(np.quantile(latencies, 0.99)), 1),
+        busy=round(busy_s / elapsed / len(site.servers), 3),
+    )
+
+
+async def measure(running: Sequence[Program], edge: Envoy, seconds: float, step_s: float) -> Report:
+    """Measure saturation, the ramp and the overload."""
+    async with AsyncClient(
+        [edge.address],
+        timeout=Timeout(total_s=DEADLINE_S),
+        limits=Limits(in_flight=10_000),
+        # one address for all servers: three refusals in a row are no reason to leave it out
+        health=Health(failures=1_000_000),
+        retry=Retry(budget=Budget(tokens=10, per_success=0.1)),
+    ) as client:
+        site = Site(running, edge, client.model("rows"))
+        per_s = await saturation(site, step_s)
+        ramp = []
+        for load in RAMP:
+            ramp.append(await open_loop(site, load, per_s, step_s))
+        overload = await open_loop(site, 1.5, per_s, seconds)
+    return Report(
+        saturation_per_s=round(per_s, 1),
+        ramp=ramp,
+        overload=overload,
+        goodput=round(overload.answered_per_s / per_s, 3),
+        metric_at=from_which_on(ramp, lambda each: each.busy > 0.8),
+        p99_doubled_at=from_which_on(ramp, lambda each: each.p99_ms > 2 * ramp[0].p99_ms),
+    )
+
+
+def from_which_on(ramp: Sequence[Load], holds: Callable[[Load], bool]) -> float:
+    """Return the load of the first step after which it holds at every step; a single late answer makes no step of its own."""
+    steps = list(itertools.takewhile(holds, reversed(ramp)))
+    return steps[-1].load if steps else math.inf
+
+
+def run(seconds: float, step_s: float, run_ms: float) -> Report:
+    """Start the servers and Envoy, and measure."""
+
+    def sized(config: Config) -> None:
+        # docs/envoy.md: requests in flight on one server, doubled; here one runs and up to 8 are in the queue
+        (limits,) = cluster(config)["circuit_breakers"]["thresholds"]
+        limits["retry_budget"]["min_retry_concurrency"] = 3
+
+    with tempfile.TemporaryDirectory() as name:
+        repository = write_rows(Path(name) / "models", run_ms, QUEUE)
+        with (
+            servers(*[repository] * 3) as running,
+            envoy(Path(name) / "envoy", [each.grpc for each in running], change=sized) as edge,
+        ):
+            return asyncio.run(measure(running, edge, seconds, step_s))
+
+
+def main() -> None:
+    """Print the report."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60.0, help="of the overload (60)")
+    parser.add_argument("--step-seconds", type=float, default=10.0, help="of the saturation and of each step of the ramp (10)")
+    parser.add_argument("--run-ms", type=float, default=20.0, help="time of a request in the model (20)")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    report = run(args.seconds, args.step_seconds, args.run_ms)
+    if args.json:
+        print(json.dumps(asdict(report)))
+        return
+    for each in (*report.ramp, report.overload):
+        print(
+            f"load {each.load:3.1f}  offered {each.offered_per_s:6.1f}/s  answered {each.answered_per_s:6.1f}/s  "
+            f"attempts {each.attempts_per_request:4.2f}  p99 {each.p99_ms:6.1f} ms  busy {each.busy:.2f}"
+        )
+    print(f"saturation {report.saturation_per_s}/s, goodput at 1.5 times it {report.goodput:.0%}")
+    print(f"busy above 0.8 from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}")
+
+
+if __name__ == "__main__":
+    main()

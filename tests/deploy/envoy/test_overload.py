@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""At 1.5 times saturation, servers behind Envoy answer as much as they can, and the metric for scaling tells before latencies do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.overload import run
+
+
+def test_goodput_stays_retries_do_not_multiply_and_the_metric_fires_first(
+    record_property: Callable[[str, object], None],
+) -> None:
+    report = run(seconds=10, step_s=2, run_ms=40)
+    record_property(
+        "noteworthy",
+        f"goodput {report.goodput:.0%} of {report.saturation_per_s}/s, {report.overload.attempts_per_request} attempts per "
+        f"request, busy above 0.8 from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}",
+    )
+    assert [each.wrong for each in (*report.ramp, report.overload)] == [0] * (len(report.ramp) + 1)
+    assert report.goodput > 0.9, report  # both halves of the ratio are measured on a machine that does other work, too
+    assert report.overload.attempts_per_request < 2, report
+    assert report.metric_at <= report.p99_doubled_at, report
