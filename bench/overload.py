@@ -4,11 +4,11 @@
     python -m bench.overload [--seconds 60] [--run-ms 20] [--json]
 
 Three servers with one instance each of a model that takes 20 ms for a request are behind the real Envoy. Their queues hold 8
-requests, each for 0.3 s at most (max_queue_size, default_timeout_microseconds). Saturation is what 18 requests in flight reach.
+requests, each for 0.3 s at most (max_queue_size, default_timeout_microseconds). Saturation is what 24 requests in flight reach.
 A ramp of Poisson arrivals from 0.3 to 1.1 times saturation gives, at each step, the share of time in which the instances are
-busy (hypersonic_instance_busy_seconds_total) and the p99 of the latency. Then requests arrive at 1.5 times saturation; the client is
-hypersonic.client with a retry budget, and an answer counts if it arrives within 1 s. Answers are compared with the rows as
-integers.
+busy (hypersonic_instance_busy_seconds_total) and the p99 of the latency. Then requests arrive at 1.5 times saturation; the
+client is hypersonic.client with a retry budget, and an answer counts if it arrives within 1 s. Answers are compared with the
+rows as integers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ QUEUE = """
 max_batch_size: 1
 dynamic_batching { default_queue_policy { max_queue_size: 8 default_timeout_microseconds: 300000 } }
 """
-RAMP = (0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1)
+RAMP = (0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
 _BUSY = re.compile(r"^hypersonic_instance_busy_seconds_total\{.*\} (\S+)$", re.MULTILINE)
 
 
@@ -63,8 +63,8 @@ class Load:
 class Report:
     """saturation_per_s: answers per second of a closed loop. goodput: answers within their deadline, relative to it.
 
-    metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above 0.8, and p99 is more than twice that of
-    the first step; infinite if it is so at no load.
+    metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above 0.8, and p99 is more than twice that
+    of the first step; infinite if it is so at no load.
     """
 
     saturation_per_s: float
@@ -104,7 +104,7 @@ class Site:
         return bool(np.array_equal(result.outputs["y"], expected(rows)))
 
 
-async def saturation(site: Site, seconds: float, in_flight: int = 18) -> float:
+async def saturation(site: Site, seconds: float, in_flight: int = 24) -> float:
     """Return the answers per second with so many requests always in flight."""
     end = time.monotonic() + seconds
     answered = 0
@@ -160,9 +160,7 @@ async def measure(running: Sequence[Program], edge: Envoy, seconds: float, step_
     ) as client:
         site = Site(running, edge, client.model("rows"))
         per_s = await saturation(site, step_s)
-        ramp = []
-        for load in RAMP:
-            ramp.append(await open_loop(site, load, per_s, step_s))
+        ramp = [await open_loop(site, load, per_s, step_s) for load in RAMP]
         overload = await open_loop(site, 1.5, per_s, seconds)
     return Report(
         saturation_per_s=round(per_s, 1),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""At 1.5 times saturation, servers behind Envoy answer as much as they can, and the metric for scaling tells before latencies do."""
+"""At 1.5 times saturation, servers behind Envoy answer as much as they can, and the metric for scaling fires in time."""
 
 from __future__ import annotations
 
