@@ -22,7 +22,7 @@ MAX_QUEUE_DELAY_US = 100
 #: the most rows in one slot, the slots per compute unit, and the timeout of a run
 SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
 #: the largest buffer of a slot: on a card, and on an emulated card, whose runs take processor time
-_SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
+SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
 #: the most clocks of a simulated run, and the timeout of a long one on a busy machine
 _EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 1_000_000, 120_000
 #: the most multiplications of a run in the model's own C++, which does about 300 million a second, and the number from which
@@ -57,7 +57,7 @@ def config_pbtxt(
 def _slots(manifest: Manifest) -> dict[str, str]:
     row_bytes = max(manifest.inputs.row_bytes, manifest.outputs.row_bytes)
     emulated = manifest.target is not Target.HW
-    rows, timeout_ms = min(SLOT_ROWS, (_EMULATED_SLOT_BYTES if emulated else _SLOT_BYTES) // row_bytes), TIMEOUT_MS
+    rows, timeout_ms = min(SLOT_ROWS, (_EMULATED_SLOT_BYTES if emulated else SLOT_BYTES) // row_bytes), TIMEOUT_MS
     if emulated:
         work = _csim_work(manifest)
         rows = max(1, min(rows, _EMULATED_CLOCKS // manifest.ii, _CSIM_MULTIPLICATIONS // work))

@@ -5,8 +5,9 @@ FIGURES are those of the talks; each has the talk's inputs. SETS are the measure
 (github.com/fastmachinelearning/nuSONIC at 5dd4aca, folder data/), with the constants of its own plots. `hypersonic plan
 --check` prints both, and fails if a figure is off by more than its limit.
 
-Sources: S0, FPGAs and GPUs as a service for the HLT (FACILE, 16 000 channels an event); S2, GPU-accelerated inference as a
-service for ProtoDUNE (nuSONIC). The 0.600 s of an HLT job's cycle is derived: it is common to S0's three numbers of clients.
+The talks: `coprocessors 2020`, the talk on SONIC's coprocessors of December 2020 (FACILE in the HLT, 16 000 channels an event);
+`neutrinos 2023`, the talk of January 2023 on ProtoDUNE's jobs. The 0.600 s of an HLT job's cycle is derived: it is common to
+the three numbers of clients.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ FIGURE_LIMIT, POINT_LIMIT = 0.07, 0.10
 #: the number of jobs from which the points of that set are held; below, the processors of the workers scatter by more
 HELD_FROM_JOBS = 80
 
+_HLT_TALK, _NEUTRINO_TALK = "coprocessors 2020", "neutrinos 2023"
+
 #: seconds between two calls of an HLT job; rows of an event of FACILE; round trip of ProtoDUNE's jobs to the cloud in s
 _HLT_S, _ROWS, _PING_S = 0.600, 16_000, 0.0117
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A published figure. talk: S0 or S2. inputs, formula: in words. published, computed: in `unit`."""
+    """A published figure. talk: its short name. inputs, formula: in words. published, computed: in `unit`."""
 
     name: str
     talk: str
@@ -107,14 +110,14 @@ _TRANSMIT_S, _TRAVEL_SMALL_S, _TRAVEL_BIG_S = 2.05, 2.6, 0.38
 SETS = (
     MeasuredSet(
         "4 GPUs, no dynamic batching, small batch", 4, _OWN_1B_S, 0.0, 2.5,
-        _points((4, 129.7, 13.8), (16, 134.5, 15.6), (40, 145.5, 15.7), (64, 126.4, 15.9), (80, 122.2, 15.8), (189, 128.7, 18.1),
-                (301, 180.9, 49.5), (486, 298.0, 188.4)),
+        _points((4, 129.7, 13.8), (16, 134.5, 15.6), (40, 145.5, 15.7), (64, 126.4, 15.9), (80, 122.2, 15.8),
+                (189, 128.7, 18.1), (301, 180.9, 49.5), (486, 298.0, 188.4)),
         held=True,
     ),
     MeasuredSet(
         "4 GPUs, no dynamic batching, big batch", 4, _OWN_1C_S, _TRANSMIT_S + _TRAVEL_BIG_S, 1.77,
-        _points((1, 176.5, 17.2), (20, 135.3, 12.9), (64, 98.6, 11.7), (120, 99.0, 12.4), (160, 110.9, 12.6), (200, 112.6, 15.0),
-                (243, 147.0, 13.8), (268, 127.5, 17.5), (295, 160.5, 27.7), (348, 143.1, 42.6), (400, 185.9, 89.2)),
+        _points((1, 176.5, 17.2), (20, 135.3, 12.9), (64, 98.6, 11.7), (120, 99.0, 12.4), (160, 110.9, 12.6),
+                (200, 112.6, 15.0), (243, 147.0, 13.8), (268, 127.5, 17.5), (295, 160.5, 27.7), (348, 143.1, 42.6), (400, 185.9, 89.2)),
     ),
     MeasuredSet(
         "4 GPUs, dynamic batching, small batch", 4, _OWN_1C_S, _TRANSMIT_S + _TRAVEL_SMALL_S, 1.77,
@@ -138,31 +141,33 @@ def figures() -> tuple[Figure, ...]:
     big_jobs = saturation_jobs(big.ideal_s, [big.gpus / big.service_s])
     transfer_s, travel_s, gpu_s = 3.9 / 2, 32 * _PING_S, 55_000 / 20_000
     return (
-        Figure("HLT jobs per T4", "S0", "500 events/s; a job's cycle 0.600 s", "c/S * t_ideal", "jobs", 300,
+        Figure("HLT jobs per T4", _HLT_TALK, "500 events/s; a job's cycle 0.600 s", "c/S * t_ideal", "jobs", 300,
                saturation_jobs(_HLT_S, [500])),
-        Figure("HLT jobs per AWS F1", "S0", "25 Gb/s; 10 Mb an event; 0.600 s", "B/b * t_ideal", "jobs", 1500,
+        Figure("HLT jobs per AWS F1", _HLT_TALK, "25 Gb/s; 10 Mb an event; 0.600 s", "B/b * t_ideal", "jobs", 1500,
                saturation_jobs(_HLT_S, [25e9 / 10e6])),
-        Figure("HLT jobs per U250", "S0", "86 M inferences/s; 16 000 an event; 0.600 s", "c/S * t_ideal", "jobs", 3300,
+        Figure("HLT jobs per U250", _HLT_TALK, "86 M inferences/s; 16 000 an event; 0.600 s", "c/S * t_ideal", "jobs", 3300,
                saturation_jobs(_HLT_S, [86e6 / _ROWS])),
-        Figure("time per event below saturation", "S0", "p = 0.10, the answer is hidden; 2500 jobs", "N/X(N) / T", "T", 0.9,
-               time_per_event(2500, 0.9 * _HLT_S, [86e6 / _ROWS]) / _HLT_S),
-        Figure("network of 8000 events/s", "S0", "15 FP32 * 16 000 rows = 7.68 Mb an event", "X * b", "Gb/s", 60,
+        Figure("time per event below saturation", _HLT_TALK, "p = 0.10, the answer is hidden; 2500 jobs", "N/X(N) / T",
+               "T", 0.9, time_per_event(2500, 0.9 * _HLT_S, [86e6 / _ROWS]) / _HLT_S),
+        Figure("network of 8000 events/s", _HLT_TALK, "15 FP32 * 16 000 rows = 7.68 Mb an event", "X * b", "Gb/s", 60,
                8000 * facile_bits / 1e9),
-        Figure("T4s for 8000 events/s", "S0", "500 events/s each", "X * S", "cards", 16, 8000 / 500),
-        Figure("saturation, small batch", "S2", "330 s, p = 0.67, S = 2.5 s, 4 GPUs", "t_ideal * c/S", "jobs", 190,
+        Figure("T4s for 8000 events/s", _HLT_TALK, "500 events/s each", "X * S", "cards", 16, 8000 / 500),
+        Figure("saturation, small batch", _NEUTRINO_TALK, "330 s, p = 0.67, S = 2.5 s, 4 GPUs", "t_ideal * c/S", "jobs", 190,
                saturation_jobs(small.ideal_s, [small.gpus / small.service_s])),
-        Figure("saturation, big batch", "S2", "330 s, p = 0.65, S = 1.77 s, 4 GPUs", "t_ideal * c/S", "jobs", 270, big_jobs),
-        Figure("jobs per GPU", "S2", "the same", "t_ideal / S", "jobs", 68, big_jobs / big.gpus),
-        Figure("jobs that fill the switch", "S2", "100 Gb/s; 4.1 Gb an event; 25 s", "B/b * t_ideal", "jobs", 600,
+        Figure("saturation, big batch", _NEUTRINO_TALK, "330 s, p = 0.65, S = 1.77 s, 4 GPUs", "t_ideal * c/S", "jobs",
+               270, big_jobs),
+        Figure("jobs per GPU", _NEUTRINO_TALK, "the same", "t_ideal / S", "jobs", 68, big_jobs / big.gpus),
+        Figure("jobs that fill the switch", _NEUTRINO_TALK, "100 Gb/s; 4.1 Gb an event; 25 s", "B/b * t_ideal", "jobs", 600,
                saturation_jobs(25, [100 / 4.1])),
-        Figure("transfer of an event", "S2", "3.9 Gb at 2 Gb/s", "b/B", "s", 1.9, transfer_s),
-        Figure("travel, big batch", "S2", "32 calls of 11.7 ms", "calls * RTT", "s", 0.4, travel_s),
-        Figure("travel, small batch", "S2", "235 calls of 11.7 ms", "calls * RTT", "s", 2.6, 235 * _PING_S),
-        Figure("GPU time of an event", "S2", "55 000 patches at 20 000/s", "rows / rate", "s", 2.7, gpu_s),
-        Figure("ML module", "S2", "7 s before it, transfer, travel, GPU", "sum", "s", 12, 7 + transfer_s + travel_s + gpu_s),
-        Figure("ML module, speed-up", "S2", "220 s on a CPU", "220 / 12", "x", 18, 220 / 12),
-        Figure("event, speed-up", "S2", "330 s on a CPU", "330 / 122", "x", 2.7, 330 / 122),
-        Figure("rate of 1000 jobs, dynamic batching", "S0", "a job's cycle 0.1 s", "N / t_ideal", "events/s", 10_000,
+        Figure("transfer of an event", _NEUTRINO_TALK, "3.9 Gb at 2 Gb/s", "b/B", "s", 1.9, transfer_s),
+        Figure("travel, big batch", _NEUTRINO_TALK, "32 calls of 11.7 ms", "calls * RTT", "s", 0.4, travel_s),
+        Figure("travel, small batch", _NEUTRINO_TALK, "235 calls of 11.7 ms", "calls * RTT", "s", 2.6, 235 * _PING_S),
+        Figure("GPU time of an event", _NEUTRINO_TALK, "55 000 patches at 20 000/s", "rows / rate", "s", 2.7, gpu_s),
+        Figure("ML module", _NEUTRINO_TALK, "7 s before it, transfer, travel, GPU", "sum", "s", 12,
+               7 + transfer_s + travel_s + gpu_s),
+        Figure("ML module, speed-up", _NEUTRINO_TALK, "220 s on a CPU", "220 / 12", "x", 18, 220 / 12),
+        Figure("event, speed-up", _NEUTRINO_TALK, "330 s on a CPU", "330 / 122", "x", 2.7, 330 / 122),
+        Figure("rate of 1000 jobs, dynamic batching", _HLT_TALK, "a job's cycle 0.1 s", "N / t_ideal", "events/s", 10_000,
                throughput(1000, 0.1, [])),
     )  # fmt: skip
 

@@ -68,4 +68,5 @@ def test_the_check_fails_when_a_figure_or_a_point_is_out(monkeypatch: pytest.Mon
 def test_the_table_has_a_line_for_every_figure_and_point() -> None:
     lines = [line for line in check_table().splitlines() if line.startswith("| ")]
     assert len(lines) == 2 + len(figures()) + 32
-    assert "| HLT jobs per U250 | S0 | 86 M inferences/s; 16 000 an event; 0.600 s | c/S * t_ideal | 3,300 jobs | 3,225 jobs | -2.3% |" in lines
+    (line,) = [line for line in lines if line.startswith("| HLT jobs per U250")]
+    assert line.endswith("| 86 M inferences/s; 16 000 an event; 0.600 s | c/S * t_ideal | 3,300 jobs | 3,225 jobs | -2.3% |")

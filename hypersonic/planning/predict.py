@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Latencies at several loads, from the simulation of a farm (sim/farm) with the capacities of a plan.
+
+A large farm is simulated in part: as many whole servers as carry JOBS at saturation, with their share of the jobs and of the
+site's switch. Above MOST_JOBS the jobs of a server are replaced by a part f of them whose unqueued event takes f times as long.
+Calls then arrive at the same rate. What is missing of an event's time is added again: the own work that was left out, and,
+above saturation, the wait for the jobs that were left out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hypersonic.planning.inputs import Question
+from hypersonic.planning.limits import Capacity, card_of, execution_s, unit_row_s
+from hypersonic.sim.farm import (
+    Batching,
+    Call,
+    ClosedLoop,
+    Constant,
+    Failure,
+    Farm,
+    Histogram,
+    Linear,
+    Link,
+    Server,
+    ServiceTime,
+)
+from hypersonic.sim.farm import simulate as simulate_farm
+
+#: the loads of the table, as parts of N*
+RATIOS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
+#: the jobs at saturation up to which more servers are simulated, and the most jobs of a simulation
+JOBS, MOST_JOBS = 4000, 5000
+#: length of warm-up and measurement, in times of an event
+_WARM_UP, _MEASURED = 3.0, 3.0
+#: executions that the server forms ahead for a unit, the running one included (SLOTS of firmware/publish/config_pbtxt.py)
+_SLOTS = 2
+
+
+@dataclass(frozen=True)
+class Point:
+    """A simulated load.
+
+    ratio: of N*. jobs: of the whole site. events_per_s: of the whole site, simulated. event_s: mean time per event. law_s: the
+    same by the law. p50_s, p99_s: of a call, from request to answer. busy: share of time that units work.
+    """
+
+    ratio: float
+    jobs: float
+    events_per_s: float
+    event_s: float
+    law_s: float
+    p50_s: float
+    p99_s: float
+    busy: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a site that is simulated. servers: of `all_servers`. share: of the site's jobs and cards, above 0 to 1."""
+
+    servers: int
+    all_servers: int
+    share: float
+
+
+def part_of(question: Question, capacity: Capacity) -> Part:
+    """Return the part of a site that a simulation of it covers."""
+    servers = max(1, min(capacity.servers, math.floor(JOBS * capacity.servers / capacity.jobs)))
+    if servers == capacity.servers:
+        return Part(servers, servers, 1.0)
+    return Part(servers, capacity.servers, servers * question.site.cards_per_server / capacity.cards)
+
+
+def simulate_load(
+    question: Question,
+    capacity: Capacity,
+    ratio: float,
+    *,
+    batching: Batching | None = None,
+    seed: int = 1,
+    failing: float = 0.0,
+) -> Point:
+    """Simulate `ratio` of the saturation's jobs on the site of `capacity`.
+
+    batching: the servers' rule (None: each request is an execution). failing: the share of the simulated cards that fail in the
+    middle of the warm-up, and do not return. Raises FarmError, PlatformError.
+    """
+    part, work, model = part_of(question, capacity), question.workload, question.model
+    ideal_s, own_s = capacity.unqueued.ideal_s, capacity.unqueued.own_s
+    jobs = max(1, round(ratio * capacity.jobs * part.share))
+    kept = min(1.0, max(MOST_JOBS / jobs, 1 - 0.9 * own_s / ideal_s))
+    left_out_s = (1 - kept) * ideal_s
+    call = Call(work.rows, work.rows * model.input_bytes, work.rows * model.output_bytes)
+    load = ClosedLoop(max(1, round(jobs * kept)), max(1e-6, own_s - left_out_s), call, calls_per_event=work.calls)
+    warm_up_s, measured_s = (times * kept * ideal_s * max(1.0, ratio) for times in (_WARM_UP, _MEASURED))
+    farm = farm_of(question, capacity, part, batching, failing=failing, at_s=warm_up_s / 2)
+    result = simulate_farm(farm, load, seconds=warm_up_s + measured_s, warmup_s=warm_up_s, seed=seed)
+    total, waiting_s = ratio * capacity.jobs, max(0.0, ratio - 1) * left_out_s
+    law_s = total / capacity.rate(total)
+    return Point(
+        ratio, total, result.events_per_s / part.share, result.event_s.mean_s + left_out_s + waiting_s, law_s,
+        result.call_s.p50_s + waiting_s / work.calls, result.call_s.p99_s + waiting_s / work.calls, result.utilisation.units,
+    )  # fmt: skip
+
+
+def farm_of(
+    question: Question, capacity: Capacity, part: Part, batching: Batching | None, *, failing: float = 0.0, at_s: float = 0.0
+) -> Farm:
+    """Return the farm that is simulated: its servers, the switch's share, and the cards that fail at `at_s`."""
+    site, per_server = question.site, question.site.cards_per_server
+    extra_s = max(0.0, capacity.unqueued.card_s - capacity.unqueued.service_s)
+    link = Link(site.server_gbps * 1e9, delay_s=(site.rtt_ms / 1e3 + extra_s) / 2)
+    servers = tuple(
+        Server(
+            _service(question),
+            cards=min(per_server, capacity.cards - index * per_server) if part.share == 1 else per_server,
+            units_per_card=question.model.units,
+            link=link,
+            cpu_cores=site.cores,
+            request_cpu=Constant(site.request_cpu_ms / 1e3),
+            batching=None if question.model.measured else batching,
+            slots_per_unit=_SLOTS,
+        )
+        for index in range(part.servers)
+    )
+    switch = Link()
+    if site.switch_gbps:
+        switch = Link(site.switch_gbps * part.share * 1e9, background_bits_per_s=site.background_gbps * part.share * 1e9)
+    cards = [(index, card) for index, server in enumerate(servers) for card in range(server.cards)]
+    failed = cards[:: max(1, round(1 / failing))][: round(failing * len(cards))] if failing else []
+    return Farm(servers, switch, failures=tuple(Failure(server, card, at_s) for server, card in failed))
+
+
+def _service(question: Question) -> ServiceTime:
+    measured = question.model.measured
+    if measured:
+        return Histogram(measured.bounds_s, measured.counts, execution_s(measured, question.workload.rows))
+    return Linear(0.0, unit_row_s(question, card_of(question)))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The question of a plan: defaults, the model's own numbers, a YAML or JSON file, and options, each before the next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from hypersonic.planning.errors import PlanError
+from hypersonic.planning.inputs import (
+    RULES,
+    Basis,
+    Mark,
+    ModelCost,
+    Question,
+    Site,
+    Target,
+    Workload,
+    check_value,
+    field_names,
+)
+from hypersonic.planning.measured import read_service
+from hypersonic.planning.models import ZOO, find_zoo_model, is_published, read_model
+
+#: the sections of a file
+SECTIONS = ("workload", "model", "site", "target")
+_MAX_BYTES = 1 << 20
+#: the fields that are texts
+_TEXTS = ("model.name", "model.repository", "model.metrics", "site.platform")
+
+
+@dataclass(frozen=True)
+class Given:
+    """Values by `section.field`, and how each is known."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+
+    def under(self, later: Given) -> Given:
+        """Return both; a value of `later` replaces one of this object."""
+        return Given({**self.values, **later.values}, {**self.marks, **later.marks})
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Return the values of a section by field."""
+        return {key.partition(".")[2]: value for key, value in self.values.items() if key.startswith(f"{name}.")}
+
+
+def of_options(options: Mapping[str, Any]) -> Given:
+    """Return what was given by options: field -> (option, value)."""
+    return Given(
+        {name: value for name, (_, value) in options.items()},
+        {name: Mark(Basis.ASSUMED, option) for name, (option, _) in options.items()},
+    )
+
+
+def read_file(path: Path) -> Given:
+    """Return the values of a YAML file, or of a JSON file, also one that `hypersonic plan --json` has written.
+
+    Raises PlanError, which names the file and the field; ModuleNotFoundError if YAML is not installed; OSError.
+    """
+    document = _load(path)
+    if isinstance(document, dict) and "inputs" in document and "schema" in document:
+        document = document["inputs"]
+    if not isinstance(document, dict):
+        raise PlanError(
+            f"{path} is a {type(document).__name__}, expected the sections {', '.join(SECTIONS)}, each with its fields"
+        )
+    values: dict[str, Any] = {}
+    for section, content in document.items():
+        _check_known(path, str(section), SECTIONS, "a section")
+        entries = {"name": content} if section == "model" and isinstance(content, str) else content
+        if not isinstance(entries, dict):
+            raise PlanError(f"{path}: {section} is {entries!r:.80}, expected its fields: {', '.join(field_names(section))}")
+        for name, value in entries.items():
+            _check_known(path, str(name), field_names(section), f"a field of {section}")
+            values[f"{section}.{name}"] = _checked(path, f"{section}.{name}", value)
+    if not values.get("site.server_gbps"):
+        raise PlanError(
+            f"{path}: site.server_gbps is missing, expected the Gb/s of a server's link: a plan needs a network, which is "
+            "often what limits; write `site: {server_gbps: 25}`"
+        )
+    return Given(values, {name: Mark(Basis.READ, str(path)) for name in values})
+
+
+def make_question(given: Given) -> Question:
+    """Return the question of what was given, with the model's own numbers and the defaults for what was not.
+
+    Reads the manifest or the metrics that the values name. Raises PlanError, ManifestError, OSError.
+    """
+    cost, found = _model_of(given)
+    everything = found.under(given)
+    model = replace(cost, **{name: value for name, value in everything.section("model").items() if name in RULES["model"]})
+    if model.row_bytes != cost.row_bytes:
+        model = replace(model, half_bytes=None, packed_bytes=None)
+    marks = {**everything.marks, **{name: found.marks[name] for name in ("model.metrics",) if name in found.marks}}
+    parts = (Workload(**everything.section("workload")), model, Site(**everything.section("site")))
+    return Question(*parts, Target(**everything.section("target")), marks)
+
+
+def _model_of(given: Given) -> tuple[ModelCost, Given]:
+    """The model's cost and what else it tells, before the values of files and options."""
+    values = given.values
+    name, repository, metrics = (str(values.get(f"model.{each}") or "") for each in ("name", "repository", "metrics"))
+    if not name:
+        raise PlanError("model.name is missing, expected a zoo model such as facile, or a model's folder; name it first")
+    cost, found = _described(name, repository, given)
+    if metrics:
+        measured = read_service(metrics, cost.name)
+        rows = round(measured.rows / measured.requests)
+        cost = replace(cost, measured=measured)
+        mark = Mark(Basis.MEASURED, metrics)
+        found = found.under(Given({"workload.rows": max(1, rows)}, {"workload.rows": mark, "model.metrics": mark}))
+    return cost, found
+
+
+def _described(name: str, repository: str, given: Given) -> tuple[ModelCost, Given]:
+    folder = Path(repository) / name if repository else Path(name)
+    if repository or (folder.is_dir() and (name not in ZOO or is_published(folder))):
+        cost, file = read_model(folder)
+        return cost, _from(Mark(Basis.READ, str(file)), {})
+    if name not in ZOO and all(f"model.{side}_bytes" in given.values for side in ("input", "output")):
+        return ModelCost(name, 1, 1), Given()
+    known = find_zoo_model(name)
+    return known.cost, _from(Mark(Basis.READ, "table of the zoo's models"), {"workload.rows": known.event_rows})
+
+
+def _from(mark: Mark, values: Mapping[str, Any]) -> Given:
+    names = ("input_bytes", "output_bytes", "ii", "units")
+    return Given(values, {**{f"model.{name}": mark for name in names}, **dict.fromkeys(values, mark)})
+
+
+def _checked(path: Path, name: str, value: Any) -> Any:
+    if name in _TEXTS:
+        if not isinstance(value, str) or not value:
+            raise PlanError(f"{path}: {name} is {value!r:.80}, expected a text")
+        return value
+    section, _, short = name.partition(".")
+    try:
+        check_value(name, value, RULES[section][short])
+    except PlanError as error:
+        raise PlanError(f"{path}: {error}") from None
+    return value
+
+
+def _check_known(path: Path, name: str, known: tuple[str, ...], what: str) -> None:
+    if name in known:
+        return
+    near = get_close_matches(name, known, 1, cutoff=0.5)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise PlanError(f"{path}: {name!r:.80} is not {what}, expected one of {', '.join(known)}{hint}")
+
+
+def _load(path: Path) -> Any:
+    with path.open("rb") as file:
+        raw = file.read(_MAX_BYTES + 1)
+    if len(raw) > _MAX_BYTES:
+        raise PlanError(f"{path} has more than {_MAX_BYTES} bytes, expected a file of a few lines")
+    if path.suffix == ".json":
+        try:
+            return json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise PlanError(f"{path} is not JSON: {error}") from error
+    import yaml
+
+    try:
+        return yaml.safe_load(raw)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise PlanError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
