@@ -12,7 +12,7 @@ from hypersonic.planning.limits import capacity_of, cards_for
 from hypersonic.planning.models import with_bytes
 
 #: the usual speeds of Ethernet, in Gb/s
-_SPEEDS = (1.0, 10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0)
+_SPEEDS = (1.0, 10.0, 25.0, 100.0, 200.0, 400.0, 800.0)
 
 
 @dataclass(frozen=True)

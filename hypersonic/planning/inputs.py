@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -150,8 +150,10 @@ class Question:
 
     def mark(self, name: str) -> Mark:
         """Return how the field is known. A clock is always assumed, also if it was given."""
-        mark = self.marks.get(name, BY_DEFAULT)
-        return Mark(Basis.ASSUMED, mark.source) if name == "site.kernel_mhz" else mark
+        if name == "site.kernel_mhz":
+            of_platform = Mark(Basis.ASSUMED, f"platforms/{self.site.platform}.toml")
+            return replace(self.marks.get(name, of_platform), basis=Basis.ASSUMED)
+        return self.marks.get(name, BY_DEFAULT)
 
 
 @dataclass(frozen=True)

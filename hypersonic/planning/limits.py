@@ -161,11 +161,11 @@ def _of_cards(question: Question, cards: int) -> list[Limit]:
         what = f"{1e3 * model.measured.mean_s:.3g} ms for {model.measured.rows:,.4g} rows, {cards * model.units} compute units"
         return [Limit("compute units", rate, what, question.mark("model.metrics"), "card")]
     file, each_of = f"platforms/{question.site.platform}.toml", f", {cards} cards" if cards > 1 else ""
-    marks = {True: Mark(Basis.MEASURED, file), False: Mark(Basis.ASSUMED, file)}
+    marks, clock = {True: Mark(Basis.MEASURED, file), False: Mark(Basis.ASSUMED, file)}, question.mark("site.kernel_mhz")
     return [
         Limit(
             each.part, cards * each.events_per_s, each.what + each_of,
-            question.mark("site.kernel_mhz") if each.part == "kernel" else marks[each.measured], "card",
+            clock if each.part == "kernel" else marks[each.measured], "card",
         )
         for each in card_of(question).limits
         if each.part != "network"

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Latencies at several loads, from the simulation of a farm (sim/farm) with the capacities of a plan.
 
-A large farm is simulated in part: as many whole servers as carry JOBS at saturation, with their share of the jobs and of the
-site's switch. Above MOST_JOBS the jobs of a server are replaced by a part f of them whose unqueued event takes f times as long.
-Calls then arrive at the same rate. What is missing of an event's time is added again: the own work that was left out, and,
-above saturation, the wait for the jobs that were left out.
+What is simulated is smaller than the site, with the same arrivals at each server:
+
+- of many servers a few, with their share of the jobs, the cards and the site's switch;
+- of an event with several calls one call with its part of the own work. A job repeats it, and an event is so many of them;
+- of more than MOST_JOBS jobs a part f, whose unqueued cycle takes f times as long. What is then missing of an event's time is
+  added again: the own work that was left out and, above saturation, the wait for the jobs that were left out.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from hypersonic.planning.inputs import Question
@@ -31,10 +32,10 @@ from hypersonic.sim.farm import simulate as simulate_farm
 
 #: the loads of the table, as parts of N*
 RATIOS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
-#: the jobs at saturation up to which more servers are simulated, and the most jobs of a simulation
-JOBS, MOST_JOBS = 4000, 5000
-#: length of warm-up and measurement, in times of an event
-_WARM_UP, _MEASURED = 3.0, 3.0
+#: the most servers and jobs of a simulation
+MOST_SERVERS, MOST_JOBS = 4, 2500
+#: length of warm-up and of measurement: so many cycles of a job, and so many calls at least
+_CYCLES, _CALLS = 3.0, 4000
 #: executions that the server forms ahead for a unit, the running one included (SLOTS of firmware/publish/config_pbtxt.py)
 _SLOTS = 2
 
@@ -66,12 +67,11 @@ class Part:
     share: float
 
 
-def part_of(question: Question, capacity: Capacity) -> Part:
+def part_of(question: Question, capacity: Capacity, most_servers: int = MOST_SERVERS) -> Part:
     """Return the part of a site that a simulation of it covers."""
-    servers = max(1, min(capacity.servers, math.floor(JOBS * capacity.servers / capacity.jobs)))
-    if servers == capacity.servers:
-        return Part(servers, servers, 1.0)
-    return Part(servers, capacity.servers, servers * question.site.cards_per_server / capacity.cards)
+    if capacity.servers <= most_servers:
+        return Part(capacity.servers, capacity.servers, 1.0)
+    return Part(most_servers, capacity.servers, most_servers * question.site.cards_per_server / capacity.cards)
 
 
 def simulate_load(
@@ -82,28 +82,34 @@ def simulate_load(
     batching: Batching | None = None,
     seed: int = 1,
     failing: float = 0.0,
+    most_servers: int = MOST_SERVERS,
 ) -> Point:
     """Simulate `ratio` of the saturation's jobs on the site of `capacity`.
 
     batching: the servers' rule (None: each request is an execution). failing: the share of the simulated cards that fail in the
-    middle of the warm-up, and do not return. Raises FarmError, PlatformError.
+    middle of the warm-up, and do not return; the balancer has taken them out before its end. Raises FarmError, PlatformError.
     """
-    part, work, model = part_of(question, capacity), question.workload, question.model
-    ideal_s, own_s = capacity.unqueued.ideal_s, capacity.unqueued.own_s
+    part, work, model = part_of(question, capacity, most_servers), question.workload, question.model
+    cycle_s, own_s = capacity.unqueued.ideal_s / work.calls, capacity.unqueued.own_s / work.calls
     jobs = max(1, round(ratio * capacity.jobs * part.share))
-    kept = min(1.0, max(MOST_JOBS / jobs, 1 - 0.9 * own_s / ideal_s))
-    left_out_s = (1 - kept) * ideal_s
+    kept = min(1.0, max(MOST_JOBS / jobs, 1 - 0.9 * own_s / cycle_s))
+    simulated, left_out_s = max(1, round(jobs * kept)), (1 - kept) * cycle_s
     call = Call(work.rows, work.rows * model.input_bytes, work.rows * model.output_bytes)
-    load = ClosedLoop(max(1, round(jobs * kept)), max(1e-6, own_s - left_out_s), call, calls_per_event=work.calls)
-    warm_up_s, measured_s = (times * kept * ideal_s * max(1.0, ratio) for times in (_WARM_UP, _MEASURED))
-    farm = farm_of(question, capacity, part, batching, failing=failing, at_s=warm_up_s / 2)
-    result = simulate_farm(farm, load, seconds=warm_up_s + measured_s, warmup_s=warm_up_s, seed=seed)
+    load = ClosedLoop(simulated, max(1e-6, own_s - left_out_s), call)
+    half_s = max(_CYCLES, _CALLS / simulated) * kept * cycle_s * max(1.0, ratio)
+    farm = farm_of(question, capacity, part, batching, failing=failing, at_s=half_s / 2)
+    result = simulate_farm(farm, load, seconds=2 * half_s, warmup_s=half_s, seed=seed)
     total, waiting_s = ratio * capacity.jobs, max(0.0, ratio - 1) * left_out_s
-    law_s = total / capacity.rate(total)
     return Point(
-        ratio, total, result.events_per_s / part.share, result.event_s.mean_s + left_out_s + waiting_s, law_s,
-        result.call_s.p50_s + waiting_s / work.calls, result.call_s.p99_s + waiting_s / work.calls, result.utilisation.units,
-    )  # fmt: skip
+        ratio,
+        total,
+        result.events_per_s / part.share / work.calls,
+        work.calls * (result.event_s.mean_s + left_out_s + waiting_s),
+        total / capacity.rate(total),
+        result.call_s.p50_s + waiting_s,
+        result.call_s.p99_s + waiting_s,
+        result.utilisation.units,
+    )
 
 
 def farm_of(
@@ -131,7 +137,8 @@ def farm_of(
         switch = Link(site.switch_gbps * part.share * 1e9, background_bits_per_s=site.background_gbps * part.share * 1e9)
     cards = [(index, card) for index, server in enumerate(servers) for card in range(server.cards)]
     failed = cards[:: max(1, round(1 / failing))][: round(failing * len(cards))] if failing else []
-    return Farm(servers, switch, failures=tuple(Failure(server, card, at_s) for server, card in failed))
+    failures = tuple(Failure(server, card, at_s) for server, card in failed)
+    return Farm(servers, switch, failures=failures, detection_s=min(1.0, at_s / 4))
 
 
 def _service(question: Question) -> ServiceTime:

@@ -38,7 +38,7 @@ def answer_lines(plan: Plan) -> Iterator[str]:
         yield f"{name}: {asked} need {_count(plan.needed, 'card')}, with {question.target.headroom:g} of the capacity in use."
     servers = _count(capacity.servers, "server")
     yield (
-        f"{_count(capacity.cards, 'card')} in {servers} saturate at {capacity.jobs:,.0f} jobs ({plan.jobs_per_card:,.0f} a card), "
+        f"{_count(capacity.cards, 'card')} in {servers} carry {capacity.jobs:,.0f} jobs ({plan.jobs_per_card:,.0f} a card), "
         f"{capacity.events_per_s:,.0f} events/s: the {capacity.binding.part} limits. The load is {plan.load:.0%} of that."
     )
     requests, answers = plan.gbps
@@ -52,7 +52,7 @@ def answer_lines(plan: Plan) -> Iterator[str]:
     if plan.at_load:
         added = plan.at_load.event_s / idle.ideal_s - 1
         yield (
-            f"At this load queueing adds {max(0.0, added):.1%} to an event; a call takes {1e3 * plan.at_load.p50_s:.3g} ms (p50), "
+            f"Here queueing adds {max(0.0, added):.1%} to an event; a call takes {1e3 * plan.at_load.p50_s:.3g} ms (p50), "
             f"{1e3 * plan.at_load.p99_s:.3g} ms (p99)."
         )
     yield f"The target ({_target(plan)}) is {'reached' if plan.reached else 'NOT reached'}."
@@ -105,15 +105,14 @@ def _changes(plan: Plan) -> Table:
 
 def _inputs(plan: Plan) -> Table:
     question, rows = plan.question, []
+    rows.append(("site.platform", question.site.platform, "", str(question.mark("site.platform"))))
     for section, rules in RULES.items():
         for name, rule in rules.items():
-            value, mark = getattr(getattr(question, section), name), question.mark(f"{section}.{name}")
-            if value or f"{section}.{name}" in question.marks:
-                rows.append((f"{section}.{name}", f"{value:,g}" if value else "0", rule.unit, str(mark)))
-    rows.append(("site.platform", question.site.platform, "", str(question.mark("site.platform"))))
-    if not question.site.kernel_mhz:
-        file = f"assumed (platforms/{question.site.platform}.toml)"
-        rows.append(("site.kernel_mhz", f"{platform_mhz(question.site.platform):g}", "MHz", file))
+            field, value = f"{section}.{name}", getattr(getattr(question, section), name)
+            if field == "site.kernel_mhz":
+                value = value or platform_mhz(question.site.platform)
+            if value or field in question.marks:
+                rows.append((field, f"{value:,g}", rule.unit, str(question.mark(field))))
     return _table("inputs", ("field", "value", "unit", "which is"), rows, right=(1,))
 
 
