@@ -66,7 +66,7 @@ _OPTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "--switch-gbps": ("site.switch_gbps", "GBPS", "a link that all servers share (default: it never limits)"),
         "--background-gbps": ("site.background_gbps", "GBPS", "other traffic on that shared link (default: 0)"),
         "--rtt-ms": ("site.rtt_ms", "MS", "round trip between a job and a server (default: 0.5)"),
-        "--server-cores": ("site.cores", "N", "processor cores of a server (default: 8)"),
+        "--server-cores": ("site.cores", "N", "processor cores of a server (default: 16)"),
         "--request-cpu-ms": ("site.request_cpu_ms", "MS", "time for which a core works on a request (default: 1)"),
     },
     "target": {

@@ -50,22 +50,25 @@ def changes(question: Question, cards: int, required_per_s: float) -> tuple[Chan
 
 def _changed(question: Question, binding: str) -> Iterator[tuple[str, Question]]:
     model, site, work = question.model, question.site, question.workload
-    links = [("server link", "server_gbps")] + ([("site switch", "switch_gbps")] if site.switch_gbps else [])
+    faster = _faster(site.server_gbps)
     smaller = [("16-bit rows", model.half_bytes), ("packed rows", model.packed_bytes)]
     for name, row_bytes in smaller:
         if row_bytes:
             text = f"{name}: {row_bytes[0]} + {row_bytes[1]} bytes instead of {model.input_bytes} + {model.output_bytes}"
             slim = replace(question, model=with_bytes(model, row_bytes))
             yield text, slim
-            faster = _faster(site.server_gbps)
             if faster:
                 yield f"{name} and a server link of {faster:g} Gb/s", replace(slim, site=replace(site, server_gbps=faster))
-    for name, field in links:
-        if faster := _faster(getattr(site, field)):
-            yield (
-                f"{name} of {faster:g} Gb/s instead of {getattr(site, field):g}",
-                replace(question, site=replace(site, **{field: faster})),
-            )
+    if faster:
+        yield (
+            f"server link of {faster:g} Gb/s instead of {site.server_gbps:g}",
+            replace(question, site=replace(site, server_gbps=faster)),
+        )
+    if site.switch_gbps and (switch := _faster(site.switch_gbps)):
+        yield (
+            f"site switch of {switch:g} Gb/s instead of {site.switch_gbps:g}",
+            replace(question, site=replace(site, switch_gbps=switch)),
+        )
     if work.calls > 1:
         merged = replace(work, rows=work.rows * 2, calls=math.ceil(work.calls / 2))
         yield (

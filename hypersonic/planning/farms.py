@@ -8,12 +8,12 @@ rates of memory banks and PCIe are those of firmware/platforms.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hypersonic.planning.inputs import Question, Site, Target, Workload
 from hypersonic.planning.limits import Capacity, capacity_of
 from hypersonic.planning.models import ZOO, with_bytes
-from hypersonic.planning.predict import Point, simulate_load
+from hypersonic.planning.predict import Point, Size, simulate_load
 from hypersonic.sim.farm import Batching
 
 #: an HLT job: 0.600 s of own work and one call with FACILE's 16 000 rows
@@ -22,8 +22,8 @@ HLT = Workload(jobs=1, cpu_s=0.667, share=0.1, rows=16_000, calls=1)
 OFFLINE = Workload(jobs=1, cpu_s=330.0, share=0.67, rows=235, calls=235)
 
 CARDS = (1, 2, 5, 10, 20, 50, 100)
-#: the switch of the large farm in Gb/s, the share of its cards that fail, and the servers of it that are simulated
-SWITCH_GBPS, FAILING, SIMULATED = 1600.0, 0.1, 10
+#: the switch of the large farm in Gb/s, the share of its cards that fail, and the part of it that is simulated
+SWITCH_GBPS, FAILING, SIZE = 1600.0, 0.1, Size(10, 10, 20_000)
 #: the loads that are simulated, as parts of N*
 LOADS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
 
@@ -37,22 +37,23 @@ class Case:
     rows: str
     gbps: float
 
-    def question(self, **site: float) -> Question:
+    def question(self, switch_gbps: float = 0.0) -> Question:
         """Return the question of a plan, one card a server. Raises KeyError for a format that the model does not have."""
         work, cost = (HLT, ZOO["facile"].cost) if self.farm == "HLT" else (OFFLINE, ZOO["emtrk"].cost)
         sizes = {"FP32": cost.row_bytes, "FP16": cost.half_bytes, "packed": cost.packed_bytes}
         if sizes[self.rows] is None:
             raise KeyError(self.rows)
         model = cost if self.rows == "FP32" else with_bytes(cost, sizes[self.rows] or cost.row_bytes)
-        return Question(work, model, replace(Site(platform=self.platform, server_gbps=self.gbps), **site), Target())
+        return Question(work, model, Site(platform=self.platform, server_gbps=self.gbps, switch_gbps=switch_gbps), Target())
 
-    def capacity(self, cards: int = 1, **site: float) -> Capacity:
+    def capacity(self, cards: int = 1, switch_gbps: float = 0.0) -> Capacity:
         """Return the capacities of so many cards."""
-        return capacity_of(self.question(**site), cards)
+        return capacity_of(self.question(switch_gbps), cards)
 
     def simulate(self, loads: Sequence[float], batching: Batching | None) -> tuple[Point, ...]:
         """Return the simulation of one card at the loads."""
-        return tuple(simulate_load(self.question(), self.capacity(), load, batching=batching) for load in loads)
+        question, capacity = self.question(), self.capacity()
+        return tuple(simulate_load(question, capacity, load, batching=batching, size=SIZE) for load in loads)
 
     def __str__(self) -> str:
         return f"{self.farm}, {self.platform.upper()}, {self.rows}, {self.gbps:g} Gb/s"
@@ -86,7 +87,8 @@ def _capacities() -> Iterator[tuple[str, ...]]:
         after = capacity.limits[1]
         yield (
             case.farm, case.platform.upper(), case.rows, f"{case.gbps:g}", _rate(capacity.events_per_s),
-            f"{capacity.jobs:,.0f}", capacity.binding.part, f"{after.part}, {_rate(after.events_per_s)}", f"{capacity.unqueued.ideal_s:.4g}",
+            f"{capacity.jobs:,.0f}", capacity.binding.part, f"{after.part}, {_rate(after.events_per_s)}",
+            f"{capacity.unqueued.ideal_s:.4g}",
         )  # fmt: skip
 
 
@@ -120,11 +122,10 @@ def _point(point: Point) -> str:
 
 
 def simulate_failing(case: Case, load: float, batching: Batching | None) -> tuple[Point, Point]:
-    """Return the simulation of 100 cards with all in service, and with FAILING of them failed, on SIMULATED servers."""
+    """Return the simulation of 100 cards with all in service, and with FAILING of them failed, on a part of the servers."""
     question, capacity = case.question(), case.capacity(CARDS[-1])
     before, after = (
-        simulate_load(question, capacity, load, batching=batching, failing=failing, most_servers=SIMULATED)
-        for failing in (0.0, FAILING)
+        simulate_load(question, capacity, load, batching=batching, failing=failing, size=SIZE) for failing in (0.0, FAILING)
     )
     return before, after
 

@@ -120,7 +120,7 @@ class Site:
     switch_gbps: float = 0.0
     background_gbps: float = 0.0
     rtt_ms: float = 0.5
-    cores: int = 8
+    cores: int = 16
     request_cpu_ms: float = 1.0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a server's measured service times from its metrics: Triton's names, as this server and tritonserver publish them."""
+"""Reads a server's measured service times from its metrics (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def parse_service(text: str, model: str, place: str) -> Service:
     if not buckets and known:
         raise PlanError(
             f"model.metrics: {place} has no {_HISTOGRAM}, expected this histogram of model {model!r}; start the server without "
-            "histogram_latencies=false (tritonserver: with --metrics-config histogram_latencies=true)"
+            "--metrics-config histogram_latencies=false; tritonserver does not publish it"
         )
     if not any(labels.get("model") == model for labels, _ in buckets):
         got = f"the histograms of {', '.join(known)}" if known else "no metrics of an inference server"

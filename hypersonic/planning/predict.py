@@ -5,8 +5,10 @@ What is simulated is smaller than the site, with the same arrivals at each serve
 
 - of many servers a few, with their share of the jobs, the cards and the site's switch;
 - of an event with several calls one call with its part of the own work. A job repeats it, and an event is so many of them;
-- of more than MOST_JOBS jobs a part f, whose unqueued cycle takes f times as long. What is then missing of an event's time is
-  added again: the own work that was left out and, above saturation, the wait for the jobs that were left out.
+- of more than the most jobs a part f, whose unqueued cycle takes f times as long. Above saturation the wait for the jobs that
+  were left out is added again. Near saturation the longest waits come out too short, because fewer jobs cluster less.
+
+The time of an event is the mean of the own work, plus the simulated mean time of its calls.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ from hypersonic.sim.farm import simulate as simulate_farm
 
 #: the loads of the table, as parts of N*
 RATIOS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
-#: the most servers and jobs of a simulation
-MOST_SERVERS, MOST_JOBS = 4, 2500
+#: how many servers are simulated at least and at most, if the site has them; the jobs at saturation that they may have
+LEAST_SERVERS, MOST_SERVERS, MOST_JOBS = 2, 4, 4000
 #: length of warm-up and of measurement: so many cycles of a job, and so many calls at least
-_CYCLES, _CALLS = 3.0, 4000
+_CYCLES, _CALLS = 2.0, 4000
 #: executions that the server forms ahead for a unit, the running one included (SLOTS of firmware/publish/config_pbtxt.py)
 _SLOTS = 2
 
@@ -67,11 +69,25 @@ class Part:
     share: float
 
 
-def part_of(question: Question, capacity: Capacity, most_servers: int = MOST_SERVERS) -> Part:
+@dataclass(frozen=True)
+class Size:
+    """How much of a site is simulated. servers: least and most. jobs: most at saturation, in the servers and in all."""
+
+    least_servers: int = LEAST_SERVERS
+    most_servers: int = MOST_SERVERS
+    most_jobs: int = MOST_JOBS
+
+
+DEFAULT_SIZE = Size()
+
+
+def part_of(question: Question, capacity: Capacity, size: Size = DEFAULT_SIZE) -> Part:
     """Return the part of a site that a simulation of it covers."""
-    if capacity.servers <= most_servers:
-        return Part(capacity.servers, capacity.servers, 1.0)
-    return Part(most_servers, capacity.servers, most_servers * question.site.cards_per_server / capacity.cards)
+    fitting = int(size.most_jobs * capacity.servers / capacity.jobs)
+    servers = min(capacity.servers, size.most_servers, max(size.least_servers, fitting))
+    if servers == capacity.servers:
+        return Part(servers, servers, 1.0)
+    return Part(servers, capacity.servers, servers * question.site.cards_per_server / capacity.cards)
 
 
 def simulate_load(
@@ -82,29 +98,31 @@ def simulate_load(
     batching: Batching | None = None,
     seed: int = 1,
     failing: float = 0.0,
-    most_servers: int = MOST_SERVERS,
+    size: Size = DEFAULT_SIZE,
 ) -> Point:
     """Simulate `ratio` of the saturation's jobs on the site of `capacity`.
 
-    batching: the servers' rule (None: each request is an execution). failing: the share of the simulated cards that fail in the
-    middle of the warm-up, and do not return; the balancer has taken them out before its end. Raises FarmError, PlatformError.
+    batching: the servers' rule (None: each request is an execution). failing: the share of the simulated cards, a whole number
+    of them, that fail in the middle of the warm-up, and do not return; the balancer has taken them out before its end. Raises
+    FarmError, PlatformError.
     """
-    part, work, model = part_of(question, capacity, most_servers), question.workload, question.model
+    part, work, model = part_of(question, capacity, size), question.workload, question.model
     cycle_s, own_s = capacity.unqueued.ideal_s / work.calls, capacity.unqueued.own_s / work.calls
     jobs = max(1, round(ratio * capacity.jobs * part.share))
-    kept = min(1.0, max(MOST_JOBS / jobs, 1 - 0.9 * own_s / cycle_s))
+    kept = min(1.0, max(size.most_jobs / (capacity.jobs * part.share), 1 - 0.9 * own_s / cycle_s))
     simulated, left_out_s = max(1, round(jobs * kept)), (1 - kept) * cycle_s
     call = Call(work.rows, work.rows * model.input_bytes, work.rows * model.output_bytes)
     load = ClosedLoop(simulated, max(1e-6, own_s - left_out_s), call)
-    half_s = max(_CYCLES, _CALLS / simulated) * kept * cycle_s * max(1.0, ratio)
+    overload = max(1.0, ratio / (1 - failing))  # of the cards that are left
+    half_s = max(_CYCLES, _CALLS / simulated) * kept * cycle_s * overload
     farm = farm_of(question, capacity, part, batching, failing=failing, at_s=half_s / 2)
     result = simulate_farm(farm, load, seconds=2 * half_s, warmup_s=half_s, seed=seed)
-    total, waiting_s = ratio * capacity.jobs, max(0.0, ratio - 1) * left_out_s
+    total, waiting_s = ratio * capacity.jobs, (overload - 1) * left_out_s
     return Point(
         ratio,
         total,
         result.events_per_s / part.share / work.calls,
-        work.calls * (result.event_s.mean_s + left_out_s + waiting_s),
+        work.calls * (own_s + result.call_s.mean_s + waiting_s),
         total / capacity.rate(total),
         result.call_s.p50_s + waiting_s,
         result.call_s.p99_s + waiting_s,

@@ -86,7 +86,7 @@ def _latencies(plan: Plan) -> Iterator[Table]:
         for point in plan.points
     )  # fmt: skip
     part = plan.part
-    of = "" if part.share == 1 else f", {_count(part.servers, 'server')} of {part.all_servers} with its share of the jobs"
+    of = "" if part.share == 1 else f", {_count(part.servers, 'server')} of {part.all_servers} with their share of the jobs"
     head = ("of saturation", "jobs", "events/s", "time per event, s", "by the law, s", "call p50, ms", "p99, ms", "units busy")
     yield _table(f"latencies, simulated{of}", head, rows, right=range(8))
 

@@ -76,5 +76,6 @@ def test_a_message_that_nobody_says_is_found() -> None:
 
 def test_the_page_has_a_section_for_each_stage() -> None:
     headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
-    assert headings == ["Installing", "Converting", "Building", "Linking", "The card", "Serving", "Requests", "Clients"]
+    stages = ["Installing", "Converting", "Building", "Linking", "The card", "Serving", "Requests", "Clients", "Planning"]
+    assert headings == stages
     assert len(quoted(PAGE)) > 100

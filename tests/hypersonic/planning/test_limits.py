@@ -41,7 +41,7 @@ def test_the_limits_of_facile_on_a_u250_are_those_that_infer_predicts() -> None:
     assert {part: limits[part] for part in limits if part != "server CPU"} == {
         limit.part: pytest.approx(limit.events_per_s) for limit in predicted.limits
     }
-    assert limits["server CPU"] == 8 / 1e-3
+    assert limits["server CPU"] == 16 / 1e-3
     assert round(limits["network"]) == 2713  # 25 Gb/s over 1.152 MB
 
 

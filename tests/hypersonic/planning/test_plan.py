@@ -13,7 +13,7 @@ from hypersonic.planning.errors import PlanError
 from hypersonic.planning.inputs import ModelCost, Question, Site, Target, Workload
 from hypersonic.planning.limits import capacity_of
 from hypersonic.planning.plan import as_data, check_question, make_plan
-from hypersonic.planning.predict import farm_of, part_of, simulate_load
+from hypersonic.planning.predict import Size, farm_of, part_of, simulate_load
 from tests.hypersonic.planning.questions import hlt
 
 
@@ -62,6 +62,8 @@ def test_a_large_site_is_simulated_in_part_with_its_share_of_the_switch() -> Non
     question = hlt(cards=100, cards_per_server=2, switch_gbps=4000.0, background_gbps=400.0)
     capacity = capacity_of(question, 100)
     part = part_of(question, capacity)
+    assert (part.servers, part.all_servers, part.share) == (2, 50, 0.04)
+    part = part_of(question, capacity, Size(4, 4, 100))
     assert (part.servers, part.all_servers, part.share) == (4, 50, 0.08)
     farm = farm_of(question, capacity, part, None, failing=0.25, at_s=1.0)
     assert [server.cards for server in farm.servers] == [2] * 4
@@ -69,6 +71,7 @@ def test_a_large_site_is_simulated_in_part_with_its_share_of_the_switch() -> Non
     assert [(each.server, each.card) for each in farm.failures] == [(0, 0), (2, 0)]
 
 
+@pytest.mark.slow
 def test_a_target_that_the_headroom_does_not_reach_takes_more_cards() -> None:
     # one card at 99 % of its capacity: calls wait
     question = hlt(workload=Workload(events_per_s=2690), target=Target(headroom=1.0, p99_ms=4.0))

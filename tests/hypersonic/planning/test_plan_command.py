@@ -35,6 +35,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_plan_from_a_file_with_latencies_a_picture_and_json(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (empty / "farm.yaml").write_text(FARM)
     assert cli.main(["plan", "--file", "farm.yaml", "--json", "farm.json", "--plot", "farm.svg"]) == 0
