@@ -25,7 +25,7 @@ from hypersonic.planning.farms import (
     latency_table,
     simulate_failing,
 )
-from hypersonic.planning.predict import Point
+from hypersonic.planning.points import Point
 
 
 def draw(file: Path, simulated: dict[Case, tuple[Point, ...]]) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hypersonic.planning.answer import Plan
     from hypersonic.planning.inputs import Question
-    from hypersonic.planning.plan import Plan
     from hypersonic.server.scheduling.rule import BatchRule
     from hypersonic.sim.farm import Batching
 
@@ -126,7 +126,8 @@ def run(args: argparse.Namespace) -> int:
         return 0 if check_passes() else 1
     import json
 
-    from hypersonic.planning.plan import as_data, check_question, make_plan
+    from hypersonic.planning.answer import as_data
+    from hypersonic.planning.plan import check_question, make_plan
     from hypersonic.planning.report import show_plan
 
     if args.plot:

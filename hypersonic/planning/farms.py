@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hypersonic.planning.inputs import Question, Site, Target, Workload
 from hypersonic.planning.limits import Capacity, capacity_of
 from hypersonic.planning.models import ZOO, with_bytes
-from hypersonic.planning.predict import Point, Size, simulate_load
+from hypersonic.planning.points import Point
+from hypersonic.planning.predict import Size, simulate_load
 from hypersonic.sim.farm import Batching
 
 #: an HLT job: 0.600 s of own work and one call with FACILE's 16 000 rows

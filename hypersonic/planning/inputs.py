@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan is asked: the workload, the model's cost, the site, the target, and where each number comes from."""
+"""The inputs of a plan: workload, cost of the model, site and target, and how each number is known."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Service:
 
 @dataclass(frozen=True)
 class ModelCost:
-    """What a row of the model costs.
+    """The cost of a row of the model.
 
     input_bytes, output_bytes: of a row on the wire. ii: clocks between two rows in the core; a row takes its bytes / 64 clocks
     at least. units: compute units per card. half_bytes, packed_bytes: (input, output) of a row in FP16, and with each number in
@@ -126,7 +126,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Target:
-    """What the plan has to reach.
+    """The target of a plan.
 
     added_percent: most time that queueing may add to an event. p99_ms: of a call, 0 = not asked. event_s: time per event, 0 =
     not asked. headroom: the part of every capacity that may be used, above 0 and at most 1.

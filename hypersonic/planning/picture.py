@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hypersonic.planning.answer import Plan
 from hypersonic.planning.errors import PlanError
-from hypersonic.planning.plan import Plan
 
 #: the formats that matplotlib writes without further packages
 _SUFFIXES = (".png", ".svg", ".pdf")

@@ -1,63 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan: the capacities, the number of cards that reach the target, latencies, and what would change it most."""
+"""Makes a plan: checks the question, finds the number of cards, and simulates the loads."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from hypersonic.planning.changes import Change, changes
+from hypersonic.planning.answer import Plan
+from hypersonic.planning.changes import changes
 from hypersonic.planning.errors import PlanError
-from hypersonic.planning.inputs import RULES, Question, check_agreement, check_ranges
-from hypersonic.planning.limits import Capacity, capacity_of, cards_for, event_bytes, required_rate, unqueued
-from hypersonic.planning.predict import RATIOS, Part, Point, part_of, simulate_load
+from hypersonic.planning.inputs import Question, check_agreement, check_ranges
+from hypersonic.planning.limits import Capacity, capacity_of, cards_for, required_rate, unqueued
+from hypersonic.planning.points import RATIOS, Point
+from hypersonic.planning.predict import part_of, simulate_load
 from hypersonic.sim.farm import Batching
 
-#: the schema of a plan as JSON
-SCHEMA = 1
 #: the most that jobs and events/s may differ if both are given, and how often cards are added for the target
 _CONTRADICTION, _ATTEMPTS = 0.05, 6
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The answer to a question.
-
-    required_per_s: the events per second of the workload. needed: cards for it, 0 = no number of cards. capacity: of the site
-    with the given cards, or with those that are needed. at_load: the simulation of the workload, None if it was not asked for
-    or the load is above 1.5 of the saturation. points: at RATIOS. reached: True if the capacity's cards reach the target.
-    """
-
-    question: Question
-    required_per_s: float
-    needed: int
-    capacity: Capacity
-    at_load: Point | None
-    points: tuple[Point, ...]
-    changes: tuple[Change, ...]
-    reached: bool
-    part: Part
-
-    @property
-    def load(self) -> float:
-        """The required rate over the capacity."""
-        return self.required_per_s / self.capacity.events_per_s
-
-    @property
-    def gbps(self) -> tuple[float, float]:
-        """Gb/s of the workload's requests and of its answers."""
-        requests, answers = event_bytes(self.question)
-        return self.required_per_s * requests * 8e-9, self.required_per_s * answers * 8e-9
-
-    @property
-    def jobs(self) -> float:
-        """The jobs of the workload."""
-        return self.question.workload.jobs or self.required_per_s * self.capacity.unqueued.ideal_s
-
-    @property
-    def jobs_per_card(self) -> float:
-        """N* per card, without the headroom."""
-        return self.capacity.jobs / self.capacity.cards
 
 
 def make_plan(question: Question, *, batching: Batching | None = None, simulate: bool = True, seed: int = 1) -> Plan:
@@ -129,44 +87,3 @@ def _reaches(question: Question, capacity: Capacity, point: Point) -> bool:
     target = question.target
     most_s = target.event_s or capacity.unqueued.ideal_s * (1 + target.added_percent / 100)
     return point.event_s <= most_s and (not target.p99_ms or point.p99_s <= target.p99_ms / 1e3)
-
-
-def as_data(plan: Plan) -> dict[str, Any]:
-    """Return the plan as a JSON object. `inputs` is what `hypersonic plan --file` reads; `marks` says how each is known."""
-    question = plan.question
-    inputs = {section: {name: getattr(getattr(question, section), name) for name in rules} for section, rules in RULES.items()}
-    inputs["model"]["name"] = question.model.name
-    inputs["site"]["platform"] = question.site.platform
-    if metrics := question.marks.get("model.metrics"):
-        inputs["model"]["metrics"] = metrics.source
-    names = [f"{section}.{name}" for section, values in inputs.items() for name in values]
-    marks = {name: question.mark(name) for name in names}
-    capacity = plan.capacity
-    return {
-        "schema": SCHEMA,
-        "inputs": inputs,
-        "marks": {name: {"basis": str(mark.basis), "source": mark.source} for name, mark in marks.items()},
-        "required_events_per_s": plan.required_per_s,
-        "jobs": plan.jobs,
-        "cards_needed": plan.needed,
-        "cards": capacity.cards,
-        "servers": capacity.servers,
-        "target_reached": plan.reached,
-        "load": plan.load,
-        "gbps": {"requests": plan.gbps[0], "answers": plan.gbps[1]},
-        "saturation_jobs": capacity.jobs,
-        "jobs_per_card": plan.jobs_per_card,
-        "capacity_events_per_s": capacity.events_per_s,
-        "limited_by": capacity.binding.part,
-        "limits": [
-            {
-                "part": limit.part, "events_per_s": limit.events_per_s, "what": limit.what, "basis": str(limit.mark.basis),
-                "source": limit.mark.source,
-            }
-            for limit in capacity.limits
-        ],
-        "unqueued": {**asdict(capacity.unqueued), "call_s": capacity.unqueued.call_s, "ideal_s": capacity.unqueued.ideal_s},
-        "at_load": asdict(plan.at_load) if plan.at_load else None,
-        "points": [asdict(point) for point in plan.points],
-        "changes": [asdict(change) for change in plan.changes],
-    }  # fmt: skip

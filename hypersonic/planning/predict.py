@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from hypersonic.planning.inputs import Question
 from hypersonic.planning.limits import Capacity, card_of, execution_s, unit_row_s
+from hypersonic.planning.points import Part, Point
 from hypersonic.sim.farm import (
     Batching,
     Call,
@@ -32,41 +33,12 @@ from hypersonic.sim.farm import (
 )
 from hypersonic.sim.farm import simulate as simulate_farm
 
-#: the loads of the table, as parts of N*
-RATIOS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
 #: how many servers are simulated at least and at most, if the site has them; the jobs at saturation that they may have
 LEAST_SERVERS, MOST_SERVERS, MOST_JOBS = 2, 4, 4000
 #: length of warm-up and of measurement: so many cycles of a job, and so many calls at least
 _CYCLES, _CALLS = 2.0, 4000
 #: executions that the server forms ahead for a unit, the running one included (SLOTS of firmware/publish/config_pbtxt.py)
 _SLOTS = 2
-
-
-@dataclass(frozen=True)
-class Point:
-    """A simulated load.
-
-    ratio: of N*. jobs: of the whole site. events_per_s: of the whole site, simulated. event_s: mean time per event. law_s: the
-    same by the law. p50_s, p99_s: of a call, from request to answer. busy: share of time that units work.
-    """
-
-    ratio: float
-    jobs: float
-    events_per_s: float
-    event_s: float
-    law_s: float
-    p50_s: float
-    p99_s: float
-    busy: float
-
-
-@dataclass(frozen=True)
-class Part:
-    """The part of a site that is simulated. servers: of `all_servers`. share: of the site's jobs and cards, above 0 to 1."""
-
-    servers: int
-    all_servers: int
-    share: float
 
 
 @dataclass(frozen=True)

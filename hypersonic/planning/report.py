@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.table import Table
 
+from hypersonic.planning.answer import Plan
 from hypersonic.planning.inputs import RULES
-from hypersonic.planning.plan import Plan
 
 
 def show_plan(plan: Plan) -> None:

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from hypersonic.planning.answer import as_data
 from hypersonic.planning.changes import changes
 from hypersonic.planning.errors import PlanError
 from hypersonic.planning.inputs import ModelCost, Question, Site, Target, Workload
 from hypersonic.planning.limits import capacity_of
-from hypersonic.planning.plan import as_data, check_question, make_plan
+from hypersonic.planning.plan import check_question, make_plan
 from hypersonic.planning.predict import Size, farm_of, part_of, simulate_load
 from tests.hypersonic.planning.questions import hlt
 
