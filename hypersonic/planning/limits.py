@@ -92,7 +92,7 @@ def card_of(question: Question) -> CardRate:
     model, site = question.model, question.site
     clocks = least_clocks(model.ii, model.row_bytes) * question.workload.rows * question.workload.calls
     return card_rate(
-        find_platform(site.platform, retired_too=True), clocks, event_bytes(question), units=model.units,
+        find_platform(site.platform), clocks, event_bytes(question), units=model.units,
         network_gbps=site.server_gbps, kernel_mhz=site.kernel_mhz,
     )  # fmt: skip
 
@@ -158,7 +158,10 @@ def _of_cards(question: Question, cards: int) -> list[Limit]:
     model, work = question.model, question.workload
     if model.measured:
         rate = cards * model.units / (execution_s(model.measured, work.rows) * work.calls)
-        what = f"{1e3 * model.measured.mean_s:.3g} ms for {model.measured.rows:,.4g} rows, {cards * model.units} compute units"
+        units = cards * model.units
+        what = (
+            f"{1e3 * model.measured.mean_s:.3g} ms for {model.measured.rows:,.0f} rows, {units} compute unit{'s' * (units > 1)}"
+        )
         return [Limit("compute units", rate, what, question.mark("model.metrics"), "card")]
     file, each_of = f"platforms/{question.site.platform}.toml", f", {cards} cards" if cards > 1 else ""
     marks, clock = {True: Mark(Basis.MEASURED, file), False: Mark(Basis.ASSUMED, file)}, question.mark("site.kernel_mhz")

@@ -35,11 +35,10 @@ def answer_lines(plan: Plan) -> Iterator[str]:
             f"{most:,.0f} with a headroom of {question.target.headroom:g}: {most * capacity.unqueued.ideal_s:,.0f} jobs."
         )
     else:
-        yield f"{name}: {asked} need {_count(plan.needed, 'card')}, with {question.target.headroom:g} of the capacity in use."
-    servers = _count(capacity.servers, "server")
+        yield f"{name}: {asked} take {_count(plan.needed, 'card')}, with {question.target.headroom:g} of the capacity in use."
     yield (
-        f"{_count(capacity.cards, 'card')} in {servers} carry {capacity.jobs:,.0f} jobs ({plan.jobs_per_card:,.0f} a card), "
-        f"{capacity.events_per_s:,.0f} events/s: the {capacity.binding.part} limits. The load is {plan.load:.0%} of that."
+        f"Capacity of {_site(plan)}: {capacity.jobs:,.0f} jobs ({plan.jobs_per_card:,.0f} a card), "
+        f"{capacity.events_per_s:,.0f} events/s, limited by the {capacity.binding.part}. The load is {plan.load:.0%} of it."
     )
     requests, answers = plan.gbps
     yield f"Requests take {requests:,.3g} Gb/s, {requests / capacity.servers:,.3g} a server; answers {answers:,.3g} Gb/s."
@@ -71,7 +70,7 @@ def _limits(plan: Plan) -> Table:
         (limit.part, f"{limit.events_per_s:,.0f}", f"{limit.events_per_s * idle:,.0f}", limit.what, str(limit.mark))
         for limit in plan.capacity.limits
     )
-    title = f"limits of {_count(plan.capacity.cards, 'card')} in {_count(plan.capacity.servers, 'server')}, the lowest first"
+    title = f"limits of {_site(plan)}, the lowest first"
     return _table(title, ("limit", "events/s", "jobs", "follows from", "which is"), rows, right=(1, 2))
 
 
@@ -120,7 +119,7 @@ def platform_mhz(name: str) -> float:
     """Return the clock that is assumed for a platform's kernels. Raises PlatformError."""
     from hypersonic.firmware.platform import find_platform
 
-    return find_platform(name, retired_too=True).kernel_clock_mhz
+    return find_platform(name).kernel_clock_mhz
 
 
 def _table(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]], right: Iterable[int] = ()) -> Table:
@@ -130,6 +129,10 @@ def _table(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]], rig
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _site(plan: Plan) -> str:
+    return f"{_count(plan.capacity.cards, 'card')} in {_count(plan.capacity.servers, 'server')}"
 
 
 def _count(number: float, what: str) -> str:

@@ -41,7 +41,7 @@ def test_a_plan_from_a_file_with_latencies_a_picture_and_json(empty: Path, capsy
     assert cli.main(["plan", "--file", "farm.yaml", "--json", "farm.json", "--plot", "farm.svg"]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("facile on u55c: 3,300 jobs, ")
-    for text in ("need 2 cards", "memory bank", "read from a file (farm.yaml)", "assumed (platforms/u55c.toml)", "p99, ms"):
+    for text in ("take 2 cards", "memory bank", "read from a file (farm.yaml)", "assumed (platforms/u55c.toml)", "p99, ms"):
         assert text in printed, text
     data = json.loads((empty / "farm.json").read_text())
     assert (data["cards"], data["limited_by"], data["target_reached"]) == (2, "memory bank", True)
@@ -58,7 +58,7 @@ def test_a_plan_from_a_file_with_latencies_a_picture_and_json(empty: Path, capsy
 def test_a_name_and_jobs_are_enough(empty: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["plan", "facile", "--jobs", "3300", "--no-simulation"]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("facile on u250: 3,300 jobs, 5,478 events/s need 3 cards, with 0.8 of the capacity in use.\n")
+    assert printed.startswith("facile on u250: 3,300 jobs, 5,478 events/s take 3 cards, with 0.8 of the capacity in use.\n")
     assert not list(empty.iterdir())
 
 
@@ -100,6 +100,7 @@ def test_a_running_servers_times_are_scraped(empty: Path, capsys: pytest.Capture
     ("argv", "error"),
     [
         (["facile", "--jobs", "10", "--platform", "u251"], "platform is 'u251', expected one of "),
+        (["facile", "--jobs", "10", "--platform", "aws_f1"], "platform aws_f1 is retired"),
         (["facil", "--jobs", "10"], "did you mean facile?"),
         (["facile"], "give --jobs or --events-per-s"),
         (["--jobs", "10"], "model.name is missing"),
