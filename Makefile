@@ -14,10 +14,10 @@ LINTS    := lint-style lint-types lint-imports lint-rtl
 # Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help dev run check test lint $(LINTS) serve bitstream bench formal docs lock clean
+.PHONY: help dev run check test lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 dev: $(STAMP) ## make the environment in .venv/, exactly as locked
 
@@ -53,6 +53,10 @@ test: ## run lint and all tests: about an hour on two cores, with empty caches
 	@echo "make test: lint and all tests, about an hour on two cores with empty caches; make check takes about 3 minutes"
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest
+
+deploy-check: $(STAMP) ## render, validate and run what is in deploy/, and compare the planner with the published figures
+	$(BIN)/python -m pytest tests/deploy
+	$(BIN)/hypersonic plan --check
 
 run: $(STAMP) ## build FACILE for hw_emu, serve it, send events, check every answer, show figures and a picture
 	@$(BIN)/hypersonic run $(MODEL) --target hw_emu --model-repository models --output result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values for SuperSONIC's chart, by a schema of our own, and with the chart where HYPERSONIC_SUPERSONIC_CHART names its folder.
+"""The values for SuperSONIC's chart: a schema of our own, and the chart itself if HYPERSONIC_SUPERSONIC_CHART names its folder.
 
 The chart is not in this repository, and no test needs it: the tests that render it exist only where the variable is set. They
 remove the chart's dependencies (Grafana, Prometheus, ..) from a copy, since the values do not switch them on.
