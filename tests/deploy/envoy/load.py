@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -129,7 +128,7 @@ def _together(tasks: list[Callable[[], None]]) -> None:
 
 
 @contextmanager
-def crowd(address: str, clients: int = 8, pause_s: float = 0) -> Iterator[Outcome]:
+def crowd(address: str, clients: int = 8) -> Iterator[Outcome]:
     """Keep clients asking until the context ends."""
     outcome, stopping = Outcome(), threading.Event()
 
@@ -137,8 +136,6 @@ def crowd(address: str, clients: int = 8, pause_s: float = 0) -> Iterator[Outcom
         with connect(address) as client:
             while not stopping.is_set():
                 _one(outcome, lambda rows: infer(client, rows), {})
-                if pause_s:
-                    time.sleep(pause_s)
 
     threads = [threading.Thread(target=ask) for _ in range(clients)]
     for thread in threads:
