@@ -46,6 +46,7 @@ def find_queue_limit(deadline_s: float, service_s: float, units: int = 1, transf
         least_s = transfer_s + service_s * (1 + 2 / units)
         raise FarmError(
             f"no queue limit keeps answers within a deadline of {deadline_s:g} s in overload: an execution takes "
-            f"{service_s:g} s and the transfers {transfer_s:g} s; expected a deadline of {least_s:g} s or more: raise it, or send fewer rows"
+            f"{service_s:g} s and the transfers {transfer_s:g} s; expected a deadline of {least_s:g} s or more: raise it, or "
+            "send fewer rows"
         )
     return limit

@@ -129,7 +129,7 @@ class Histogram:
                 f"the counts of a histogram are {self.counts}, expected cumulative ones, each at least the one before; add the "
                 "buckets up"
             )
-        if math.isinf(self.bounds_s[0]) or not self.counts[-1]:
+        if not any(count for bound, count in zip(self.bounds_s, self.counts, strict=True) if math.isfinite(bound)):
             raise FarmError(
                 f"a histogram with bounds {self.bounds_s} and counts {self.counts} has no observation in a finite bucket; "
                 "measure under load first"

@@ -19,8 +19,8 @@ SLOW_FOLDERS = (
     "tests/sim",
 )  # fmt: skip
 
-#: no test there is slow because of its imports: they ask git and start short commands
-QUICK_FOLDERS = ("tests/house",)
+#: no test there is slow because of its imports or its folder: they ask git and start short commands, or only compute
+QUICK_FOLDERS = ("tests/house", "tests/sim/farm")
 
 #: modules that start processes, run Verilator, Yosys or g++, convert models with hls4ml, or import TensorFlow
 STARTERS = (

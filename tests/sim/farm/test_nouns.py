@@ -67,7 +67,8 @@ def test_times_of_a_histogram_fall_into_its_buckets_as_often_as_measured(sizes: 
 
 def test_a_histogram_of_triton_is_in_microseconds_and_has_its_own_mean() -> None:
     read = Histogram.from_triton([100.0, 500.0, 2000.0, math.inf], [10, 90, 100, 100], sum_us=30_000.0)
-    assert (read.bounds_s[:2], read.counts, read.mean_s(1)) == ((1e-4, 5e-4), (10, 90, 100, 100), pytest.approx(3e-4))
+    assert (read.bounds_s[:2], read.counts) == ((1e-4, 5e-4), (10, 90, 100, 100))
+    assert read.mean_s(1) == pytest.approx(3e-4)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from hypersonic.sim.farm import Constant, Farm, FarmError, Link, OpenLoop, Resul
 from hypersonic.sim.farm.overload import find_queue_limit
 from tests.sim.farm.farms import FACILE
 
+pytestmark = pytest.mark.slow  # 10 s of processor time
+
 #: of one card. A farm with cards that are k times as fast behaves the same in 1/k of the time.
 SERVICE_S = 0.1
 CAPACITY_PER_S = 100 / SERVICE_S

@@ -54,6 +54,7 @@ farms = st.builds(
     failures=st.sampled_from([(), (Failure(0, 0, 0.2),), (Failure(0, 0, 0.1, 0.3), Failure(0, 0, 0.4, 0.6))]),
     detection_s=st.just(0.1),
 )
+jobs = st.builds(ClosedLoop, jobs=st.integers(1, 30), own_work_s=st.just(0.05), call=calls, calls_per_event=st.integers(1, 3))
 loads = st.builds(
     OpenLoop,
     rate_per_s=st.sampled_from([50.0, 300.0, 1000.0]),
@@ -87,10 +88,7 @@ def test_every_request_is_answered_once_or_refused_or_past_its_deadline(farm: Fa
 
 
 @settings(deadline=None, max_examples=20)
-@given(
-    farms,
-    st.builds(ClosedLoop, jobs=st.integers(1, 30), own_work_s=st.just(0.05), call=calls, calls_per_event=st.integers(1, 3)),
-)
+@given(farms, jobs)
 def test_a_job_has_one_call_under_way_at_most(farm: Farm, load: ClosedLoop) -> None:
     counts = simulate(farm, load, seconds=1).counts
     assert counts.requests == counts.answered + counts.refused + counts.unfinished

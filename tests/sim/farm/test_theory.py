@@ -83,7 +83,8 @@ def test_constant_service_and_poisson_arrivals_wait_as_in_an_md1_queue(load: flo
 
 
 def test_exponential_service_waits_as_in_an_mmc_queue() -> None:
-    result = simulate(Farm((Server(Exponential(1.0), cards=4),)), OpenLoop(2.4, SMALL), seconds=15_000, warmup_s=500)
+    """6 percent: the standard deviation of such a mean is 2.5 percent."""
+    result = simulate(Farm((Server(Exponential(1.0), cards=4),)), OpenLoop(2.4, SMALL), seconds=60_000, warmup_s=500)
     assert result.queue_s.mean_s == pytest.approx(mean_wait_mmc_s(2.4, 1.0, 4), rel=0.06)
 
 
@@ -107,7 +108,7 @@ def test_the_formulas_agree_where_they_meet() -> None:
     ("server", "jobs", "seconds"),
     [
         pytest.param(Server(Constant(1 / 500), link=Link(25e9)), 300, 22, id="T4"),
-        pytest.param(Server(Linear(0.0, 1 / 86e6), link=Link(100e9)), 3225, 8, id="U250"),
+        pytest.param(Server(Linear(0.0, 1 / 86e6), link=Link(100e9)), 3225, 8, id="U250", marks=pytest.mark.slow),
     ],
 )
 def test_time_per_event_rises_only_from_saturation_on(server: Server, jobs: int, seconds: float) -> None:
@@ -121,7 +122,9 @@ def test_time_per_event_rises_only_from_saturation_on(server: Server, jobs: int,
         return result.events_per_s, result.event_s.mean_s
 
     half, full, above = result_with(0.5), result_with(1.0), result_with(1.1)
-    assert half == (pytest.approx(0.5 * capacity_per_s, rel=0.02), pytest.approx(0.6, rel=0.01))
+    assert half[0] == pytest.approx(0.5 * capacity_per_s, rel=0.02)
+    assert half[1] == pytest.approx(0.6, rel=0.01)
     assert 0.96 * capacity_per_s < full[0] <= 1.005 * capacity_per_s
     assert 1.0 <= full[1] / 0.6 <= 1.03
-    assert above == (pytest.approx(capacity_per_s, rel=0.005), pytest.approx(0.66, abs=0.012))
+    assert above[0] == pytest.approx(capacity_per_s, rel=0.005)
+    assert above[1] == pytest.approx(0.66, abs=0.012)
