@@ -111,7 +111,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Retry:
-    """What happens when an attempt fails. policies: tried in their order; a Fallback is the last one."""
+    """The reaction to a failed attempt. policies: tried in their order; a Fallback is the last one."""
 
     policies: tuple[Policy, ...] = (SameServer(), OtherServer())
     backoff: Backoff = Backoff()

@@ -24,7 +24,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Retry:
-    """What a client does after a failed attempt; the defaults are those of this project's client (client/settings.py).
+    """A client's behaviour after a failed attempt; the defaults are those of this project's client (client/settings.py).
 
     retries: most per request. base_s, cap_s: the pause before retry n = 0, 1, .. is uniform up to min(cap_s, base_s * 2**n).
     tokens: of the client's bucket, at the start and at most; each retry takes one. per_success: what an answer adds to the

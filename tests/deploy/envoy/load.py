@@ -37,7 +37,7 @@ def expected(rows: np.ndarray) -> np.ndarray:
 
 @dataclass
 class Outcome:
-    """What became of requests. strangers: answers to the rows of another request, or to none."""
+    """The outcome of a number of requests. strangers: answers to the rows of another request, or to none."""
 
     answered: int = 0
     strangers: int = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every farm and load: no request is lost or answered twice, and the same seed gives the same result."""
+"""Properties of every farm and load: no request is lost or answered twice, and the same seed gives the same result."""
 
 from __future__ import annotations
 
