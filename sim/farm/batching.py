@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batching rule that a server of the farm follows, as a protocol.
 
-`sim` does not import `server`, so the rule is handed in. The server's own one is `choose_batch` of server/scheduling/rule.py:
+`sim` does not import `server`, so the rule is handed in. The server's own one is `choose_batch` of server/scheduling/rule.py,
+here imported as `server`, with the `rule` of a model:
 
-    def rule(queue: Iterable[Queued], now_ns: int) -> Take | Wait:
-        choice = choose_batch(server_rule, (QueuedRows(*each) for each in queue), now_ns)
-        return Take(*choice) if isinstance(choice, server_rule_module.Take) else Wait(*choice)
+    def choose(queue: Iterable[Queued], now_ns: int) -> Take | Wait:
+        choice = server.choose_batch(rule, (server.QueuedRows(*each) for each in queue), now_ns)
+        return Take(*choice) if isinstance(choice, server.Take) else Wait(*choice)
 """
 
 from __future__ import annotations

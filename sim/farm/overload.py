@@ -7,17 +7,18 @@ to a fifth of the capacity. With deadlines of
 
     deadline >= transfers + (queue_limit + 1) * service / units + service
 
-answers are in time. Simulated at 1.5 times saturation, for 100 servers of one unit with constant service times S, retries as of
-this project's client, 60 Gb/s of requests on a link of 400 Gb/s:
+answers are in time. bench/farm_overload.py prints, for 100 servers of one unit with constant service times at 1.5 times
+saturation, with retries as of this project's client and a link that carries all attempts:
 
-    queue limit   deadline / S   goodput / capacity
-    1             9              0.99
-    4             4              0.21
-    4             5              0.86
-    4             6              0.99      the bound: 4 + 2
-    4             8              1.00
-    8             9              0.79      the bound is 10
-    none          9              0.29
+    queue limit   deadline / service   goodput / capacity
+    1             9                    0.99
+    4             4                    0.21
+    4             5                    0.86
+    4             6                    0.99                  the bound, without transfers
+    4             8                    1.00
+    8             9                    0.86                  the bound is 10
+    8             11                   1.00
+    none          9                    0.28
 
 A queue limit of 1 already keeps a unit busy. The links and processors have to carry all attempts, refused ones included: at 1.5
 times saturation that is 1.5 + 0.5 = 2 times the capacity (a success pays for half a retry). Where they cannot, admission_limit
