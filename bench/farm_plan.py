@@ -28,15 +28,15 @@ from hypersonic.planning.farms import (
 from hypersonic.planning.points import Point
 
 
-def draw(file: Path, simulated: dict[Case, tuple[Point, ...]]) -> None:
-    """Write three panels: time per event, p99 of a call, and jobs by the number of cards."""
+def draw(file: Path, simulated: dict[Case, tuple[Point, ...]], failing: dict[float, tuple[Point, Point]]) -> None:
+    """Write four panels: time per event, p99 of a call, jobs by the number of cards, and 10 failed cards of 100."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     mpl.rcParams["svg.hashsalt"] = "hypersonic farms"
-    figure, (events, calls, cards) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
+    figure, ((events, calls), (cards, failed)) = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
     for case, points in simulated.items():
         (line,) = calls.plot(
             [point.ratio for point in points], [1e3 * point.p99_s for point in points], "o-", ms=3, lw=1, label=str(case)
@@ -56,12 +56,21 @@ def draw(file: Path, simulated: dict[Case, tuple[Point, ...]]) -> None:
     cards.set(
         xlabel="cards",
         ylabel="jobs",
-        title=f"jobs at saturation (dots: {SWITCH_GBPS:g} Gb/s switch)",
+        title=f"jobs at saturation (dotted: {SWITCH_GBPS:g} Gb/s switch)",
         xscale="log",
         yscale="log",
     )
+    for index, name in enumerate(("all in service", "10 % failed")):
+        failed.plot(list(failing), [pair[index].event_s for pair in failing.values()], "o-", ms=4, lw=1, label=name)
+    failed.set(
+        xlabel="jobs / saturation of 100 cards",
+        ylabel="time per event, s",
+        title=f"100 cards, simulated: {SHOWN[0]}",
+        ylim=(0, 1),
+    )
+    failed.legend(frameon=False)
     calls.legend(frameon=False, fontsize="x-small")
-    for axes in (events, calls, cards):
+    for axes in (events, calls, cards, failed):
         axes.grid(visible=True, alpha=0.25)
     figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=90)
 
@@ -80,7 +89,7 @@ def main() -> None:
     failing = {load: simulate_failing(case, load, server_batching(case.question())) for load in LOADS[:-1]}
     print(f"100 cards with 10 failed, simulated ({case})\n\n{failing_table(failing, case)}", end="")
     if args.plot:
-        draw(args.plot, simulated)
+        draw(args.plot, simulated, failing)
 
 
 if __name__ == "__main__":

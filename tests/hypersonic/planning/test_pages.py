@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.commands.plan import _OPTIONS
-from hypersonic.planning.farms import HLT, OFFLINE, SHOWN, capacity_table, cards_table
+from hypersonic.commands.plan import _OPTIONS, server_batching
+from hypersonic.planning.farms import HLT, LOADS, OFFLINE, SHOWN, capacity_table, cards_table
 from hypersonic.planning.inputs import Site, Target, Workload, field_names
 from hypersonic.planning.plan import make_plan
 from hypersonic.planning.published import check_table
@@ -57,6 +57,17 @@ def test_the_defaults_in_the_help_are_those_of_the_nouns() -> None:
 @pytest.mark.parametrize("table", [capacity_table(), cards_table()])
 def test_the_farms_tables_are_those_of_the_law(table: str) -> None:
     assert table in FARM
+
+
+def test_a_simulated_row_of_the_page_is_what_the_simulation_gives() -> None:
+    """Within 5 %: the page's other rows take a minute."""
+    case = SHOWN[-1]
+    row = FARM[FARM.rindex(f"| {case} |") :].partition("\n")[0]
+    shown = [tuple(map(float, re.findall(r"[\d.]+", cell))) for cell in row.split("|")[2:-1]]
+    points = case.simulate((LOADS[0], LOADS[3]), server_batching(case.question()))
+    assert len(shown) == len(LOADS)
+    for point, cell in zip(points, (shown[0], shown[3]), strict=True):
+        assert (point.event_s, 1e3 * point.p50_s, 1e3 * point.p99_s) == pytest.approx(cell, rel=0.05)
 
 
 def test_the_page_of_farms_says_what_its_cases_are() -> None:
