@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import yaml
@@ -78,7 +79,7 @@ def documented() -> dict[str, Metric]:
     return {name: Metric(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
 
 
-def series(server: str, release: str = FARM, **rates: float) -> dict[str, str]:
+def series(server: str, rates: Mapping[str, float] = MappingProxyType({}), release: str = FARM) -> dict[str, str]:
     """All documented metrics of one server, as promtool's input: series -> values.
 
     rates: of a counter, its growth in a second; of a gauge, its value. Of others: a counter grows by 1 a second, a gauge is 1.

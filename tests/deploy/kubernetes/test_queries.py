@@ -57,7 +57,7 @@ def farm_of(shares: dict[str, float], **others: float) -> dict[str, str]:
     """The series of servers by name -> share of busy time."""
     given: dict[str, str] = {}
     for server, share in shares.items():
-        given |= series(server, **{**QUIET, BUSY: share, **others})
+        given |= series(server, {**QUIET, BUSY: share, **others})
     return given
 
 

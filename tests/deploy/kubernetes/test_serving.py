@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -35,7 +36,9 @@ FASTER = 30
 
 
 @contextmanager
-def started(server: Manifest, repository: Path, home: Path, ready: bool = True, **changed: str) -> Iterator[Program]:
+def started(
+    server: Manifest, repository: Path, home: Path, changed: Mapping[str, str] = MappingProxyType({}), *, ready: bool = True
+) -> Iterator[Program]:
     """A container's server. changed: variables of its environment that a test sets."""
     variables = {**environment(server, repository, home), **changed}
     with program(*arguments(server, variables), environment=variables, started=ready) as running:
@@ -106,7 +109,7 @@ def test_the_fallback_overlay_serves_a_model_of_cards_on_the_cpu(
     cards = Cards(tmp_path / "cards")
     cards.unplug(0)
     missing = {**cards.environment, "HYPERSONIC_EMU_DEVICES": "1"}
-    with started(server, repository, tmp_path, **missing) as running, triton.InferenceServerClient(running.grpc) as client:
+    with started(server, repository, tmp_path, missing) as running, triton.InferenceServerClient(running.grpc) as client:
         ask(client, 1)
         assert probes(server, http_address(running)) == ALIVE
         assert Site(running, repository).metrics()['fpga_fallback_active{model="facile",version="1"}'] == 1
@@ -119,7 +122,7 @@ def test_a_hung_card_makes_a_pod_not_ready_and_does_not_restart_it(
     cards = Cards(tmp_path / "cards")
     hung = {**cards.environment, "HYPERSONIC_EMU_HANG": "facile_1:2,facile_2:2", "HYPERSONIC_EMU_DEVICES": "1"}
     repository = write_model(tmp_path / "models", build, timeout_ms="300")
-    with started(server, repository, tmp_path, **hung) as running, triton.InferenceServerClient(running.grpc) as client:
+    with started(server, repository, tmp_path, hung) as running, triton.InferenceServerClient(running.grpc) as client:
         address = http_address(running)
         assert probes(server, address) == ALIVE
         with suppress(InferenceServerException):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values for SuperSONIC's chart: a schema of our own, and the chart itself if HYPERSONIC_SUPERSONIC_CHART names its folder.
+"""The values for SuperSONIC's chart, by a schema of our own, and with the chart that HYPERSONIC_SUPERSONIC_CHART names.
 
 The chart is not in this repository, and no test needs it: the tests that render it exist only where the variable is set. They
 remove the chart's dependencies (Grafana, Prometheus, ..) from a copy, since the values do not switch them on.
@@ -136,6 +136,6 @@ if CHART:
         others = {"hypersonic_instance_busy_seconds_total": 0.0}
         wanted = []
         for share, waiting_us in ((0.0, 0.0), (1.0, 200_000.0)):
-            given = series("a", "sonic", **others, **{busy: share, waiting: waiting_us})
+            given = series("a", {**others, busy: share, waiting: waiting_us}, "sonic")
             wanted.append(decide(scaled, 4, evaluate(given, [query], tmp_path)[query]))
         assert wanted == ([1, 5] if more else [1, 8])
