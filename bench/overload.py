@@ -66,7 +66,8 @@ class Report:
     deadline, relative to it.
 
     metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above 0.8, and p99 is more than twice that
-    of the first step; infinite if it is so at no load.
+    of the first step; infinite if it is so at no load. busy_before_doubling: the busy share at the last step before that; a
+    threshold up to this one fires before p99 has doubled.
     """
 
     saturation_per_s: float
@@ -75,6 +76,7 @@ class Report:
     goodput: float
     metric_at: float
     p99_doubled_at: float
+    busy_before_doubling: float
 
 
 @dataclass
@@ -165,13 +167,15 @@ async def measure(running: Sequence[Program], edge: Envoy, seconds: float, step_
         ramp = [await open_loop(site, load, per_s, step_s) for load in RAMP]
         overload = await open_loop(site, 1.5, per_s, seconds)
         per_s = (per_s + await saturation(site, step_s)) / 2
+    doubled_at = from_which_on(ramp, lambda each: each.p99_ms > 2 * ramp[0].p99_ms)
     return Report(
         saturation_per_s=round(per_s, 1),
         ramp=ramp,
         overload=overload,
         goodput=round(overload.answered_per_s / per_s, 3),
         metric_at=from_which_on(ramp, lambda each: each.busy > 0.8),
-        p99_doubled_at=from_which_on(ramp, lambda each: each.p99_ms > 2 * ramp[0].p99_ms),
+        p99_doubled_at=doubled_at,
+        busy_before_doubling=max((each.busy for each in ramp if each.load < doubled_at), default=0.0),
     )
 
 
@@ -217,6 +221,7 @@ def main() -> None:
         )
     print(f"saturation {report.saturation_per_s}/s, goodput at 1.5 times it {report.goodput:.0%}")
     print(f"busy above 0.8 from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}")
+    print(f"a threshold of the busy share up to {report.busy_before_doubling:.2f} fires before p99 has doubled")
 
 
 if __name__ == "__main__":
