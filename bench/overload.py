@@ -35,7 +35,6 @@ from tests.deploy.envoy.farm import Config, Envoy, cluster, envoy, servers, writ
 from tests.deploy.envoy.load import expected, unique_rows
 from tests.support.server_program import Program
 
-DEADLINE_S = 1.0
 QUEUE = """
 max_batch_size: 1
 dynamic_batching { default_queue_policy { max_queue_size: 8 default_timeout_microseconds: 500000 } }
@@ -86,6 +85,7 @@ class Site:
     servers: Sequence[Program]
     edge: Envoy
     model: AsyncModel
+    deadline_s: float
 
     def busy_s(self) -> float:
         """Return the busy seconds of all instances so far."""
@@ -103,7 +103,7 @@ class Site:
             result = await self.model.infer({"x": rows})
         except ClientError:
             return None
-        if time.monotonic() - begin > DEADLINE_S:
+        if time.monotonic() - begin > self.deadline_s:
             return None
         return bool(np.array_equal(result.outputs["y"], expected(rows)))
 
@@ -152,17 +152,18 @@ async def open_loop(site: Site, load: float, per_s: float, seconds: float, seed:
     )
 
 
-async def measure(running: Sequence[Program], edge: Envoy, seconds: float, step_s: float) -> Report:
+async def measure(running: Sequence[Program], edge: Envoy, seconds: float, step_s: float, deadline_s: float) -> Report:
     """Measure saturation, the ramp and the overload."""
     async with AsyncClient(
         [edge.address],
-        timeout=Timeout(total_s=DEADLINE_S),
+        timeout=Timeout(total_s=deadline_s),
         limits=Limits(in_flight=10_000),
         # one address for all servers: three refusals in a row are no reason to leave it out
         health=Health(failures=1_000_000),
         retry=Retry(budget=Budget(tokens=10, per_success=0.1)),
     ) as client:
-        site = Site(running, edge, client.model("rows"))
+        site = Site(running, edge, client.model("rows"), deadline_s)
+        await site.ask()  # connects, and asks for the model's description
         per_s = await saturation(site, step_s)
         ramp = [await open_loop(site, load, per_s, step_s) for load in RAMP]
         overload = await open_loop(site, 1.5, per_s, seconds)
@@ -185,7 +186,7 @@ def from_which_on(ramp: Sequence[Load], holds: Callable[[Load], bool]) -> float:
     return steps[-1].load if steps else math.inf
 
 
-def run(seconds: float, step_s: float, run_ms: float) -> Report:
+def run(seconds: float, step_s: float, run_ms: float, deadline_s: float = 1.0) -> Report:
     """Start the servers and Envoy, and measure."""
 
     def sized(config: Config) -> None:
@@ -199,7 +200,7 @@ def run(seconds: float, step_s: float, run_ms: float) -> Report:
             servers(*[repository] * 3) as running,
             envoy(Path(name) / "envoy", [each.grpc for each in running], change=sized) as edge,
         ):
-            return asyncio.run(measure(running, edge, seconds, step_s))
+            return asyncio.run(measure(running, edge, seconds, step_s, deadline_s))
 
 
 def main() -> None:

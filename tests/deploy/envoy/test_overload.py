@@ -11,7 +11,7 @@ from bench.overload import run
 def test_goodput_stays_retries_do_not_multiply_and_the_metric_fires_before_requests_are_refused(
     record_property: Callable[[str, object], None],
 ) -> None:
-    report = run(seconds=10, step_s=2, run_ms=40)
+    report = run(seconds=10, step_s=2, run_ms=40, deadline_s=5)
     record_property(
         "noteworthy",
         f"goodput {report.goodput:.0%} of {report.saturation_per_s}/s, {report.overload.attempts_per_request} attempts per "
