@@ -54,7 +54,7 @@ def test_with_the_default_buffer_it_is_not(three: list[Program], tmp_path: Path)
 
             with pytest.raises(InferenceServerException, match="scripted"):
                 several()
-        assert edge.stat("cluster.servers.retry_or_shadow_abandoned") == 1
+        assert edge.stat("cluster.servers.retry_or_shadow_abandoned") >= 1
 
 
 @contextmanager
