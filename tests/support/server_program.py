@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -48,14 +48,19 @@ class Program:
 
 @contextmanager
 def program(
-    *options: str, environment: Mapping[str, str] | None = None, started: bool = True, limits: str = ""
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    started: bool = True,
+    limits: str = "",
+    address: str = "127.0.0.1",
+    before: Sequence[str] = (),
 ) -> Iterator[Program]:
-    """limits: an option of prlimit(1)."""
-    argv = [*(["prlimit", limits, "--"] if limits else []), sys.executable, "-m", "hypersonic.server.app", *options]
+    """limits: an option of prlimit(1). address: where it listens. before: a command that runs the server's command."""
+    argv = [*before, *(["prlimit", limits, "--"] if limits else []), sys.executable, "-m", "hypersonic.server.app", *options]
     for name in ("grpc", "http", "metrics"):
         if f"--{name}-port" not in options:
             argv += [f"--{name}-port", "0"]
-        argv += [f"--{name}-address", "127.0.0.1"]
+        argv += [f"--{name}-address", address]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})}) as process:
         running = Program(process)
         reader = threading.Thread(target=running.read)

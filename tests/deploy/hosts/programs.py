@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs on the hosts: servers with two models, and clients that check their answers.
+
+next     y = x + 1                          any number of INT32 in a row, up to 64 rows
+digest   y = the first number of each row, and its sum, so that answers are small    the same
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.deploy.hosts.client_program import Task
+from tests.deploy.hosts.namespaces import Host
+from tests.server.python_models import source, write_python
+from tests.support.server_program import Program, program
+from tests.support.waiting import wait_until
+
+PORT = 8001
+CONFIG = """
+max_batch_size: 64
+input [ { name: "x" data_type: TYPE_INT32 dims: [ -1 ] } ]
+output [ { name: "y" data_type: %s dims: [ %d ] } ]
+"""
+NEXT = "return [y(x_of(request) + np.int32(1)) for request in requests]"
+DIGEST = """
+def digest(x):
+    return np.stack([x[:, 0].astype(np.int64), x.sum(axis=1, dtype=np.int64)], axis=1)
+return [y(digest(x_of(request))) for request in requests]
+"""
+
+
+def write_models(repository: Path) -> Path:
+    """Write the repository of the servers."""
+    write_python(repository, "next", source(NEXT), CONFIG % ("TYPE_INT32", -1))
+    write_python(repository, "digest", source(DIGEST), CONFIG % ("TYPE_INT64", 2))
+    return repository
+
+
+def address(host: Host) -> str:
+    """Return the address of the gRPC port of the server on a host."""
+    return f"{host.address}:{PORT}"
+
+
+@contextmanager
+def server(host: Host, repository: Path, *options: str) -> Iterator[Program]:
+    """Run a server on a host."""
+    ports = ("--grpc-port", str(PORT), "--http-port", "8000", "--metrics-port", "8002")
+    with program(
+        "--model-repository", str(repository), *ports, *options, address=host.address, before=host.command()
+    ) as running:
+        yield running
+
+
+@dataclass
+class Running:
+    """A client at work. lines: what it has printed for its requests. totals: its last line."""
+
+    task: Task
+    process: subprocess.Popen[str]
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    totals: dict[str, float] = field(default_factory=dict)
+
+    def read(self) -> None:
+        for line in self.process.stdout or ():
+            content = json.loads(line)
+            if "per_s" in content:
+                self.totals = content
+            else:
+                self.lines.append(content)
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        """Wait until the condition holds. Fails if the client has ended before."""
+        wait_until(lambda: condition() or self.process.poll() is not None, 300, explain=self.summary)
+        assert condition(), self.summary()
+
+    def wait_for_answers(self, count: int) -> None:
+        """Wait until it has so many answers in all."""
+        self.wait_for(lambda: len(self.lines) >= count)
+
+    @property
+    def servers(self) -> Counter[str]:
+        """The answers by server."""
+        return Counter(line["server"] for line in self.lines)
+
+    @property
+    def retried(self) -> int:
+        """The answers that took more than one attempt."""
+        return sum(line["attempts"] > 1 for line in self.lines)
+
+    def summary(self) -> str:
+        """Return what is known, for the text of a failure."""
+        wrong = [line for line in self.lines if not line["right"]][:5]
+        return f"{len(self.lines)} of {self.task.count} answers from {dict(self.servers)}, not right: {wrong}, {self.totals}"
+
+    def finish(self) -> dict[str, float]:
+        """Wait for the end; each request must have its right answer, once. Returns the totals."""
+        self.wait_for(lambda: self.totals)
+        indices = sorted(line["index"] for line in self.lines)
+        assert all(line["right"] for line in self.lines), self.summary()
+        assert indices == list(range(self.task.count)), self.summary()
+        return self.totals
+
+
+@contextmanager
+def client(host: Host, task: Task) -> Iterator[Running]:
+    """Run a client on a host."""
+    argv = host.command(sys.executable, "-m", "tests.deploy.hosts.client_program", task.as_json())
+    root = Path(__file__).parents[3]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        running = Running(task, process)
+        reader = threading.Thread(target=running.read)
+        reader.start()
+        try:
+            yield running
+        finally:
+            process.kill()
+            reader.join()
+
+
+def run_client(host: Host, task: Task) -> dict[str, float]:
+    """Run a client to its end. Returns its totals."""
+    with client(host, task) as running:
+        return running.finish()
