@@ -3,14 +3,16 @@
 
     python -m tests.deploy.hosts.client_program '{"servers": ["10.99.0.3:8001"], "count": 100}'
 
-It prints one line of JSON for each answer, as it arrives, and one for each request that failed; then a line with totals. A request has the
-rows `rows_of(index)`, which no other request of any client has, as long as the clients' `first` are far enough apart.
+It prints one line of JSON for each answer, as it arrives, and one for each request that failed; then a line with totals. A
+request has the rows `rows_of(index)`, which no other request of any client has, as long as the clients' `first` are far enough
+apart. After SIGTERM it sends no more requests, and finishes those that it has sent.
 """
 
 from __future__ import annotations
 
 import json
 import queue
+import signal
 import sys
 import threading
 import time
@@ -30,7 +32,10 @@ INT32 = NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Task:
-    """The work of a client. first: the index of the first request. warm: answers before the clock starts. timeout, health: of our client."""
+    """The work of a client. first: added to the indices of its requests. warm: answers before the clock starts.
+
+    timeout, health: settings of our client.
+    """
 
     servers: list[str]
     count: int
@@ -60,6 +65,22 @@ class Answer:
     error: str = ""
 
 
+class Asked:
+    """Yields the indices of the requests until they are used up or `stop` is set. count: so many so far."""
+
+    def __init__(self, most: int, stop: threading.Event) -> None:
+        self._most, self._stop, self.count = most, stop, 0
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        if self.count == self._most or self._stop.is_set():
+            raise StopIteration
+        self.count += 1
+        return self.count - 1
+
+
 def rows_of(task: Task, index: int) -> INT32:
     """Return the rows of a request: consecutive integers, from a number that depends on the index."""
     size = task.rows * task.columns
@@ -75,7 +96,7 @@ def expected(task: Task, index: int) -> NDArray[Any]:
     return np.stack([rows[:, 0].astype(np.int64), rows.sum(axis=1, dtype=np.int64)], axis=1)
 
 
-def by_hypersonic(task: Task) -> Iterator[Answer]:
+def by_hypersonic(task: Task, asked: Iterator[int]) -> Iterator[Answer]:
     """Send the requests with our client's `map`. A failed request ends it."""
     client = Client(
         task.servers,
@@ -86,23 +107,24 @@ def by_hypersonic(task: Task) -> Iterator[Answer]:
     )
     with client:
         try:
-            for result in client.model(task.model).map((rows_of(task, i) for i in range(task.count)), ordered=False):
+            for result in client.model(task.model).map((rows_of(task, index) for index in asked), ordered=False):
                 yield Answer(result.index, result.output, result.server, result.attempts)
         except ClientError as error:
             yield Answer(-1, None, error=str(error))
 
 
-def by_tritonclient(task: Task) -> Iterator[Answer]:
+def by_tritonclient(task: Task, asked: Iterator[int]) -> Iterator[Answer]:
     """Send the requests with NVIDIA's client, from as many threads as requests may be in flight. It does not retry."""
-    indices, answers = iter(range(task.count)), queue.SimpleQueue[Answer]()
+    answers = queue.SimpleQueue[Answer | None]()
     lock = threading.Lock()
 
     def send() -> None:
         with triton.InferenceServerClient(task.servers[0]) as client:
             while True:
                 with lock:
-                    index = next(indices, None)
+                    index = next(asked, None)
                 if index is None:
+                    answers.put(None)  # this thread has ended
                     return
                 tensor = triton.InferInput("x", [task.rows, task.columns], "INT32")
                 tensor.set_data_from_numpy(rows_of(task, index))
@@ -114,8 +136,12 @@ def by_tritonclient(task: Task) -> Iterator[Answer]:
 
     for _ in range(task.in_flight):
         threading.Thread(target=send, daemon=True).start()
-    for _ in range(task.count):
-        yield answers.get()
+    ended = 0
+    while ended < task.in_flight:
+        answer = answers.get()
+        ended += answer is None
+        if answer is not None:
+            yield answer
 
 
 def sent_bytes() -> int:
@@ -124,21 +150,31 @@ def sent_bytes() -> int:
     return sum(int(line.split(":")[1].split()[8]) for line in lines if not line.strip().startswith("lo:"))
 
 
+def write(line: dict[str, Any]) -> None:
+    """Print a line of JSON."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
 def main(argument: str) -> None:
     """Do the task and print what happened."""
     task = Task(**json.loads(argument))
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    asked = Asked(task.count, stop)
     begin_s, begin_bytes = time.perf_counter(), sent_bytes()
-    right = 0
-    for number, answer in enumerate({"hypersonic": by_hypersonic, "tritonclient": by_tritonclient}[task.library](task), 1):
+    right = number = 0
+    send = {"hypersonic": by_hypersonic, "tritonclient": by_tritonclient}[task.library]
+    for number, answer in enumerate(send(task, asked), 1):
         same = answer.output is not None and np.array_equal(answer.output, expected(task, answer.index))
         right += same
         line = {"index": answer.index, "right": bool(same), "server": answer.server, "attempts": answer.attempts}
-        print(json.dumps({**line, "error": answer.error}), flush=True)
+        write({**line, "error": answer.error})
         if number == task.warm:
             begin_s, begin_bytes = time.perf_counter(), sent_bytes()
-    measured = task.count - task.warm
-    seconds, sent = time.perf_counter() - begin_s, sent_bytes() - begin_bytes
-    print(json.dumps({"right": right, "per_s": measured / seconds, "request_bytes": sent / measured}), flush=True)
+    seconds, sent, measured = time.perf_counter() - begin_s, sent_bytes() - begin_bytes, max(1, number - task.warm)
+    totals = {"right": right, "asked": asked.count, "per_s": measured / seconds, "request_bytes": sent / measured}
+    write(totals)
 
 
 if __name__ == "__main__":

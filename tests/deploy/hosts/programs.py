@@ -8,13 +8,14 @@ digest   y = the first number of each row, and its sum, so that answers are smal
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,10 @@ class Running:
         """Wait until it has so many answers in all."""
         self.wait_for(lambda: len(self.lines) >= count)
 
+    def wait_for_more(self, count: int) -> None:
+        """Wait until it has so many answers more than now."""
+        self.wait_for_answers(len(self.lines) + count)
+
     @property
     def servers(self) -> Counter[str]:
         """The answers by server."""
@@ -109,11 +114,20 @@ class Running:
         assert indices == list(range(self.task.count)), self.summary()
         return self.totals
 
+    def stop(self) -> dict[str, float]:
+        """Let it finish what is in flight; each request that it has sent must have its right answer, once."""
+        self.process.send_signal(signal.SIGTERM)
+        self.wait_for(lambda: self.totals)
+        self.task = replace(self.task, count=int(self.totals["asked"]))
+        return self.finish()
+
 
 @contextmanager
-def client(host: Host, task: Task) -> Iterator[Running]:
-    """Run a client on a host."""
+def client(host: Host, task: Task, names: Path | None = None) -> Iterator[Running]:
+    """Run a client on a host. names: a file in place of /etc/hosts, in a mount namespace of the client's own."""
     argv = host.command(sys.executable, "-m", "tests.deploy.hosts.client_program", task.as_json())
+    if names:
+        argv = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', str(names), *argv]
     root = Path(__file__).parents[3]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, cwd=root) as process:
         running = Running(task, process)

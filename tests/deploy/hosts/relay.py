@@ -9,6 +9,7 @@ directions; a share LOSS of them is dropped, as a generator with the seed says. 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import heapq
@@ -19,6 +20,7 @@ import struct
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
@@ -29,7 +31,7 @@ MOST_WAITING = 20_000
 
 def open_tun(namespace: str, device: str) -> int:
     """Return the descriptor of a new TUN device, whose packets are read and written without blocking."""
-    with open(f"/run/netns/{namespace}", encoding="ascii") as file:
+    with Path(f"/run/netns/{namespace}").open() as file:
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.setns(file.fileno(), 0):
             raise OSError(ctypes.get_errno(), f"setns to {namespace}")
@@ -56,27 +58,23 @@ def forward(tuns: Sequence[int], delay_s: float, loss: float, rng: random.Random
         now = time.monotonic()
         while waiting and waiting[0][0] <= now:
             _, _, tun, packet = heapq.heappop(waiting)
-            try:
+            with contextlib.suppress(OSError):  # the device is down, or its queue is full: the packet is lost
                 os.write(tun, packet)
-            except OSError:
-                pass  # the device is down, or its queue is full: the packet is lost
 
 
 def packets(tun: int) -> list[bytes]:
     """Return the packets that wait at a device, at most 64."""
     found: list[bytes] = []
-    try:
+    with contextlib.suppress(OSError):  # no more packets, or the device is down
         while len(found) < 64:
             found.append(os.read(tun, LONGEST_PACKET))
-    except OSError:
-        pass  # no more packets, or the device is down
     return found
 
 
 def main(argv: Sequence[str]) -> None:
     """Create the devices and forward packets."""
     devices = [open_tun(argv[0], argv[1]), open_tun(argv[2], argv[3])]
-    print("ready", flush=True)
+    os.write(1, b"ready\n")
     forward(devices, float(argv[4]), float(argv[5]), random.Random(int(argv[6])))
 
 
