@@ -23,7 +23,7 @@ class Runs(Protocol):
         """Stop it."""
 
 
-def _check_positive(settings: Timeout | Limits) -> None:
+def _check_positive(settings: Timeout | Limits | Health) -> None:
     """Raise ValueError for a number that is not above 0."""
     for field in fields(settings):
         value = getattr(settings, field.name)
@@ -130,13 +130,20 @@ class Health:
     """Settings of health checks: when a server is left out, and when it is checked again.
 
     failures: failed attempts in a row after which it is left out. first_s, longest_s: for how long; the time doubles each
-    time that ServerReady fails. index_s: seconds between two requests for its list of models.
+    time that ServerReady fails. index_s: seconds between two requests for its list of models. ping_s: seconds without a byte
+    from the server, with a request in flight, after which it gets an HTTP/2 ping; None sends no pings. ping_timeout_s: how
+    long the answer to a ping, or to the bytes of a request, may take until the connection counts as broken.
     """
 
     failures: int = 3
     first_s: float = 1.0
     longest_s: float = 30.0
     index_s: float = 30.0
+    ping_s: float | None = 10.0
+    ping_timeout_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self)
 
 
 @dataclass(frozen=True)

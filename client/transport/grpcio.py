@@ -20,6 +20,9 @@ from hypersonic.client.transport.call import Done, Headers
 #: the longest wait for grpcio to close a channel, in seconds
 _CLOSE_S = 5.0
 _SERVICE = "/inference.GRPCInferenceService/"
+#: time between pings on connections of streams, in seconds. gRPC's servers by default allow one in 5 min while they send
+#: nothing. After more than two that are earlier they end the connection, and with it the state of its sequences
+_STREAM_PING_S = 310.0
 _COMPRESSION = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
 
 
@@ -28,10 +31,14 @@ class CertificateError(ClientError):
 
 
 class GrpcioTransport:
-    """A channel to one server."""
+    """A channel to one server, and a second one for streams, with fewer pings, from the first stream on."""
 
     def __init__(self, server: Server, settings: Settings) -> None:
-        self._channel = _open(server, settings)
+        self._server, self._settings = server, settings
+        self._channel = _open(server, settings, settings.health.ping_s)
+        self._lock = threading.Lock()
+        self._streams: Any = None
+        self._closed = False
         self._compression = _COMPRESSION[settings.compression]
         self._methods: dict[str, Any] = {}
 
@@ -57,15 +64,34 @@ class GrpcioTransport:
     def stream(self, timeout_s: float | None, headers: Headers) -> GrpcioStream:
         """Start a call of ModelStreamInfer. Raises CallError once closed."""
         try:
-            return GrpcioStream(self._channel, timeout_s, headers, self._compression)
+            return GrpcioStream(self._stream_channel(), timeout_s, headers, self._compression)
         except ValueError:
             raise _closed() from None
 
     def close(self) -> None:
         """End all calls and the connection."""
-        closing = threading.Thread(target=self._channel.close, name="hypersonic-client-close", daemon=True)
+        with self._lock:
+            self._closed = True
+            streams = self._streams
+
+        def close_both() -> None:
+            if streams is not None:
+                streams.close()
+            self._channel.close()
+
+        closing = threading.Thread(target=close_both, name="hypersonic-client-close", daemon=True)
         closing.start()
         closing.join(_CLOSE_S)  # after Ctrl-C inside a call of grpcio, its close() was seen to wait for ever
+
+    def _stream_channel(self) -> Any:
+        """Return the channel of streams. Raises ValueError once closed, as grpcio does."""
+        with self._lock:
+            if self._closed:
+                raise ValueError("the connection was closed")
+            if self._streams is None:
+                ping_s = self._settings.health.ping_s
+                self._streams = _open(self._server, self._settings, ping_s and max(ping_s, _STREAM_PING_S))
+            return self._streams
 
     def _method(self, name: str) -> Any:
         method = self._methods.get(name)
@@ -105,7 +131,7 @@ class GrpcioStream:
         self._call.cancel()
 
 
-def _open(server: Server, settings: Settings) -> Any:
+def _open(server: Server, settings: Settings, ping_s: float | None) -> Any:
     limit = settings.limits.message_bytes
     connect_ms = max(1, round(settings.timeout.connect_s * 1000))
     options: list[tuple[str, Any]] = [
@@ -117,6 +143,11 @@ def _open(server: Server, settings: Settings) -> Any:
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.max_reconnect_backoff_ms", 1000),
     ]
+    if ping_s is not None:  # without pings, a request waits its whole time for a server whose host is gone or cut off
+        options += [
+            ("grpc.keepalive_time_ms", max(1, round(ping_s * 1000))),
+            ("grpc.keepalive_timeout_ms", max(1, round(settings.health.ping_timeout_s * 1000))),  # also TCP_USER_TIMEOUT
+        ]
     if server.proxy is not None:
         options += [("grpc.http_proxy", server.proxy)] if server.proxy else [("grpc.enable_http_proxy", 0)]
     if server.tls is None:

@@ -19,6 +19,7 @@ from hypersonic.client import (
     Code,
     DeadlineError,
     Fallback,
+    Health,
     InputError,
     Limits,
     OtherServer,
@@ -67,6 +68,7 @@ def odd(value: Any) -> Any:
         (lambda: Client(ADDRESS, retry=odd([len])), TypeError, r"a retry policy is .*, expected SameServer\(\.\.\)"),
         (lambda: Client(ADDRESS, retry=[Fallback(dict), OtherServer()]), ValueError, "put the Fallback last"),
         (lambda: Timeout(total_s=-1), ValueError, r"Timeout\.total_s is -1, expected more than 0"),
+        (lambda: Health(ping_s=0), ValueError, r"Health\.ping_s is 0, expected more than 0"),
         (lambda: Limits(in_flight=0), ValueError, r"Limits\.in_flight is 0, expected more than 0"),
     ],
 )

@@ -89,9 +89,9 @@ def rows_of(task: Task, index: int) -> INT32:
 
 
 def expected(task: Task, index: int) -> NDArray[Any]:
-    """Return the right answer: `next` adds one to each number; `digest` has the first number and the sum of each row."""
+    """Return the right answer: `next` and `slow` add one to each number; `digest` has the first number and the sum of each row."""
     rows = rows_of(task, index)
-    if task.model == "next":
+    if task.model != "digest":
         return rows + np.int32(1)
     return np.stack([rows[:, 0].astype(np.int64), rows.sum(axis=1, dtype=np.int64)], axis=1)
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs on the hosts: servers with two models, and clients that check their answers.
+"""The programs on the hosts: servers with three models, and clients that check their answers.
 
 next     y = x + 1                          any number of INT32 in a row, up to 64 rows
 digest   y = the first number of each row, and its sum, so that answers are small    the same
+slow     as next, but a run takes 5 s; it leaves a file when it starts
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.deploy.hosts.client_program import Task
-from tests.deploy.hosts.namespaces import Host
+from tests.deploy.hosts.namespaces import NAMESPACES, Host
 from tests.server.python_models import source, write_python
 from tests.support.server_program import Program, program
 from tests.support.waiting import wait_until
@@ -37,13 +38,27 @@ def digest(x):
     return np.stack([x[:, 0].astype(np.int64), x.sum(axis=1, dtype=np.int64)], axis=1)
 return [y(digest(x_of(request))) for request in requests]
 """
+SLOW = (
+    """
+namespace = os.stat("/proc/self/ns/net").st_ino
+open(os.path.join(os.path.dirname(__file__), "..", "..", "..", f"working-{namespace}"), "w").close()
+time.sleep(5)
+"""
+    + NEXT
+)
 
 
 def write_models(repository: Path) -> Path:
     """Write the repository of the servers."""
     write_python(repository, "next", source(NEXT), CONFIG % ("TYPE_INT32", -1))
+    write_python(repository, "slow", source(SLOW), CONFIG % ("TYPE_INT32", -1))
     write_python(repository, "digest", source(DIGEST), CONFIG % ("TYPE_INT64", 2))
     return repository
+
+
+def is_working(host: Host, repository: Path) -> bool:
+    """Return whether model `slow` has begun a run on a host."""
+    return repository.with_name(f"working-{(NAMESPACES / host.namespace).stat().st_ino}").exists()
 
 
 def address(host: Host) -> str:

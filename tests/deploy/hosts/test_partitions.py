@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tests.deploy.hosts.client_program import Task
 from tests.deploy.hosts.namespaces import Network
-from tests.deploy.hosts.programs import address, client, server
+from tests.deploy.hosts.programs import address, client, is_working, server
+from tests.support.waiting import wait_until
 
 #: pings that notice a dead connection within 2 s; the defaults are made for wide networks
 QUICK_PINGS = {"ping_s": 1.0, "ping_timeout_s": 1.0}
@@ -29,9 +30,21 @@ def test_a_partition_of_the_only_server_heals_without_a_lost_request(hosts: Netw
 
 def test_requests_to_a_server_that_is_cut_off_go_to_another_one(hosts: Network, models: Path) -> None:
     near, one, two = hosts.host("client"), hosts.host("one"), hosts.host("two")
-    task = Task([address(one), address(two)], count=600, in_flight=8)
+    task = Task([address(one), address(two)], count=600, in_flight=8, health=QUICK_PINGS)
     with server(one, models), server(two, models), client(near, task) as running:
         running.wait_for(lambda: min(running.servers[each] for each in task.servers) >= 50)
         two.disconnect()  # for ever: no packet tells the client
         running.finish()
         assert running.retried >= 1, running.summary()
+
+
+def test_a_request_that_a_server_works_on_when_it_is_cut_off_goes_to_another_one(hosts: Network, models: Path) -> None:
+    """TCP has nothing left to send to it that could fail: only a ping tells."""
+    near, one, two = hosts.host("client"), hosts.host("one"), hosts.host("two")
+    task = Task([address(one), address(two)], count=4, model="slow", in_flight=4, health=QUICK_PINGS)
+    with server(one, models), server(two, models), client(near, task) as running:
+        wait_until(lambda: is_working(two, models), 120, explain=running.summary)
+        two.disconnect()
+        running.finish()
+        assert running.retried >= 1, running.summary()
+        assert set(running.servers) == {address(one)}
