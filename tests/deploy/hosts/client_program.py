@@ -89,7 +89,7 @@ def rows_of(task: Task, index: int) -> INT32:
 
 
 def expected(task: Task, index: int) -> NDArray[Any]:
-    """Return the right answer: `next` and `slow` add one to each number; `digest` has the first number and the sum of each row."""
+    """Return the right answer: the first number and the sum of each row from `digest`; each number and one from the others."""
     rows = rows_of(task, index)
     if task.model != "digest":
         return rows + np.int32(1)

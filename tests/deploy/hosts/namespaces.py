@@ -12,11 +12,15 @@ process have its id and its start time in their names. `remove_leftovers` remove
 
 from __future__ import annotations
 
+import array
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -34,6 +38,9 @@ TUN = Path("/dev/net/tun")
 RELAY = Path(__file__).with_name("relay.py")
 #: bytes of a tbf queue as a time at its rate: long enough for TCP, and shorter than its timeouts
 QUEUE_MS = 100
+#: of linux/sockios.h, and ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO of linux/ethtool.h
+SIOCETHTOOL = 0x8946
+OFFLOADS = (0x1F, 0x24, 0x2C)
 
 
 class NamespaceError(Exception):
@@ -86,22 +93,7 @@ class Host:
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Return what `function` returns on a thread that is on this host: its sockets belong to the host."""
-        results: list[Any] = []
-
-        def run() -> None:
-            try:
-                enter(self.namespace)
-                results.append((function(), None))
-            except BaseException as error:  # noqa: BLE001 - raised again below
-                results.append((None, error))
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-        value, error = results[0]
-        if error is not None:
-            raise error
-        return value
+        return in_namespace(self.namespace, function)
 
     def counters(self) -> Counters:
         """Return the counters of its interface."""
@@ -132,11 +124,11 @@ def shape(namespace: str, device: str, bits_per_s: int) -> None:
 
 
 def enter(namespace: str) -> None:
-    """Move the calling thread into a namespace. Raises OSError."""
+    """Move the calling thread into a namespace. Raises NamespaceError."""
     libc = ctypes.CDLL(None, use_errno=True)
     with (NAMESPACES / namespace).open() as file:
         if libc.setns(file.fileno(), 0):
-            raise OSError(ctypes.get_errno(), f"setns to {namespace}: {os.strerror(ctypes.get_errno())}")
+            raise NamespaceError(f"setns to {namespace} failed: {os.strerror(ctypes.get_errno())}")
 
 
 @dataclass
@@ -162,10 +154,10 @@ class Network:
             "ip", "-n", self.switch, "link", "add", new.port, "type", "veth",
             "peer", "name", new.device, "netns", new.namespace,
         )  # fmt: skip
-        # without offloads, a counted packet is one that a cable would carry
-        one_segment = ("gso_max_segs", "1")
-        call("ip", "-n", self.switch, "link", "set", new.port, *one_segment, "master", "bridge", "up")
-        call("ip", "-n", new.namespace, "link", "set", new.device, *one_segment, "up")
+        for namespace, device in ((self.switch, new.port), (new.namespace, new.device)):
+            in_namespace(namespace, lambda device=device: without_offloads(device))
+        call("ip", "-n", self.switch, "link", "set", new.port, "master", "bridge", "up")
+        call("ip", "-n", new.namespace, "link", "set", new.device, "up")
         call("ip", "-n", new.namespace, "address", "add", f"{new.address}/24", "dev", new.device)
         call("ip", "-n", new.namespace, "route", "add", "default", "via", "10.99.0.1")
         return new
@@ -216,22 +208,43 @@ def add_namespace(name: str) -> None:
     set_value(name, "net/ipv4/tcp_congestion_control", "reno")
 
 
-def set_value(namespace: str, key: str, value: str) -> None:
-    """Set a value of /proc/sys in a namespace. Raises NamespaceError."""
-    failed: list[OSError] = []
+def in_namespace(namespace: str, function: Callable[[], Any]) -> Any:
+    """Return what `function` returns on a thread that is in a namespace. Raises NamespaceError if it cannot enter it."""
+    results: list[Any] = []
 
-    def write() -> None:
+    def run() -> None:
         try:
             enter(namespace)
-            Path(f"/proc/sys/{key}").write_text(value)
-        except OSError as error:
-            failed.append(error)
+            results.append((function(), None))
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            results.append((None, error))
 
-    thread = threading.Thread(target=write)
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    if failed:
-        raise NamespaceError(f"setting {key} to {value} failed: {failed[0]}")
+    value, error = results[0]
+    if error is not None:
+        raise error
+    return value
+
+
+def without_offloads(device: str) -> None:
+    """Let a device send and count packets as a cable carries them, without TSO, GSO and GRO, as `ethtool -K` does."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for command in OFFLOADS:
+            value = array.array("I", [command, 0])
+            try:
+                fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP8x", device.encode(), value.buffer_info()[0]))
+            except OSError as error:
+                raise NamespaceError(f"ioctl SIOCETHTOOL {command:#x} of {device} failed: {error}") from error
+
+
+def set_value(namespace: str, key: str, value: str) -> None:
+    """Set a value of /proc/sys in a namespace. Raises NamespaceError."""
+    try:
+        in_namespace(namespace, lambda: Path(f"/proc/sys/{key}").write_text(value))
+    except OSError as error:
+        raise NamespaceError(f"setting {key} to {value} failed: {error}") from error
 
 
 def why_not() -> str:
