@@ -27,6 +27,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,7 @@ class Network:
             "peer", "name", new.device, "netns", new.namespace,
         )  # fmt: skip
         for namespace, device in ((self.switch, new.port), (new.namespace, new.device)):
-            in_namespace(namespace, lambda device=device: without_offloads(device))
+            in_namespace(namespace, partial(without_offloads, device))
         call("ip", "-n", self.switch, "link", "set", new.port, "master", "bridge", "up")
         call("ip", "-n", new.namespace, "link", "set", new.device, "up")
         call("ip", "-n", new.namespace, "address", "add", f"{new.address}/24", "dev", new.device)
@@ -290,14 +291,14 @@ def remove(names: list[str]) -> None:
     """End the programs in these namespaces, and remove them."""
     for name in names:
         with contextlib.suppress(NamespaceError):  # another process removed it in the meantime
-            wait_until(lambda name=name: not end_programs(name), explain=lambda name=name: call("ip", "netns", "pids", name))
+            wait_until(partial(is_empty, name), explain=partial(call, "ip", "netns", "pids", name))
             call("ip", "netns", "delete", name)
 
 
-def end_programs(namespace: str) -> bool:
-    """Send SIGKILL to the programs in a namespace. Returns whether there were any."""
+def is_empty(namespace: str) -> bool:
+    """Send SIGKILL to the programs in a namespace. Returns whether there were none."""
     found = [int(pid) for pid in call("ip", "netns", "pids", namespace).split()]
     for pid in found:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    return bool(found)
+    return not found
