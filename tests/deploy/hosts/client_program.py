@@ -171,9 +171,11 @@ def main(argument: str) -> None:
         line = {"index": answer.index, "right": bool(same), "server": answer.server, "attempts": answer.attempts}
         write({**line, "error": answer.error})
         if number == task.warm:
-            begin_s, begin_bytes = time.perf_counter(), sent_bytes()
-    seconds, sent, measured = time.perf_counter() - begin_s, sent_bytes() - begin_bytes, max(1, number - task.warm)
-    totals = {"right": right, "asked": asked.count, "per_s": measured / seconds, "request_bytes": sent / measured}
+            begin_s = time.perf_counter()
+    seconds, measured = time.perf_counter() - begin_s, max(1, number - task.warm)
+    # of all requests: some of those that are answered after the warm ones were sent before
+    request_bytes = (sent_bytes() - begin_bytes) / max(1, number)
+    totals = {"right": right, "asked": asked.count, "per_s": measured / seconds, "request_bytes": request_bytes}
     write(totals)
 
 
