@@ -17,6 +17,8 @@ import pytest
 from tests.deploy.hosts import namespaces
 from tests.deploy.hosts.namespaces import NamespaceError, Network, call
 
+#: of asm-generic/socket.h; Python has no name for it
+SO_RCVBUFFORCE = 33
 LEAVES = """
 import signal, sys
 from tests.deploy.hosts.namespaces import network
@@ -53,6 +55,7 @@ def test_what_a_killed_process_left_is_removed_at_the_next_start(can_have_hosts:
 
 def _listen(address: str) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    listening.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 4 << 20)
     listening.bind((address, 5000))
     listening.settimeout(5)
     return listening
