@@ -43,6 +43,6 @@ class Batching(Protocol):
     queue is not empty: when a request is queued, when an execution ends, and when a Wait is over.
     """
 
-    def __call__(self, queue: Iterable[Queued], now_ns: int) -> Take | Wait:
+    def __call__(self, queue: Iterable[Queued], now_ns: int, /) -> Take | Wait:
         """Return the next execution, or until when to wait. Only as much of `queue` has to be read as the decision needs."""
         ...
