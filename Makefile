@@ -55,7 +55,7 @@ test: ## run lint and all tests: about an hour on two cores, with empty caches
 	$(BIN)/python -m pytest
 
 deploy-check: $(STAMP) ## render, validate and run what is in deploy/, and compare the planner with the published figures
-	$(BIN)/python -m pytest tests/deploy
+	$(BIN)/python -m pytest tests/deploy tests/end_to_end/test_prometheus.py
 	$(BIN)/hypersonic plan --check
 
 run: $(STAMP) ## build FACILE for hw_emu, serve it, send events, check every answer, show figures and a picture

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 #: every test there needs a server process, a Verilated kernel or another program, often through a fixture of conftest.py
 SLOW_FOLDERS = (
-    "sim/tb", "tests/client", "tests/clients", "tests/deploy/envoy", "tests/end_to_end", "tests/f2", "tests/faults", "tests/pynq",
+    "sim/tb", "tests/client", "tests/clients", "tests/deploy", "tests/end_to_end", "tests/f2", "tests/faults", "tests/pynq",
     "tests/reference", "tests/sim",
 )  # fmt: skip
 
