@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 SLOW_FOLDERS = (
     "sim/tb", "tests/client", "tests/clients", "tests/deploy", "tests/end_to_end", "tests/f2", "tests/faults", "tests/pynq",
     "tests/reference", "tests/sim",
+    "sim/tb", "tests/client", "tests/clients", "tests/deploy/envoy", "tests/end_to_end", "tests/f2", "tests/faults",
+    "tests/pynq", "tests/reference", "tests/sim",
 )  # fmt: skip
 
 #: no test there is slow because of its imports or its folder: they ask git and start short commands, or only compute

@@ -15,8 +15,8 @@ def test_goodput_stays_retries_do_not_multiply_and_the_metric_fires_before_reque
     record_property(
         "noteworthy",
         f"goodput {report.goodput:.0%} of {report.saturation_per_s}/s, {report.overload.attempts_per_request} attempts per "
-        f"request, busy above 0.8 from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}, where the busy "
-        f"share was below {report.busy_before_doubling} until then",
+        f"request, busy above 0.8 from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}, the busy "
+        f"share being at most {report.busy_before_doubling} before that",
     )
     assert [each.wrong for each in (*report.ramp, report.overload)] == [0] * (len(report.ramp) + 1)
     assert report.goodput > 0.9, report  # both halves of the ratio are measured, on a machine that may do other work
