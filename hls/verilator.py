@@ -9,6 +9,7 @@ the version is always the locked one.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -36,6 +37,9 @@ LOG = "verilator.log"
 #: of every library. A GNU unique symbol would be shared by two loaded libraries
 _CFLAGS = ("-fPIC", "-fvisibility=hidden", "-fno-gnu-unique")
 _LDFLAGS = ("-shared", "-Wl,-z,defs", "-Wl,-Bsymbolic")
+
+#: the precompiled header
+HEADERS = "headers.h"
 
 #: object files of Verilator's runtime, named as in Verilator's own makefile
 _RUNTIME = ("verilated.o", "verilated_threads.o")
@@ -148,17 +152,25 @@ def build_library(argv: Sequence[str | Path], directory: Path, optimisation: str
     """Verilate and compile a shared library in directory/obj, and return the tools' output. Raises ToolError.
 
     argv: Verilator's options and files. optimisation: variables of its makefile. cflags: for all C++ files but those of
-    Verilator's runtime, which is compiled once and linked to every library: it takes longer than most designs do.
+    Verilator's runtime, which is compiled once and linked to every library: it takes longer than most designs do. Its headers
+    are precompiled once for each `optimisation`: reading them takes longer than compiling a small design.
     """
-    archive = _runtime_archive()
-    return _verilate(argv, directory, f"{optimisation} VM_GLOBAL_FAST= VM_GLOBAL_SLOW= LOADLIBES={archive}", cflags)
+    header = _precompiled_headers(optimisation)
+    # A design that is split into files would have precompiled headers of its own, and g++ reads one only.
+    ours = f"VK_PCH_H={header} VK_PCH_I_FAST= VK_PCH_I_SLOW="
+    return _verilate(argv, directory, f"{_with_runtime(optimisation)} {ours}", ["-include", str(header), *cflags])
+
+
+def _with_runtime(optimisation: str) -> str:
+    return f"{optimisation} VM_GLOBAL_FAST= VM_GLOBAL_SLOW= LOADLIBES={_runtime_archive()}"
 
 
 def _verilate(argv: Sequence[str | Path], directory: Path, makeflags: str, cflags: Sequence[str]) -> str:
     require("g++", "make", "perl")
+    # --output-sync: lines of files that are compiled side by side would come mixed.
     options = [
-        "--cc", "--exe", "--Mdir", "obj", "-MAKEFLAGS", f"{MAKEFLAGS} {makeflags}", "-CFLAGS", " ".join([*_CFLAGS, *cflags]),
-        "-LDFLAGS", " ".join(_LDFLAGS), "--build", "-j", str(os.cpu_count() or 1),
+        "--cc", "--exe", "--Mdir", "obj", "-MAKEFLAGS", f"--output-sync=target {MAKEFLAGS} {makeflags}",
+        "-CFLAGS", " ".join([*_CFLAGS, *cflags]), "-LDFLAGS", " ".join(_LDFLAGS), "--build", "-j", str(os.cpu_count() or 1),
     ]  # fmt: skip
     return run(["verilator", *options, *argv], directory)
 
@@ -168,13 +180,43 @@ def _runtime_archive() -> Path:
 
     def build(directory: Path) -> None:
         with TemporaryDirectory() as scratch:
-            place = Path(scratch)
-            (place / "empty.sv").write_text(_EMPTY)
-            (place / "empty.cpp").touch()
-            _verilate(["-o", "empty.so", place / "empty.sv", place / "empty.cpp"], place, OPTIMISATION, ())
-            run(["ar", "rcs", directory / "runtime.a", *_RUNTIME], place / "obj")
+            _build_empty(Path(scratch), OPTIMISATION)
+            run(["ar", "rcs", directory / "runtime.a", *_RUNTIME], Path(scratch) / "obj")
 
     return cached("runtime", build_key(), build) / "runtime.a"
+
+
+def _precompiled_headers(optimisation: str) -> Path:
+    """A header that every library's C++ includes first, precompiled with the flags of their build, and kept in the cache."""
+
+    def build(directory: Path) -> None:
+        with TemporaryDirectory() as scratch:
+            log = _build_empty(Path(scratch), _with_runtime(optimisation))
+            precompile(directory / HEADERS, ["verilated.h"], log, "empty.cpp", Path(scratch) / "obj")
+        for kind in ("fast", "slow"):  # as Verilator's makefile names those of a design
+            (directory / f"{HEADERS}.{kind}.gch").symlink_to(f"{HEADERS}.gch")
+
+    return cached("verilated_headers", [optimisation, *build_key()], build) / HEADERS
+
+
+def precompile(header: Path, included: Sequence[str], log: str, source: str, directory: Path) -> None:
+    """Write a header with these files and precompile it, for g++'s -include.
+
+    log: make's output, in which `source` is compiled, in `directory`. g++ reads a precompiled header only if the flags are the
+    same, and the header itself otherwise. Raises ToolError if it fails.
+    """
+    lines = (line for line in log.splitlines() if line.endswith(source) and " -c " in line)
+    words = shlex.split(next(lines))
+    flags = [word for word in words[: words.index("-c")] if word != "-MMD"]
+    header.write_text("".join(f'#include "{name}"\n' for name in included))
+    run([*flags, "-x", "c++-header", header, "-o", f"{header}.gch"], directory)
+
+
+def _build_empty(directory: Path, makeflags: str) -> str:
+    """Build a library of an empty design, and return the tools' output."""
+    (directory / "empty.sv").write_text(_EMPTY)
+    (directory / "empty.cpp").touch()
+    return _verilate(["-o", "empty.so", directory / "empty.sv", directory / "empty.cpp"], directory, makeflags, ())
 
 
 def build_key() -> tuple[str, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from pathlib import Path
 
 import pytest
@@ -39,3 +40,16 @@ def test_verilators_runtime_is_compiled_once_for_all_libraries(tmp_path: Path, m
         (archive,) = (tmp_path / "cache" / "runtime").rglob("*.a")
         archives.append(archive.stat().st_mtime_ns)
     assert archives[0] == archives[1]
+
+
+@pytest.mark.parametrize("split", ["0", "1"])
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+def test_every_file_of_a_library_reads_the_precompiled_headers(tmp_path: Path, level: str, split: str) -> None:
+    (tmp_path / "top.sv").write_text(TOP.format(step=1))
+    (tmp_path / "harness.cpp").write_text(HARNESS)
+    argv = ["--top-module", "top", "--prefix", "Vtop", "-o", "top.so", "--output-split", split, "top.sv", "harness.cpp"]
+    log = verilator.build_library(argv, tmp_path, f"OPT_FAST={level} OPT_SLOW={level} OPT_GLOBAL=-O1", ["-H"])
+    compiled = re.findall(r" -c .*\.cpp$", log, re.MULTILINE)
+    marks = re.findall(r"^([!x]) .*\.gch$", log, re.MULTILINE)  # g++ -H marks a valid one with !, another one with x
+    assert len(compiled) == 2 if split == "0" else len(compiled) > 3, log
+    assert marks == ["!"] * len(compiled), log
