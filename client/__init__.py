@@ -37,7 +37,7 @@ from hypersonic.client.errors import (
 )
 from hypersonic.client.local.server import LocalServer, LocalServerError
 from hypersonic.client.model import Model
-from hypersonic.client.servers import Server, Tls
+from hypersonic.client.servers import AddressError, Server, Tls
 from hypersonic.client.settings import (
     Backoff,
     Budget,
@@ -55,11 +55,13 @@ from hypersonic.client.specs import ModelSpec, TensorSpec
 from hypersonic.client.statistics import ServerStatistics, ServerTimes, Statistics
 from hypersonic.client.streams import Answers, Sequence
 from hypersonic.client.sync import Client
+from hypersonic.client.transport.grpcio import CertificateError
 
 __all__ = [
-    "AccessError", "AllServersFailedError", "AnswerError", "Answers", "AsyncClient", "AsyncModel", "Attempt", "Backoff",
-    "Budget", "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback", "Health", "Hedge", "InputError",
-    "Limits", "LocalServer", "LocalServerError", "Model", "ModelSpec", "OtherServer", "QueueFullError", "Ragged", "Rectangular",
-    "RequestError", "Result", "Retry", "SameServer", "Sequence", "Server", "ServerError", "ServerStatistics", "ServerTimes",
-    "Settings", "Statistics", "StreamError", "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
+    "AccessError", "AddressError", "AllServersFailedError", "AnswerError", "Answers", "AsyncClient", "AsyncModel", "Attempt",
+    "Backoff", "Budget", "CertificateError", "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback",
+    "Health", "Hedge", "InputError", "Limits", "LocalServer", "LocalServerError", "Model", "ModelSpec", "OtherServer",
+    "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry", "SameServer", "Sequence", "Server",
+    "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "StreamError", "TensorSpec", "Timeout", "Tls",
+    "UnavailableError", "UnknownModelError",
 ]  # fmt: skip

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from hypersonic.client.attempts.request import Result
-from hypersonic.client.engine import Engine
 from hypersonic.client.messages.request import Parameter
 from hypersonic.client.model import Model, Prepared
 from hypersonic.client.pool.member import Wanted
@@ -41,7 +40,7 @@ class AsyncClient:
 
     def model(self, name: str, version: str | int = "") -> AsyncModel:
         """Return a model. version: "" is the server's choice."""
-        return AsyncModel(self._client.engine, (name, str(version)))
+        return AsyncModel(self._client, (name, str(version)))
 
     async def statistics(self) -> Statistics:
         """Return what was sent to each server so far, and the servers' own times for it."""
@@ -63,9 +62,8 @@ class AsyncClient:
 class AsyncModel:
     """A model on the servers of an AsyncClient."""
 
-    def __init__(self, engine: Engine, wanted: Wanted) -> None:
-        self._prepared = Prepared(engine, wanted)
-        self._engine = engine
+    def __init__(self, client: Client, wanted: Wanted) -> None:
+        self._prepared = Prepared(client, wanted)
         self._described = False
 
     async def spec(self) -> ModelSpec:
@@ -82,7 +80,7 @@ class AsyncModel:
         futures = []
         try:
             for request in requests:
-                futures.append(asyncio.wrap_future(await self._engine.submit_async(request)))  # noqa: PERF401 - it waits
+                futures.append(asyncio.wrap_future(await self._prepared.engine.submit_async(request)))  # noqa: PERF401 - it waits
             return self._prepared.result(list(await asyncio.gather(*futures)))
         except BaseException:
             for future in futures:
@@ -97,7 +95,7 @@ class AsyncModel:
         parameters: Mapping[str, Parameter] | None = None,
     ) -> AsyncIterator[Result]:
         """Yield the result of each event, as Model.map() does. events: any iterable, asynchronous or not."""
-        window = 2 * self._engine.settings.limits.in_flight
+        window = 2 * self._prepared.engine.settings.limits.in_flight
         running: deque[asyncio.Task[Result]] = deque()
         index = 0
         try:
@@ -121,7 +119,7 @@ class AsyncModel:
     ) -> AsyncIterator[Result]:
         """Yield every answer of a decoupled model to one request, as Model.stream() does. Each next() waits on a thread."""
         answers = await asyncio.to_thread(
-            Model(self._engine, self._prepared.wanted).stream, inputs, parameters=parameters, timeout_s=timeout_s
+            Model(self._prepared.client, self._prepared.wanted).stream, inputs, parameters=parameters, timeout_s=timeout_s
         )
         try:
             while (result := await asyncio.to_thread(next, answers, None)) is not None:
@@ -139,7 +137,7 @@ class AsyncModel:
     async def _describe(self) -> None:
         """Request the model's description on another thread, once."""
         if not self._described:
-            await asyncio.to_thread(self._engine.spec, self._prepared.wanted)
+            await asyncio.to_thread(self._prepared.engine.spec, self._prepared.wanted)
             self._described = True
 
 

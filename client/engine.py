@@ -19,7 +19,8 @@ from hypersonic.client.attempts.background import Background, RequestFuture
 from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.plan import UseFallback
 from hypersonic.client.attempts.request import Request, Result
-from hypersonic.client.errors import ClosedError, QueueFullError
+from hypersonic.client.codes import Code
+from hypersonic.client.errors import CallError, ClosedError, QueueFullError
 from hypersonic.client.gate import Gate
 from hypersonic.client.pool.member import Member, State, Wanted
 from hypersonic.client.pool.servers import Pool
@@ -105,9 +106,15 @@ class Engine:
 
         def ask(member: Member) -> ModelSpec:
             headers = member.headers()
-            said = [
-                member.transport.unary(rpc, message, self.context.attempt_s(plan), headers) for rpc, message in requests.items()
-            ]
+            try:
+                said = [
+                    member.transport.unary(rpc, message, self.context.attempt_s(plan), headers)
+                    for rpc, message in requests.items()
+                ]
+            except CallError as error:
+                if error.code == Code.NOT_FOUND:
+                    self.pool.lacks(member, model)
+                raise
             return read_spec(member.name, version, *said)
 
         described = blocking.follow(self.context, plan, model, ask)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +35,28 @@ from hypersonic.client.transport.call import Headers
 Outputs = NDArray[Any] | dict[str, NDArray[Any]]
 
 
+class Owner(Protocol):
+    """The client that a model belongs to."""
+
+    @property
+    def engine(self) -> Engine:
+        """The client's connections in this process."""
+
+
 class Prepared:
     """Makes the requests of one model, for Model and AsyncModel."""
 
-    def __init__(self, engine: Engine, wanted: Wanted) -> None:
-        self.engine, self.wanted = engine, wanted
+    def __init__(self, client: Owner, wanted: Wanted) -> None:
+        self.client, self.wanted = client, wanted
         self._head = kept(make_head)
+
+    @property
+    def engine(self) -> Engine:
+        """The client's connections in this process: after a fork, others than before."""
+        return self.client.engine
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return type(self), (self.client, self.wanted)
 
     @property
     def context(self) -> Context:
@@ -107,11 +123,11 @@ class Prepared:
         if sharing is not None:
             plain = cache(lambda: make_request(self._head(key), buffers))
             share = sharing.sendings(spec, key, buffers, plain, lambda answer: _checked(spec.name, outputs, answer))
-            return Request(self.wanted, size, part, share, deadline, headers)
+            return Request(self.wanted, size, part, share, deadline, headers, outputs, spec)
         sending = Sending(
             make_request(self._head(key), buffers), lambda message: _checked(spec.name, outputs, read_answer(message))
         )
-        return Request(self.wanted, size, part, lambda _member: sending, deadline, headers)
+        return Request(self.wanted, size, part, lambda _member: sending, deadline, headers, outputs, spec)
 
     def _buffers(
         self, spec: ModelSpec, part: Arrays, parameters: Mapping[str, Parameter], outputs: tuple[str, ...] = ()
@@ -136,11 +152,10 @@ class Prepared:
 
 
 class Model:
-    """A model on the servers of a client. Made by Client.model()."""
+    """A model on the servers of a client. Made by Client.model(). It can be pickled, and used after a fork, like its client."""
 
-    def __init__(self, engine: Engine, wanted: Wanted) -> None:
-        self._prepared = Prepared(engine, wanted)
-        self._engine = engine
+    def __init__(self, client: Owner, wanted: Wanted) -> None:
+        self._prepared = Prepared(client, wanted)
 
     @property
     def name(self) -> str:
@@ -184,7 +199,7 @@ class Model:
         """Return the outputs like infer(), with the server, the number of attempts and the latency."""
         requests = self._prepared.requests(inputs, parameters or {}, outputs)
         if len(requests) == 1:
-            return self._engine.infer(requests[0])
+            return self._prepared.engine.infer(requests[0])
         return self.submit_all(requests).result()
 
     def submit(
@@ -202,7 +217,7 @@ class Model:
         """
         requests = self._prepared.requests(inputs, parameters or {}, outputs)
         if len(requests) == 1:
-            return self._engine.submit(requests[0], block=block)
+            return self._prepared.engine.submit(requests[0], block=block)
         return self.submit_all(requests, block=block)
 
     def submit_all(self, requests: list[Request], *, block: bool = True) -> Future[Result]:
@@ -212,7 +227,7 @@ class Model:
             if joined.done():
                 break
             try:
-                joined.add(place, self._engine.submit(request, block=block))
+                joined.add(place, self._prepared.engine.submit(request, block=block))
             except BaseException:
                 joined.cancel()
                 raise
@@ -237,7 +252,7 @@ class Model:
         def submit(event: Any) -> Future[Result]:
             return self.submit(event, outputs=names, parameters=parameters)
 
-        window = 2 * self._engine.settings.limits.in_flight
+        window = 2 * self._prepared.engine.settings.limits.in_flight
         return map_ordered(submit, events, window) if ordered else map_unordered(submit, events, window)
 
     def stream(
@@ -249,7 +264,7 @@ class Model:
         no limit. Nothing is tried again. Iterating raises StreamError, AnswerError, UnavailableError, ClosedError. Closing the
         iterator cancels the request. Streams do not count in Limits.in_flight. Raises InputError, and what `spec` raises.
         """
-        total_s = self._engine.settings.timeout.total_s if timeout_s is None else timeout_s
+        total_s = self._prepared.engine.settings.timeout.total_s if timeout_s is None else timeout_s
         return Answers(self._prepared, inputs, parameters or {}, None if total_s == math.inf else total_s)
 
     def sequence(self, sequence_id: int | str | None = None) -> Sequence:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from numpy.typing import NDArray
 
 #: arrays by the names of inputs or outputs
 Arrays = Mapping[str, NDArray[Any]]
+Compression = Literal["", "gzip", "deflate"]
+SharedMemory = Literal["off", "auto"]
 
 
 class Runs(Protocol):
@@ -24,9 +26,11 @@ class Runs(Protocol):
 
 
 def _check_positive(settings: Timeout | Limits | Health) -> None:
-    """Raise ValueError for a number that is not above 0."""
+    """Raise ValueError for a number that is not above 0, and TypeError for a value that is not a number."""
     for field in fields(settings):
         value = getattr(settings, field.name)
+        if value is not None and not isinstance(value, int | float):
+            raise TypeError(f"{type(settings).__name__}.{field.name} is {value!r}, expected a number")
         if value is not None and not value > 0:
             raise ValueError(f"{type(settings).__name__}.{field.name} is {value}, expected more than 0")
 
@@ -85,6 +89,10 @@ class Fallback:
     """
 
     run: Callable[[Arrays], Arrays] | Runs
+
+    def __post_init__(self) -> None:
+        if not callable(self.run) and not callable(getattr(self.run, "run", None)):
+            raise TypeError(f"a Fallback is made of {self.run!r}, expected a function from inputs to outputs, or a LocalServer")
 
 
 Policy = SameServer | OtherServer | Fallback
@@ -166,22 +174,29 @@ class Settings:
     retry: Retry = Retry()
     health: Health = Health()
     hedge: Hedge | None = None
-    compression: Literal["", "gzip", "deflate"] = ""
-    shared_memory: Literal["off", "auto"] = "off"
+    compression: Compression = ""
+    shared_memory: SharedMemory = "off"
 
     def __post_init__(self) -> None:
         for name, kind in _PARTS.items():
             part = getattr(self, name)
             if not isinstance(part, kind) and not (name == "hedge" and part is None):
                 raise TypeError(f"{name} is {part!r}, expected {kind.__name__}(..)")
+        for name, choices in (("compression", get_args(Compression)), ("shared_memory", get_args(SharedMemory))):
+            if (value := getattr(self, name)) not in choices:
+                raise ValueError(f"{name} is {value!r}, expected {', '.join(map(repr, choices))}")
 
     def updated(self, *, retry: Retry | Policy | Sequence[Policy] | None = None, **parts: object) -> Settings:
         """Return the settings with those parts replaced that are not None. retry: also just the policies, or one."""
         new = {name: part for name, part in parts.items() if part is not None}
         if isinstance(retry, Policy):
             retry = (retry,)
+        if isinstance(retry, Sequence):
+            retry = Retry(tuple(retry))
         if retry is not None:
-            new["retry"] = Retry(tuple(retry)) if isinstance(retry, Sequence) else retry
+            if not isinstance(retry, Retry):
+                raise TypeError(f"retry is {retry!r}, expected a policy such as OtherServer(..), several of them, or Retry(..)")
+            new["retry"] = retry
         return replace(self, **new)  # type: ignore[arg-type]
 
 

@@ -62,7 +62,7 @@ class Client:
 
     def model(self, name: str, version: str | int = "") -> Model:
         """Return a model. Its description is requested before the first inference. version: "" is the server's choice."""
-        return Model(self.engine, (name, str(version)))
+        return Model(self, (name, str(version)))
 
     def statistics(self) -> Statistics:
         """Return what was sent to each server so far, and the servers' own times for it. Asks the servers."""

@@ -9,7 +9,8 @@ import time
 from dataclasses import dataclass, field
 
 from hypersonic.client.attempts.budget import TokenBucket
-from hypersonic.client.attempts.plan import Plan, Step, blames, run_fallback
+from hypersonic.client.attempts.fallback import run_fallback
+from hypersonic.client.attempts.plan import Plan, Step, blames
 from hypersonic.client.attempts.request import FALLBACK, Request, Result
 from hypersonic.client.errors import CallError
 from hypersonic.client.messages.response import Answer
@@ -77,7 +78,7 @@ class Context:
             _LOG.warning("model %r is computed by the fallback (logged once for each client): %s", request.model[0], why)
         begin = time.perf_counter_ns()
         try:
-            outputs = dict(run_fallback(fallback, request.model[0], request.inputs))
+            outputs = run_fallback(fallback, request)
         except BaseException:
             with self._lock:
                 self.fallbacks.failed += 1

@@ -25,7 +25,9 @@ from hypersonic.client.errors import (
     server_error,
 )
 from hypersonic.client.pool.member import Member
-from hypersonic.client.settings import Arrays, Fallback, OtherServer, Retry, SameServer
+from hypersonic.client.settings import Fallback, OtherServer, Retry, SameServer
+
+_TIME_UP = "the time is up"
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,10 @@ class Plan:
 
     def _again(self, member: Member, policy: SameServer | OtherServer) -> Step:
         pause_s = self._pause_s()
-        if pause_s >= self.left_s or not self._budget.take():
-            return self._end(None)
+        if pause_s >= self.left_s:
+            return self._end(None, _TIME_UP)
+        if not self._budget.take():
+            return self._end(None, "no server answered, and the retry budget is used up")
         self._used += 1
         if isinstance(policy, SameServer):
             return Go(pause_s, same=member)
@@ -111,8 +115,8 @@ class Plan:
         self._retries += 1
         return least + random.uniform(0.0, longest)
 
-    def _end(self, error: ClientError | None) -> Step:
-        """Return the last step: no server is asked again."""
+    def _end(self, error: ClientError | None, why: str = "no server answered") -> Step:
+        """Return the last step: no server is asked again. error: to raise without a fallback; None: made of the attempts."""
         if (fallback := self._fallback()) is not None:
             return UseFallback(fallback)
         if error is not None:
@@ -120,9 +124,9 @@ class Plan:
         attempts = self.failed_attempts
         if all(attempt.code == Code.NOT_FOUND for attempt in attempts):
             return GiveUp(UnknownModelError(attempts[-1].server, Code.NOT_FOUND, attempts[-1].text))
-        if self.left_s <= self._retry.backoff.base_s or attempts[-1].code == Code.DEADLINE_EXCEEDED:
-            return GiveUp(DeadlineError(f"{self._what}: the time is up", attempts))
-        return GiveUp(AllServersFailedError(f"{self._what}: no server answered", attempts))
+        if why == _TIME_UP or self.left_s <= self._retry.backoff.base_s or attempts[-1].code == Code.DEADLINE_EXCEEDED:
+            return GiveUp(DeadlineError(f"{self._what}: {_TIME_UP}", attempts))
+        return GiveUp(AllServersFailedError(f"{self._what}: {why}", attempts))
 
     def _fallback(self) -> Fallback | None:
         return next((policy for policy in self._retry.policies if isinstance(policy, Fallback)), None)
@@ -137,8 +141,3 @@ def may_retry(error: CallError) -> bool:
 def blames(error: CallError) -> bool:
     """Return whether a failure is the fault of the server rather than of the request."""
     return error.code in RETRYABLE and may_retry(error)
-
-
-def run_fallback(fallback: Fallback, model: str, inputs: Arrays) -> Arrays:
-    """Return the outputs that the user's function or local server computes."""
-    return fallback.run(inputs) if callable(fallback.run) else fallback.run.run(model, inputs)

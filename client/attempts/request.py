@@ -13,6 +13,7 @@ from hypersonic.client.errors import AnswerError
 from hypersonic.client.messages.response import Answer, read_answer
 from hypersonic.client.pool.member import Member, Wanted
 from hypersonic.client.settings import Arrays, Fallback
+from hypersonic.client.specs import ModelSpec
 from hypersonic.client.transport.call import Headers
 
 #: the server's name in the result of a fallback
@@ -57,8 +58,8 @@ class Request:
     """A request that any server may answer.
 
     model: name and version. size: bytes of its inputs. inputs: by name, for a fallback. deadline: of all
-    attempts, in seconds of time.monotonic(). headers: sent with each attempt.
-    fallback: answers the request at once, because no server describes the model.
+    attempts, in seconds of time.monotonic(). headers: sent with each attempt. outputs: the names of those to return; () is all.
+    spec: the model's description; None: no server describes the model, and `fallback` answers the request at once.
     """
 
     model: Wanted
@@ -67,6 +68,8 @@ class Request:
     sending: Callable[[Member], Sending]
     deadline: float
     headers: Headers = ()
+    outputs: tuple[str, ...] = ()
+    spec: ModelSpec | None = None
     fallback: Fallback | None = None
 
     @property

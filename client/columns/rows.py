@@ -99,10 +99,14 @@ class _Where:
             raise DataError(f"{self.file}: column {name} has {words[0]} per row, and the mapping says {words[1]}")
 
     def filter(self) -> NDArray[np.intp] | None:
-        """Return the places of the rows that are sent; None if all of them are."""
+        """Return the places of the rows that are sent; None if all of them are. Raises DataError."""
         if not self.mapping.filter:
             return None
-        mask = self.column(self.mapping.filter).values != 0
+        values = self.column(self.mapping.filter).values
+        if values.dtype.kind not in "biu":
+            name = self.mapping.full_name(self.mapping.filter)
+            raise DataError(f"{self.file}: column {name} is {values.dtype}, expected booleans or integers for a filter")
+        mask = values != 0
         return None if mask.all() else np.flatnonzero(mask)
 
     def event(self, row: int, sent: NDArray[np.intp] | None, column: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -71,10 +72,24 @@ class ServerProcess:
         return bool(self._address)
 
     def ends_soon(self) -> bool:
-        """Return whether the server has ended or does so within a second: a lost connection is seen before the end."""
+        """Return whether the server has ended or is about to: a lost connection is seen before the end.
+
+        Waits a second for the end, and longer if nothing accepts connections at its port any more.
+        """
+        return self._ends_within(1.0) or (not self._accepts() and self._ends_within(_GRACE_S))
+
+    def _ends_within(self, seconds: float) -> bool:
         try:
-            self._process.wait(1.0)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _accepts(self) -> bool:
+        host, _, port = self._address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=1.0).close()
+        except OSError:
             return False
         return True
 

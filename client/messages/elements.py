@@ -34,8 +34,7 @@ DTYPES: dict[str, np.dtype] = {
 def as_elements(name: str, datatype: str, values: Any) -> NDArray[Any]:
     """Return the values as an array of the datatype's dtype, without a copy if they already are such an array.
 
-    Numbers are converted within their kind, such as float64 to float32 or an integer to a float. BYTES takes bytes and str.
-    Raises InputError otherwise, for example for floats where the model takes integers, and for masked values.
+    Raises InputError for what converted() refuses, such as floats where the model takes integers, and for masked values.
     """
     dtype = DTYPES[datatype]
     if isinstance(values, np.ndarray) and values.dtype == dtype and not isinstance(values, np.ma.MaskedArray):
@@ -50,11 +49,35 @@ def as_elements(name: str, datatype: str, values: Any) -> NDArray[Any]:
         raise InputError(
             f"input {name!r} is not a rectangular array: {error}; use Ragged or Rectangular for lists of arrays"
         ) from error
-    if datatype == "BF16" and array.dtype.name == "bfloat16":
+    try:
+        return converted(datatype, array)
+    except ValueError as error:
+        raise InputError(f"input {name!r} {error}") from error
+
+
+def converted(datatype: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array in the datatype's dtype, without a copy if it has that dtype.
+
+    Floats become narrower or wider floats, and are rounded. Integers become floats, or integers that hold them. Raises
+    ValueError for any other conversion, for an integer out of range, and for a finite number that would become infinite.
+    """
+    dtype, given = DTYPES[datatype], array.dtype
+    if datatype == "BF16" and given.name == "bfloat16":
         return array.astype(np.float32)
-    if not np.can_cast(array.dtype, dtype, "same_kind") or (datatype != "BYTES" and array.dtype == object):
-        raise InputError(f"input {name!r} is of dtype {array.dtype}, expected {dtype}, for {datatype}")
-    return array.astype(dtype, copy=False)
+    known = {"b": "b", "i": "iu", "u": "iu", "f": "iuf", "O": "O"}[dtype.kind]
+    if given.kind not in known:
+        raise ValueError(f"is of dtype {given}, expected {dtype}, for {datatype}")
+    if dtype.kind in "iu" and array.size and not np.can_cast(given, dtype):
+        limits = np.iinfo(dtype)
+        for value in (array.min(), array.max()):
+            if not limits.min <= int(value) <= limits.max:
+                raise ValueError(f"has {value}, expected {limits.min} to {limits.max}, for {datatype}")
+    with np.errstate(over="ignore"):  # reported below, with the number
+        made = array.astype(dtype, copy=False)
+    if dtype.kind == "f" and not np.can_cast(given, dtype) and (lost := np.isinf(made) & np.isfinite(array)).any():
+        largest = "3.3895314e+38" if datatype == "BF16" else str(np.finfo(dtype).max)
+        raise ValueError(f"has {array[lost].flat[0]}, which is infinite as {datatype}; the largest number is {largest}")
+    return made
 
 
 def to_buffer(name: str, datatype: str, array: NDArray[Any]) -> bytes | NDArray[Any]:

@@ -98,14 +98,18 @@ class Pool:
             self._end(member, size)
             member.counters.failed += 1
             member.why = error.text
-            if error.code == Code.NOT_FOUND and model not in member.lacking:
-                member.lacking.add(model)
-                self._check_after(member, self._settings.health.first_s)
+            if error.code == Code.NOT_FOUND:
+                self._lacks(member, model)
             if not blame:
                 return
             member.failures += 1
             if member.failures >= self._settings.health.failures and member.state is not State.OUT:
                 self._leave_out(member)
+
+    def lacks(self, member: Member, model: Wanted) -> None:
+        """Ask a server no more for a model that it does not have, until its next check."""
+        with self._changed:
+            self._lacks(member, model)
 
     def drop(self, member: Member, size: int) -> None:
         """End an attempt that was cancelled: it is neither an answer nor a failure."""
@@ -213,6 +217,12 @@ class Pool:
                 member.lacking.clear()
                 self._check_after(member, health.index_s)
             self._changed.notify_all()
+
+    def _lacks(self, member: Member, model: Wanted) -> None:
+        """Called with the lock held."""
+        if model not in member.lacking:
+            member.lacking.add(model)
+            self._check_after(member, self._settings.health.first_s)
 
     def _check_after(self, member: Member, seconds: float) -> None:
         """Plan the next check of a server, in place of the one planned earlier. Called with the lock held."""

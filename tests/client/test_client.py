@@ -21,7 +21,6 @@ from hypersonic.client import (
     Client,
     ClosedError,
     DeadlineError,
-    Fallback,
     Health,
     Hedge,
     InputError,
@@ -31,9 +30,7 @@ from hypersonic.client import (
     Ragged,
     Rectangular,
     RequestError,
-    SameServer,
     Server,
-    Settings,
     Timeout,
     UnknownModelError,
 )
@@ -50,17 +47,6 @@ def held_until(release: threading.Event) -> Callable[[Any, grpc.ServicerContext]
         release.wait(30)
 
     return hold
-
-
-@pytest.fixture
-def script() -> Script:
-    return Script()
-
-
-@pytest.fixture
-def address(script: Script) -> Iterator[str]:
-    with scripted_server(script) as running:
-        yield running
 
 
 @pytest.fixture
@@ -255,30 +241,6 @@ def test_a_server_without_repository_index_may_have_any_model(script: Script, ad
     script.index_code = grpc.StatusCode.UNIMPLEMENTED
     with Client(address) as client:
         np.testing.assert_array_equal(client.model("double").infer(X[:1]), 2 * X[:1])
-
-
-def test_the_fallback_answers_when_no_server_does_and_is_seen(caplog: pytest.LogCaptureFixture) -> None:
-    settings = Settings().updated(retry=(SameServer(1), Fallback(lambda inputs: {"y": inputs["x"] * 2})))
-    with Client("127.0.0.1:9", settings) as client, caplog.at_level("WARNING", "hypersonic"):
-        model = client.model("double")
-        np.testing.assert_array_equal(model.infer({"x": X}), 2 * X)
-        assert model.submit({"x": X}).result().server == "fallback"
-        statistics = client.statistics()
-    assert (statistics.fallback, statistics.fallback_share) == (2, 1.0)
-    assert sum("is computed by the fallback" in record.message for record in caplog.records) == 1
-
-
-def test_a_failure_of_the_fallback_is_the_callers(address: str, script: Script) -> None:
-    script.infer = fail(grpc.StatusCode.UNAVAILABLE)
-
-    def broken(_inputs: Any) -> Any:
-        raise ZeroDivisionError("mine")
-
-    with Client(address, retry=(Fallback(broken),)) as client:
-        with pytest.raises(ZeroDivisionError, match="mine"):
-            client.model("double").infer(X[:1])
-        with pytest.raises(ZeroDivisionError, match="mine"):
-            client.model("double").submit(X[:1]).result()
 
 
 def test_limits_hold_and_a_full_queue_is_an_error_only_if_asked(address: str, script: Script) -> None:

@@ -28,7 +28,7 @@ from hypersonic.client import (
     UnknownModelError,
 )
 from tests.server.python_models import DOUBLE, source, write_python
-from tests.support.processes import alive, children_of
+from tests.support.processes import alive, children_of, command_line
 from tests.support.waiting import wait_until
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -55,7 +55,7 @@ def answers(server: LocalServer) -> None:
 
 def supervisors() -> set[int]:
     """The supervisors that this process has started."""
-    return {pid for pid in children_of(os.getpid()) if "supervisor.py" in Path(f"/proc/{pid}/cmdline").read_text()}
+    return {pid for pid in children_of(os.getpid()) if "supervisor.py" in command_line(pid)}
 
 
 def test_it_answers_when_all_servers_are_dead(local: LocalServer, caplog: pytest.LogCaptureFixture) -> None:
@@ -109,6 +109,21 @@ def test_threads_that_ask_at_once_share_one_server_which_stays_when_they_end(rep
         answers(server)  # by another server, which it started
         (other,) = supervisors() - before
     assert other != supervisor
+
+
+def test_a_server_whose_end_takes_long_to_be_seen_is_started_again(repository: Path) -> None:
+    before = supervisors()
+    with LocalServer(repository) as server:
+        answers(server)
+        (supervisor,) = supervisors() - before
+        os.kill(supervisor, signal.SIGSTOP)
+        os.kill(min(children_of(supervisor)), signal.SIGKILL)
+        late = threading.Timer(2.0, os.kill, (supervisor, signal.SIGCONT))
+        late.start()
+        try:
+            answers(server)
+        finally:
+            late.join()
 
 
 def test_a_pickled_one_has_a_server_of_its_own_and_does_not_stop_this_one(local: LocalServer) -> None:
@@ -185,7 +200,7 @@ def test_no_server_outlives_its_parent(repository: Path, how: tuple[str, ...]) -
             assert parent.stdout is not None
             assert parent.stdout.readline() == "6.0\n"
             children = children_of(parent.pid)
-            (supervisor,) = [pid for pid in children if "supervisor.py" in Path(f"/proc/{pid}/cmdline").read_text()]
+            (supervisor,) = [pid for pid in children if "supervisor.py" in command_line(pid)]
             (server,) = children_of(supervisor)
             os.kill(supervisor if how == ("supervisor",) else parent.pid, signal.SIGKILL)
             wait_until(lambda: not alive(server) and not alive(supervisor), 30)

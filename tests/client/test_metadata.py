@@ -14,6 +14,7 @@ import pytest
 from hypersonic.client import Client, UnknownModelError
 from hypersonic.client.pool.servers import Pool
 from tests.support.scripted_server import Script, scripted_server
+from tests.support.waiting import wait_until
 
 X = np.arange(20, dtype=np.float32).reshape(5, 4)
 THREADS = 8
@@ -49,6 +50,18 @@ def test_all_get_the_error_and_the_next_request_asks_again() -> None:
             return str(caught.value)
 
         assert len({*at_once(error), error()}) == 1
+
+
+def test_each_server_is_asked_once_for_a_version_that_none_has() -> None:
+    one, two = Script(), Script()
+    with scripted_server(one) as a, scripted_server(two) as b, Client([a, b]) as client:
+        client.model("double").infer(X)
+        wait_until(lambda: all(server.state == "up" for server in client.statistics().servers))
+        before = (one.calls["ModelMetadata"], two.calls["ModelMetadata"])
+        with pytest.raises(UnknownModelError, match=r"has no model 'double' of version 7 \(it has double\)"):
+            client.model("double", 7).infer(X)
+        asked = (one.calls["ModelMetadata"] - before[0], two.calls["ModelMetadata"] - before[1])
+    assert asked == (1, 1)
 
 
 def test_when_the_one_that_asks_is_interrupted_another_one_asks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from hypersonic.client import (
     OtherServer,
     Rectangular,
     SameServer,
+    Settings,
     Timeout,
 )
 from hypersonic.client.gate import Gate
@@ -69,6 +70,15 @@ def odd(value: Any) -> Any:
         (lambda: Client(ADDRESS, retry=[Fallback(dict), OtherServer()]), ValueError, "put the Fallback last"),
         (lambda: Timeout(total_s=-1), ValueError, r"Timeout\.total_s is -1, expected more than 0"),
         (lambda: Health(ping_s=0), ValueError, r"Health\.ping_s is 0, expected more than 0"),
+        (
+            lambda: Client(ADDRESS, retry=odd(3)),
+            TypeError,
+            "retry is 3, expected a policy such as OtherServer",
+        ),
+        (lambda: Fallback(odd(3)), TypeError, "a Fallback is made of 3, expected a function .* or a LocalServer"),
+        (lambda: Timeout(total_s=odd("60")), TypeError, r"Timeout\.total_s is '60', expected a number"),
+        (lambda: Settings(compression=odd("zstd")), ValueError, "compression is 'zstd', expected '', 'gzip', 'deflate'"),
+        (lambda: Settings(shared_memory=odd("yes")), ValueError, "shared_memory is 'yes', expected 'off', 'auto'"),
         (lambda: Limits(in_flight=0), ValueError, r"Limits\.in_flight is 0, expected more than 0"),
     ],
 )

@@ -49,6 +49,14 @@ def test_a_used_client_can_be_pickled(address: str) -> None:
         assert client.model("double").infer(X).tolist() == (2 * X).tolist(), "the first one is still open"
 
 
+def test_a_model_is_pickled_with_its_client(address: str) -> None:
+    with Client(address) as client:
+        model = client.model("double", 1)
+        model.infer(X)
+        copy = pickle.loads(pickle.dumps(model))
+        assert (copy.name, copy.infer(X).tolist()) == ("double", (2 * X).tolist())
+
+
 @pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_other_processes_use_a_client_that_was_used_before(address: str, method: str) -> None:
     program = f"""
@@ -79,11 +87,12 @@ import os
 from hypersonic.client import Client
 from tests.client.test_processes import X
 client = Client({address!r})
-assert client.model("double").infer(X).tolist() == (2 * X).tolist()
-for _ in range(3):
+model = client.model("double")
+assert model.infer(X).tolist() == (2 * X).tolist()
+for other in (client.model("double"), model, model):
     child = os.fork()
     if not child:
-        ok = client.model("double").infer(X).tolist() == (2 * X).tolist()
+        ok = other.infer(X).tolist() == (2 * X).tolist()
         client.close()
         os._exit(0 if ok else 1)
     assert os.waitpid(child, 0)[1] == 0

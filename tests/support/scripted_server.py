@@ -94,6 +94,9 @@ def _index(script: Script, context: grpc.ServicerContext) -> Any:
 def _metadata(script: Script, request: Any, context: grpc.ServicerContext) -> Any:
     if request.name not in script.models:
         context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.name}' is not found")
+    if request.version not in {"", "1"}:
+        words = f"Request for unknown model: '{request.name}' version {request.version} is not found"
+        context.abort(grpc.StatusCode.NOT_FOUND, words)
     answer = service_pb2.ModelMetadataResponse(name=request.name, versions=["1"], platform="scripted")
     rows = [-1] if script.max_batch_size else []
     given, wanted = script.tensors

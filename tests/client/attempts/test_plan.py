@@ -135,6 +135,18 @@ def test_pauses_stay_within_the_doubled_base_and_the_cap(base_s: float, cap_s: f
         assert 0 <= step.pause_s <= min(cap_s, base_s * 2**n)
 
 
+def test_a_pause_that_is_longer_than_the_time_left_is_a_deadline_error() -> None:
+    tries = plan(OtherServer(50), total_s=0.05, backoff=Backoff(1e6, 1e6))
+    error = error_of(tries.failed(member("a"), DOWN, 0.01))
+    assert isinstance(error, DeadlineError)
+    assert str(error).startswith("model 'm': the time is up; 1 attempt failed:\n")
+
+
+def test_an_empty_retry_budget_is_named() -> None:
+    error = error_of(plan(OtherServer(9), budget=Budget(tokens=0)).failed(member("a"), DOWN, 0.01))
+    assert str(error).startswith("model 'm': no server answered, and the retry budget is used up; 1 attempt failed:\n")
+
+
 def test_while_every_server_rejects_new_work_the_request_waits_without_a_token_until_its_deadline() -> None:
     clock = Clock()
     tries = plan(budget=Budget(tokens=0), clock=clock)

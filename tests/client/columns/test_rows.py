@@ -64,7 +64,7 @@ def test_a_block_is_a_view_only_if_all_of_it_is_sent() -> None:
     view = make_rows(whole, chunk(x=block, ok=[1, 1, 1, 1, 1]), FLOAT, "f")
     assert np.shares_memory(view.array, block)
     assert some.array.tolist() == block[[0, 2, 3, 4]].tolist()
-    converted = make_rows(whole, chunk(x=block.astype(np.float64), ok=np.ones(5)), FLOAT, "f")
+    converted = make_rows(whole, chunk(x=block.astype(np.float64), ok=np.ones(5, np.int8)), FLOAT, "f")
     assert converted.array.tolist() == block.tolist()
 
 
@@ -81,6 +81,12 @@ def test_a_block_is_a_view_only_if_all_of_it_is_sent() -> None:
 def test_values_that_cannot_be_sent_are_named(columns: dict[str, Any], words: str) -> None:
     with pytest.raises(DataError, match=words):
         make_rows(of("finite: true, features: [a, b]"), chunk(10, **columns), FLOAT, "f")
+
+
+def test_a_filter_is_a_column_of_booleans_or_integers() -> None:
+    columns = chunk(a=np.zeros(5), ok=[1.0, np.nan, 0.0, 1.0, 1.0])
+    with pytest.raises(DataError, match=r"f: column H_ok is float64, expected booleans or integers for a filter"):
+        make_rows(of("features: [a], filter: ok"), columns, FLOAT, "f")
 
 
 def test_columns_of_a_collection_have_equal_counts() -> None:

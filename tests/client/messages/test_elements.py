@@ -59,6 +59,7 @@ def test_numbers_are_converted_within_their_kind_only() -> None:
     assert as_elements("x", "FP32", [[1, 2]]).dtype == np.float32
     assert as_elements("x", "FP32", np.ones(2)).dtype == np.float32
     assert as_elements("x", "INT32", np.ones(2, np.int64)).dtype == np.int32
+    assert as_elements("x", "UINT8", [0, 255]).dtype == np.uint8
     assert as_elements("x", "BF16", np.ones(2, ml_dtypes.bfloat16)).dtype == np.float32
     assert list(as_elements("x", "BYTES", ["a", b"b"])) == ["a", b"b"]
     x = np.ones(3, np.float32)
@@ -73,12 +74,42 @@ def test_numbers_are_converted_within_their_kind_only() -> None:
         ("FP32", np.array([None]), "expected float32"),
         ("FP32", [[1], [1, 2]], "use Ragged or Rectangular"),
         ("FP32", np.ma.masked_array([1.0, 2.0], [True, False]), "has 1 masked values, expected none"),
+        ("INT32", [1, 2**33 + 7], "has 8589934599, expected -2147483648 to 2147483647, for INT32"),
+        ("INT8", [-129], "has -129, expected -128 to 127, for INT8"),
+        ("INT64", np.array([2**63 + 5], np.uint64), "has 9223372036854775813, expected"),
+        ("UINT8", [-1], "has -1, expected 0 to 255, for UINT8"),
+        ("UINT8", np.array([1, 256], np.uint16), "has 256, expected 0 to 255, for UINT8"),
+        ("FP32", [0.0, 1e300], "has 1e+300, which is infinite as FP32; the largest number is 3.4028235e+38"),
+        ("FP16", [-1e6], "has -1000000.0, which is infinite as FP16"),
+        ("FP16", [1, 70000], "has 70000, which is infinite as FP16"),
+        ("BF16", [1e300], "has 1e+300, which is infinite as BF16"),
+        ("FP32", [True], "input 'x' is of dtype bool, expected float32"),
+        ("INT32", [True], "input 'x' is of dtype bool, expected int32"),
     ],
 )
 def test_other_values_are_refused_by_name(datatype: str, values: object, words: str) -> None:
     with pytest.raises(InputError, match="'x'") as error:
         as_elements("x", datatype, values)
     assert words in str(error.value)
+
+
+@given(st.data())
+def test_integers_keep_their_values_or_are_refused(data: st.DataObject) -> None:
+    given, datatype = (data.draw(st.sampled_from([name for name in NUMBERS if "INT" in name])) for _ in range(2))
+    array = data.draw(arrays(DTYPES[given], array_shapes(min_dims=1, min_side=0)))
+    limits = np.iinfo(DTYPES[datatype])
+    if all(limits.min <= int(value) <= limits.max for value in array.ravel()):
+        sent = as_elements("x", datatype, array)
+        assert [int(value) for value in sent.ravel()] == [int(value) for value in array.ravel()]
+    else:
+        with pytest.raises(InputError, match=f"expected {limits.min} to {limits.max}, for {datatype}"):
+            as_elements("x", datatype, array)
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinity_and_nan_are_numbers_of_a_narrower_float_too() -> None:
+    values = as_elements("x", "FP16", np.array([np.inf, -np.inf, np.nan, 1e-30, 65504.0]))
+    np.testing.assert_array_equal(values, np.array([np.inf, -np.inf, np.nan, 0, 65504], np.float16))
 
 
 def test_a_number_is_not_an_element_of_bytes() -> None:

@@ -46,6 +46,6 @@ class Servers:
 @contextmanager
 def page_servers() -> Iterator[Servers]:
     """Run the two servers."""
-    scripts = [Script(models=("facile",), max_batch_size=16_384, columns=18, tensors=("input", "energy")) for _ in range(2)]
+    scripts = [Script(models=("facile",), max_batch_size=16_384, columns=18, tensors=("input", "output")) for _ in range(2)]
     with scripted_server(scripts[0]) as a, scripted_server(scripts[1]) as b:
         yield Servers(a, b)
