@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures goodput above saturation, and whether the metric for scaling passes 0.8 before latencies double.
+"""Measures goodput above saturation, and whether the metric for scaling fires before latencies double.
 
-    python -m bench.overload [--seconds 60] [--run-ms 40] [--json]
+    python -m bench.overload [--seconds 60] [--instances 8] [--run-ms 300] [--json]
 
-Three servers with one instance each of a model that takes 40 ms for a request are behind the real Envoy. Their queues hold 8
-requests, each for 0.5 s at most (max_queue_size, default_timeout_microseconds). Saturation is what 24 requests in flight reach,
-measured before and after all else, because the machine may do other work.
+Three servers are behind the real Envoy. Each has 8 instances of a model that takes 300 ms for a request, as a server whose
+cards have 8 compute units. The queue of a server holds two requests for each instance, each for three runs at most
+(max_queue_size, default_timeout_microseconds). Saturation is what two requests in flight for each instance reach, measured
+before and after all else, because the machine may do other work.
 A ramp of Poisson arrivals from 0.3 to 1.1 times saturation gives, at each step, the share of time in which the instances are
-busy (hypersonic_instance_busy_seconds_total) and the p99 of the latency. Then requests arrive at 1.5 times saturation; the
-client is hypersonic.client with a retry budget, and an answer counts if it arrives within 1 s. Answers are compared with the
-rows as integers.
+busy (hypersonic_instance_busy_seconds_total) and the p99 of the latency. The metric fires above 0.88: the autoscaler of
+Kubernetes ignores 10 % above the 0.8 of deploy/kubernetes. Then requests arrive at 1.5 times saturation; the client is
+hypersonic.client with a retry budget, and an answer counts if it arrives within five runs. Answers are compared with the rows
+as integers.
 """
 
 from __future__ import annotations
@@ -35,25 +37,46 @@ from tests.deploy.envoy.farm import Config, Envoy, cluster, envoy, servers, writ
 from tests.deploy.envoy.load import expected, unique_rows
 from tests.support.server_program import Program
 
-QUEUE = """
+CONFIG = """
 max_batch_size: 1
-dynamic_batching { default_queue_policy { max_queue_size: 8 default_timeout_microseconds: 500000 } }
+instance_group [ {{ count: {instances} kind: KIND_CPU }} ]
+dynamic_batching {{ default_queue_policy {{ max_queue_size: {queued} default_timeout_microseconds: {microseconds} }} }}
 """
 RAMP = (0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
+#: the share of busy time above which servers are added: deploy/kubernetes wants 0.8, and Kubernetes ignores 10 % more
+FIRES = 0.88
+#: seconds before each measurement, in which queues and instances fill
+WARM_S = 2.0
 _BUSY = re.compile(r"^hypersonic_instance_busy_seconds_total\{.*\} (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The settings of a run. seconds: of the overload. step_s: of a step of the ramp. ramp: loads relative to saturation.
+
+    instances: of the model on each server. run_ms: time of a request in the model.
+    """
+
+    seconds: float = 60.0
+    step_s: float = 10.0
+    instances: int = 8
+    run_ms: float = 300.0
+    ramp: tuple[float, ...] = RAMP
 
 
 @dataclass
 class Load:
     """Requests that arrived at random times. load: their rate relative to saturation. busy: share of the time of all instances.
 
-    attempts_per_request: what Envoy sent to servers, so it includes the retries of the client and of Envoy.
+    sent_per_request: what the client sent to Envoy, so it includes the client's retries. attempts_per_request: what Envoy sent
+    to servers, so it includes those of both; a server with a full queue refuses at once.
     """
 
     load: float
     offered_per_s: float
     answered_per_s: float
     wrong: int
+    sent_per_request: float
     attempts_per_request: float
     p99_ms: float
     busy: float
@@ -64,7 +87,7 @@ class Report:
     """saturation_per_s: answers per second of a closed loop, mean of two measurements. goodput: answers within their
     deadline, relative to it.
 
-    metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above 0.8, and p99 is more than twice that
+    metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above FIRES, and p99 is more than twice that
     of the first step; infinite if it is so at no load. busy_before_doubling: the busy share at the last step before that; a
     threshold up to this one fires before p99 has doubled.
     """
@@ -80,9 +103,10 @@ class Report:
 
 @dataclass
 class Site:
-    """Servers behind Envoy, and a model of theirs."""
+    """Servers behind Envoy, and a model of theirs. instances: of one server."""
 
     servers: Sequence[Program]
+    instances: int
     edge: Envoy
     model: AsyncModel
     deadline_s: float
@@ -94,6 +118,10 @@ class Site:
             with urllib.request.urlopen(f"http://{one.ports['Metrics Service']}/metrics", timeout=30) as page:
                 pages.append(page.read().decode())
         return sum(float(value) for page in pages for value in _BUSY.findall(page))
+
+    def requests(self) -> tuple[int, int]:
+        """Return the requests that Envoy got so far, and those that it sent to servers."""
+        return self.edge.stat("http.grpc.downstream_rq_total"), sum(self.edge.requests().values())
 
     async def ask(self) -> bool | None:
         """Send one request. Returns whether the answer is that of its rows, or None if it failed or was late."""
@@ -108,52 +136,61 @@ class Site:
         return bool(np.array_equal(result.outputs["y"], expected(rows)))
 
 
-async def saturation(site: Site, seconds: float, in_flight: int = 24) -> float:
-    """Return the answers per second with so many requests always in flight."""
-    end = time.monotonic() + seconds
+async def saturation(site: Site, seconds: float) -> float:
+    """Return the answers per second with two requests for each instance always in flight, after the first WARM_S."""
+    begin = time.monotonic() + WARM_S
     answered = 0
 
     async def ask() -> None:
         nonlocal answered
-        while time.monotonic() < end:
+        while time.monotonic() < begin + seconds:
             right = await site.ask()
-            answered += bool(right)  # not in one line: the old sum would be read before the wait
+            answered += bool(right) and begin <= time.monotonic() < begin + seconds
 
-    begin = time.monotonic()
-    await asyncio.gather(*(ask() for _ in range(in_flight)))
-    return answered / (time.monotonic() - begin)
+    await asyncio.gather(*(ask() for _ in range(2 * site.instances * len(site.servers))))
+    return answered / seconds
 
 
 async def open_loop(site: Site, load: float, per_s: float, seconds: float, seed: int = 1) -> Load:
-    """Let requests arrive at random times, whether or not earlier ones are answered."""
+    """Let requests arrive at random times, whether or not earlier ones are answered. The first WARM_S do not count."""
     rng = random.Random(seed)
-    latencies: list[float] = []
-    outcomes: list[bool | None] = []
+    outcomes: list[tuple[float, bool | None]] = []
 
     async def ask(due: float) -> None:
-        outcomes.append(await site.ask())
-        latencies.append(time.monotonic() - due)  # from when it was due: a client that is late does not hide it
+        outcome = await site.ask()
+        outcomes.append((time.monotonic() - due, outcome))  # from when it was due: a client that is late does not hide it
 
-    attempts, busy_s, begin = sum(site.edge.requests().values()), site.busy_s(), time.monotonic()
-    due, tasks = begin, []
-    while (due := due + rng.expovariate(load * per_s)) < begin + seconds:
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-        tasks.append(asyncio.create_task(ask(due)))
+    async def arrivals(begin: float, seconds: float) -> list[asyncio.Task[None]]:
+        due, tasks = begin, []
+        while (due := due + rng.expovariate(load * per_s)) < begin + seconds:
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            tasks.append(asyncio.create_task(ask(due)))
+        await asyncio.sleep(max(0.0, begin + seconds - time.monotonic()))
+        return tasks
+
+    first = await arrivals(time.monotonic(), WARM_S)
+    sent, attempts, busy_s, begin = *site.requests(), site.busy_s(), time.monotonic()
+    early = len(outcomes)
+    tasks = await arrivals(begin, seconds)
     elapsed, busy_s = time.monotonic() - begin, site.busy_s() - busy_s
-    await asyncio.gather(*tasks)
+    sent, attempts = (after - before for after, before in zip(site.requests(), (sent, attempts), strict=True))
+    answered = sum(outcome is True for _, outcome in outcomes[early:])
+    await asyncio.gather(*first, *tasks)
     return Load(
         load=load,
-        offered_per_s=round(len(tasks) / seconds, 1),
-        answered_per_s=round(outcomes.count(True) / seconds, 1),
-        wrong=outcomes.count(False),
-        attempts_per_request=round((sum(site.edge.requests().values()) - attempts) / len(tasks), 2),
-        p99_ms=round(1000 * float(np.quantile(latencies, 0.99)), 1),
-        busy=round(busy_s / elapsed / len(site.servers), 3),
+        offered_per_s=round(len(tasks) / elapsed, 1),
+        answered_per_s=round(answered / elapsed, 1),
+        wrong=sum(outcome is False for _, outcome in outcomes),
+        sent_per_request=round(sent / len(tasks), 2),
+        attempts_per_request=round(attempts / len(tasks), 2),
+        p99_ms=round(1000 * float(np.quantile([latency for latency, _ in outcomes[early:]], 0.99)), 1),
+        busy=round(busy_s / elapsed / len(site.servers) / site.instances, 3),
     )
 
 
-async def measure(running: Sequence[Program], edge: Envoy, seconds: float, step_s: float, deadline_s: float) -> Report:
+async def measure(running: Sequence[Program], edge: Envoy, what: Experiment) -> Report:
     """Measure saturation, the ramp and the overload."""
+    deadline_s = 5 * what.run_ms / 1000
     async with AsyncClient(
         [edge.address],
         timeout=Timeout(total_s=deadline_s),
@@ -162,19 +199,19 @@ async def measure(running: Sequence[Program], edge: Envoy, seconds: float, step_
         health=Health(failures=1_000_000),
         retry=Retry(budget=Budget(tokens=10, per_success=0.1)),
     ) as client:
-        site = Site(running, edge, client.model("rows"), deadline_s)
+        site = Site(running, what.instances, edge, client.model("rows"), deadline_s)
         await site.ask()  # connects, and asks for the model's description
-        per_s = await saturation(site, step_s)
-        ramp = [await open_loop(site, load, per_s, step_s) for load in RAMP]
-        overload = await open_loop(site, 1.5, per_s, seconds)
-        per_s = (per_s + await saturation(site, step_s)) / 2
+        per_s = await saturation(site, what.step_s)
+        ramp = [await open_loop(site, load, per_s, what.step_s) for load in what.ramp]
+        overload = await open_loop(site, 1.5, per_s, what.seconds)
+        per_s = (per_s + await saturation(site, what.step_s)) / 2
     doubled_at = from_which_on(ramp, lambda each: each.p99_ms > 2 * ramp[0].p99_ms)
     return Report(
         saturation_per_s=round(per_s, 1),
         ramp=ramp,
         overload=overload,
         goodput=round(overload.answered_per_s / per_s, 3),
-        metric_at=from_which_on(ramp, lambda each: each.busy > 0.8),
+        metric_at=from_which_on(ramp, lambda each: each.busy > FIRES),
         p99_doubled_at=doubled_at,
         busy_before_doubling=max((each.busy for each in ramp if each.load < doubled_at), default=0.0),
     )
@@ -186,21 +223,23 @@ def from_which_on(ramp: Sequence[Load], holds: Callable[[Load], bool]) -> float:
     return steps[-1].load if steps else math.inf
 
 
-def run(seconds: float, step_s: float, run_ms: float, deadline_s: float = 1.0) -> Report:
+def run(what: Experiment) -> Report:
     """Start the servers and Envoy, and measure."""
+    microseconds = round(3000 * what.run_ms)
+    config = CONFIG.format(instances=what.instances, queued=2 * what.instances, microseconds=microseconds)
 
     def sized(config: Config) -> None:
-        # docs/envoy.md: requests in flight on one server, doubled; here one runs and up to 8 are in the queue
+        # docs/envoy.md: requests in flight on one server, doubled; here each instance has one in service and two in the queue
         (limits,) = cluster(config)["circuit_breakers"]["thresholds"]
-        limits["retry_budget"]["min_retry_concurrency"] = 3
+        limits["retry_budget"]["min_retry_concurrency"] = 3 * what.instances
 
     with tempfile.TemporaryDirectory() as name:
-        repository = write_rows(Path(name) / "models", run_ms, QUEUE)
+        repository = write_rows(Path(name) / "models", what.run_ms, config)
         with (
             servers(*[repository] * 3) as running,
             envoy(Path(name) / "envoy", [each.grpc for each in running], change=sized) as edge,
         ):
-            return asyncio.run(measure(running, edge, seconds, step_s, deadline_s))
+            return asyncio.run(measure(running, edge, what))
 
 
 def main() -> None:
@@ -208,20 +247,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0, help="of the overload (60)")
     parser.add_argument("--step-seconds", type=float, default=10.0, help="of the saturation and of each step of the ramp (10)")
-    parser.add_argument("--run-ms", type=float, default=40.0, help="time of a request in the model (40)")
+    parser.add_argument("--instances", type=int, default=8, help="of the model on each server (8)")
+    parser.add_argument("--run-ms", type=float, default=300.0, help="time of a request in the model (300)")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    report = run(args.seconds, args.step_seconds, args.run_ms)
+    report = run(Experiment(args.seconds, args.step_seconds, args.instances, args.run_ms))
     if args.json:
         print(json.dumps(asdict(report)))
         return
     for each in (*report.ramp, report.overload):
         print(
             f"load {each.load:4.2f}  offered {each.offered_per_s:6.1f}/s  answered {each.answered_per_s:6.1f}/s  "
-            f"attempts {each.attempts_per_request:4.2f}  p99 {each.p99_ms:6.1f} ms  busy {each.busy:.2f}"
+            f"sent {each.sent_per_request:4.2f}  attempts {each.attempts_per_request:4.2f}  p99 {each.p99_ms:6.1f} ms  "
+            f"busy {each.busy:.2f}"
         )
     print(f"saturation {report.saturation_per_s}/s, goodput at 1.5 times it {report.goodput:.0%}")
-    print(f"busy above 0.8 from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}")
+    print(f"busy above {FIRES} from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}")
     print(f"a threshold of the busy share up to {report.busy_before_doubling:.2f} fires before p99 has doubled")
 
 

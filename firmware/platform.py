@@ -30,6 +30,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -128,7 +129,9 @@ def find_platform(name: str, *, retired_too: bool = False) -> Platform:
     alive = ", ".join(known.name for known in PLATFORMS.values() if not known.retired)
     platform = PLATFORMS.get(name)
     if platform is None:
-        raise PlatformError(f"platform is {name!r}, expected one of {alive}")
+        near = get_close_matches(name.lower(), PLATFORMS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise PlatformError(f"platform is {name!r}, expected one of {alive}{hint}")
     if platform.retired and not retired_too:
         raise PlatformError(f"platform {name} is retired: {platform.retired}; build for one of {alive}")
     return platform

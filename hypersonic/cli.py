@@ -11,6 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -34,8 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Exit codes are OK, OURS and USERS, and 130 after Ctrl-C. With HYPERSONIC_TRACEBACK in the environment, errors are raised.
     """
-    parser = make_parser()
-    args = parser.parse_args(argv)
+    args = parse(argv)
     logging.getLogger("hypersonic.client").addHandler(logging.NullHandler())  # failures are in the command's own output
     try:
         command: Callable[[argparse.Namespace], int] = args.command
@@ -52,6 +52,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         text, code = explain_error(error)
         print(f"hypersonic: error: {text}", file=sys.stderr)
         return code
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the arguments. An unknown one ends the process with 2, and with the usage of its command."""
+    args, unknown = make_parser().parse_known_args(argv)
+    if unknown:
+        of_command: argparse.ArgumentParser = args.parser
+        options = [option for action in of_command._actions for option in action.option_strings]
+        alike = [near for word in unknown for near in get_close_matches(word.partition("=")[0], options, n=1)]
+        hint = f"; did you mean {' or '.join(dict.fromkeys(alike))}?" if alike else ""
+        of_command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return args
 
 
 def explain_error(error: Exception) -> tuple[str, int]:
@@ -107,7 +119,7 @@ def make_parser() -> argparse.ArgumentParser:
         command = cast("Command", import_module(f"hypersonic.commands.{name}"))
         text = command.HELP
         of_command = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=_Help)
-        of_command.set_defaults(command=command.run)
+        of_command.set_defaults(command=command.run, parser=of_command)
         command.add_arguments(of_command)
     return parser
 

@@ -77,7 +77,7 @@ _OPTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
     },
 }  # fmt: skip
 
-_WHOLE = ("rows", "calls", "input_bytes", "output_bytes", "ii", "units", "cards", "cards_per_server", "cores")
+_WHOLE = ("jobs", "rows", "calls", "input_bytes", "output_bytes", "ii", "units", "cards", "cards_per_server", "cores")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +127,7 @@ def run(args: argparse.Namespace) -> int:
     import json
 
     from hypersonic.planning.answer import as_data
+    from hypersonic.planning.errors import PlanError
     from hypersonic.planning.plan import check_question, make_plan
     from hypersonic.planning.report import show_plan
 
@@ -134,6 +135,8 @@ def run(args: argparse.Namespace) -> int:
         from hypersonic.planning.picture import check_path
 
         check_path(args.plot, simulated=args.simulate)
+    if args.json and not args.json.absolute().parent.is_dir():
+        raise PlanError(f"--json is {str(args.json)!r}, and {args.json.absolute().parent} is not a directory; make it first")
     question = _question(args)
     check_question(question)
     batching = server_batching(question) if args.simulate else None

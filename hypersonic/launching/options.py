@@ -6,7 +6,9 @@ from __future__ import annotations
 import getopt
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 OPERATIONS = ("start", "stop", "check")
@@ -95,7 +97,8 @@ def parse(argv: Sequence[str]) -> Options | None:
         operation=words[0],
         directory=Path(given.get("t") or f".{name}").absolute(),
         name=name,
-        repositories=_repositories(pairs),
+        # TritonService gives stop the options of start: a model that was removed since then must not keep the server running
+        repositories=_repositories(pairs) if words[0] != "stop" else (),
         port=_port(given.get("P", "8000")),
         watched=_watched(given.get("p", "0")),
         container=_container(given) if image else "",
@@ -147,12 +150,22 @@ def _repositories(pairs: Sequence[tuple[str, str]]) -> tuple[Path, ...]:
         if letter not in {"-M", "-m"}:
             continue
         path = Path(value).resolve()
+        if not (path.is_dir() or (letter == "-m" and path.is_file())):
+            raise UsageError(f"{letter} is {value!r}, which is not a directory{_near(path)}")
         if letter == "-m":
             path = (path.parent if path.is_file() else path).parent
-        if not path.is_dir():
-            raise UsageError(f"{letter} is {value!r}, and {path} is not a directory")
         found.append(path)
     return tuple(dict.fromkeys(found))
+
+
+def _near(path: Path) -> str:
+    """Return a question that names what exists with almost the same name as the first missing part of the path, or ""."""
+    while not path.parent.is_dir():
+        path = path.parent
+    with suppress(OSError):
+        for name in get_close_matches(path.name, [each.name for each in path.parent.iterdir() if each.name != path.name], n=1):
+            return f"; did you mean {name}?"
+    return ""
 
 
 def _notes(given: dict[str, str]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 from hypersonic.planning.changes import Change
 from hypersonic.planning.inputs import RULES, Question
 from hypersonic.planning.limits import Capacity, event_bytes
+from hypersonic.planning.measured import service_data
 from hypersonic.planning.points import Part, Point
 
 #: the schema of a plan as JSON
@@ -57,7 +58,10 @@ class Plan:
 
 
 def as_data(plan: Plan) -> dict[str, Any]:
-    """Return the plan as a JSON object. `inputs` is what `hypersonic plan --file` reads; `marks` says how each is known."""
+    """Return the plan as a JSON object. `inputs`, `marks` and `measured` are what `hypersonic plan --file` reads again.
+
+    marks: how each input is known. measured: the executions that the metrics of a server told.
+    """
     question = plan.question
     inputs = {section: {name: getattr(getattr(question, section), name) for name in rules} for section, rules in RULES.items()}
     inputs["model"]["name"] = question.model.name
@@ -71,6 +75,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
         "schema": SCHEMA,
         "inputs": inputs,
         "marks": {name: {"basis": str(mark.basis), "source": mark.source} for name, mark in marks.items()},
+        "measured": service_data(question.model.measured) if question.model.measured else None,
         "required_events_per_s": plan.required_per_s,
         "jobs": plan.jobs,
         "cards_needed": plan.needed,

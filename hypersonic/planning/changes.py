@@ -71,8 +71,9 @@ def _changed(question: Question, binding: str) -> Iterator[tuple[str, Question]]
         )
     if work.calls > 1:
         merged = replace(work, rows=work.rows * 2, calls=math.ceil(work.calls / 2))
+        calls = "1 call" if merged.calls == 1 else f"{merged.calls} calls"
         yield (
-            f"batch size: {merged.calls} calls of {merged.rows:,} rows an event instead of {work.calls}",
+            f"batch size: {calls} of {merged.rows:,} rows an event instead of {work.calls}",
             replace(question, workload=merged),
         )
     else:

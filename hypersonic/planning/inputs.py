@@ -47,7 +47,7 @@ class Workload:
     The defaults are an HLT job: 0.667 s with a share of 0.1 leave 0.600 s between two calls, of 16 000 rows.
     """
 
-    jobs: float = 0.0
+    jobs: int = 0
     events_per_s: float = 0.0
     cpu_s: float = 0.667
     share: float = 0.1
@@ -178,14 +178,15 @@ class Rule:
         unit = f" of {self.unit}" if self.unit else ""
         low = f"above {self.low:g}" if self.above else f"of {self.low:g} or more" if not unit else f", {self.low:g} or more"
         if math.isfinite(self.high):
-            low = f"above {self.low:g} and at most {self.high:g}" if self.above else f"from {self.low:g} to {self.high:g}"
+            high = f"{self.high:,.12g}"
+            low = f"above {self.low:g} and at most {high}" if self.above else f"from {self.low:g} to {high}"
         return f"{kind}{unit}{'' if low.startswith(',') else ' '}{low}"
 
 
 #: section -> field -> its values
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "workload": {
-        "jobs": Rule(0),
+        "jobs": Rule(0, 1_000_000_000, whole=True),
         "events_per_s": Rule(0),
         "cpu_s": Rule(0, above=True, unit="seconds"),
         "share": Rule(0, 1),
@@ -242,7 +243,8 @@ def check_agreement(question: Question) -> None:
     work, site = question.workload, question.site
     if not work.jobs and not work.events_per_s:
         raise PlanError(
-            "workload.jobs and workload.events_per_s are both 0, expected one of them above 0; give --jobs or --events-per-s"
+            "workload.jobs and workload.events_per_s are both missing or 0, expected one of them above 0; give --jobs or "
+            "--events-per-s"
         )
     if work.share == 1 and not work.events_per_s:
         raise PlanError(

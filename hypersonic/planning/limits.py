@@ -131,19 +131,34 @@ def unqueued(question: Question) -> Unqueued:
         service_s = execution_s(model.measured, work.rows)
         card_s = service_s + model.measured.transfer_s * work.rows * model.measured.requests / model.measured.rows
     else:
-        rate = card_of(question)
-        service_s = unit_row_s(question, rate) * work.rows
-        one_run = replace(question, model=replace(model, units=1))
-        kernel_s = 1 / (card_of(one_run).of("kernel") * work.calls)
-        card_s = max(service_s, kernel_s + sum(1 / (rate.of(way) * work.calls) for way in _PCIE))
+        service_s = units_at_work(question)[1] * work.rows
+        alone = _with_one_unit(question)
+        rate = card_of(alone)
+        steps_s = sum(1 / (rate.of(part) * work.calls) for part in ("kernel", *_PCIE))
+        card_s = max(_card_row_s(alone) * work.rows, steps_s)
     return Unqueued(work.own_s, work.calls, network_s, site.request_cpu_ms / 1e3, card_s, service_s)
 
 
-def unit_row_s(question: Question, rate: CardRate) -> float:
-    """Return the seconds for which a row occupies one of the card's compute units; transfers overlap with other runs."""
+def units_at_work(question: Question) -> tuple[int, float]:
+    """Return the compute units of a card that can work at the same time, and the seconds for which a row occupies one.
+
+    They are fewer than the card has if PCIe or the memory bank limits it; transfers overlap with other runs.
+    """
+    alone = _card_row_s(_with_one_unit(question))
+    together = _card_row_s(question)
+    units = max(1, math.floor(alone / together + 1e-9))
+    return units, units * together
+
+
+def _with_one_unit(question: Question) -> Question:
+    return replace(question, model=replace(question.model, units=1))
+
+
+def _card_row_s(question: Question) -> float:
+    """Return the seconds between two rows of a card that is always busy."""
     work = question.workload
-    slowest = min(limit.events_per_s for limit in rate.limits if limit.part != "network")
-    return question.model.units / (slowest * work.rows * work.calls)
+    slowest = min(limit.events_per_s for limit in card_of(question).limits if limit.part != "network")
+    return 1 / (slowest * work.rows * work.calls)
 
 
 def execution_s(measured: Service, rows: int) -> float:

@@ -8,7 +8,10 @@ import re
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from hypersonic.planning.errors import PlanError
 from hypersonic.planning.inputs import Service
@@ -76,10 +79,48 @@ def parse_service(text: str, model: str, place: str) -> Service:
     )
 
 
+def service_data(service: Service) -> dict[str, Any]:
+    """Return measured executions as a JSON object; an infinite bound is None."""
+    return {**asdict(service), "bounds_s": [bound if math.isfinite(bound) else None for bound in service.bounds_s]}
+
+
+def service_of(data: object, place: str) -> Service:
+    """Return the measured executions that service_data() has written. Raises PlanError, which names the place."""
+    try:
+        service = _parsed(data)
+    except (TypeError, KeyError, ValueError, OverflowError):
+        service = None
+    if service is None or not _is_valid(service):
+        raise PlanError(
+            f"{place}: measured is {data!s:.80}, expected bounds_s and counts of equal length, ascending, with mean_s, rows, "
+            "requests and transfer_s; write the file again with --metrics and --json"
+        )
+    return service
+
+
+def _parsed(data: Any) -> Service:
+    bounds = tuple(math.inf if bound is None else float(bound) for bound in data["bounds_s"])
+    numbers = {name: float(data[name]) for name in ("mean_s", "rows", "requests", "transfer_s")}
+    return Service(bounds, tuple(int(count) for count in data["counts"]), **numbers)
+
+
+def _is_valid(service: Service) -> bool:
+    bounds, counts = service.bounds_s, service.counts
+    means = (service.mean_s, service.rows, service.requests)
+    return (
+        all(math.isfinite(mean) and mean > 0 for mean in means)
+        and 0 <= service.transfer_s < math.inf
+        and len(bounds) == len(counts) > 0
+        and all(a < b for a, b in pairwise((0.0, *bounds)))
+        and all(a <= b for a, b in pairwise((0, *counts)))
+        and counts[-1] > 0
+    )
+
+
 def _read(place: str) -> str:
     what = "expected the metrics of a running server, such as http://localhost:8002/metrics, or a file with them"
     try:
-        if re.match(r"https?://", place):
+        if _is_url(place):
             with urllib.request.urlopen(place, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - the operator's own address
                 raw = answer.read(_MAX_BYTES + 1)
         else:
@@ -87,10 +128,16 @@ def _read(place: str) -> str:
                 raw = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise PlanError(f"model.metrics: {place} does not answer: {reason}; {what}") from error
+        if _is_url(place):
+            raise PlanError(f"model.metrics: {place} does not answer: {reason}; {what}") from error
+        raise PlanError(f"model.metrics: {place} cannot be read: {reason}; {what}") from error
     if len(raw) > _MAX_BYTES:
         raise PlanError(f"model.metrics: {place} has more than {_MAX_BYTES} bytes; {what}")
     return str(raw.decode(errors="replace"))
+
+
+def _is_url(place: str) -> bool:
+    return re.match(r"https?://", place) is not None
 
 
 def _samples(text: str) -> Samples:

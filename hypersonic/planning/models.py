@@ -56,10 +56,10 @@ def find_zoo_model(name: str) -> KnownModel:
     if name in ZOO:
         return ZOO[name]
     near = get_close_matches(name, ZOO, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = f"; did you mean {near[0]}?" if near else "."
     raise PlanError(
-        f"model is {name!r}, expected a model's folder, or a zoo model with a core ({', '.join(sorted(ZOO))}){hint}. For any "
-        "other model give the bytes of a row with --input-bytes and --output-bytes, and its clocks with --ii, or a "
+        f"model is {name!r}, expected a model's folder, or a zoo model with a core ({', '.join(sorted(ZOO))}){hint} For any "
+        "other model give the bytes of a row with --input-bytes and --output-bytes, and the clocks of a row with --ii or a "
         "server's --metrics"
     )
 
@@ -83,7 +83,8 @@ def read_model(folder: Path, version: int = 0) -> tuple[ModelCost, Path]:
         what = "is not a directory" if not folder.is_dir() else f"has no {version or '<version>'}/{manifests.FILE_NAME}"
         raise PlanError(
             f"model: {folder} {what}, expected the folder of a model that `hypersonic build` has published; only those have "
-            "bytes and clocks of a row. For a model of another backend give a server's --metrics"
+            "bytes and clocks of a row. For a model of another backend leave --model-repository out, and give --input-bytes, "
+            "--output-bytes and a server's --metrics"
         )
     manifest = Manifest.read(chosen[-1])
     return cost_of(manifest), chosen[-1]

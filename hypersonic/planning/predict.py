@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypersonic.planning.inputs import Question
-from hypersonic.planning.limits import Capacity, card_of, execution_s, unit_row_s
+from hypersonic.planning.limits import Capacity, execution_s, units_at_work
 from hypersonic.planning.points import Part, Point
 from hypersonic.sim.farm import (
     Batching,
@@ -109,11 +109,12 @@ def farm_of(
     site, per_server = question.site, question.site.cards_per_server
     extra_s = max(0.0, capacity.unqueued.card_s - capacity.unqueued.service_s)
     link = Link(site.server_gbps * 1e9, delay_s=(site.rtt_ms / 1e3 + extra_s) / 2)
+    units, service = _service(question)
     servers = tuple(
         Server(
-            _service(question),
+            service,
             cards=min(per_server, capacity.cards - index * per_server) if part.share == 1 else per_server,
-            units_per_card=question.model.units,
+            units_per_card=units,
             link=link,
             cpu_cores=site.cores,
             request_cpu=Constant(site.request_cpu_ms / 1e3),
@@ -131,8 +132,11 @@ def farm_of(
     return Farm(servers, switch, failures=failures, detection_s=min(1.0, at_s / 4))
 
 
-def _service(question: Question) -> ServiceTime:
+def _service(question: Question) -> tuple[int, ServiceTime]:
+    """Return the compute units of a card that work at the same time, and the service time of one."""
     measured = question.model.measured
     if measured:
-        return Histogram(measured.bounds_s, measured.counts, execution_s(measured, question.workload.rows))
-    return Linear(0.0, unit_row_s(question, card_of(question)))
+        times = Histogram(measured.bounds_s, measured.counts, execution_s(measured, question.workload.rows))
+        return question.model.units, times
+    units, row_s = units_at_work(question)
+    return units, Linear(0.0, row_s)

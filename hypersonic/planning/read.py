@@ -12,18 +12,20 @@ from typing import Any
 
 from hypersonic.planning.errors import PlanError
 from hypersonic.planning.inputs import (
+    BY_DEFAULT,
     RULES,
     Basis,
     Mark,
     ModelCost,
     Question,
+    Service,
     Site,
     Target,
     Workload,
     check_value,
     field_names,
 )
-from hypersonic.planning.measured import read_service
+from hypersonic.planning.measured import read_service, service_of
 from hypersonic.planning.models import ZOO, find_zoo_model, is_published, read_model
 
 #: the sections of a file
@@ -35,14 +37,17 @@ _TEXTS = ("model.name", "model.repository", "model.metrics", "site.platform")
 
 @dataclass(frozen=True)
 class Given:
-    """Values by `section.field`, and how each is known."""
+    """Values by `section.field`, and how each is known. service: what the metrics of an earlier plan told."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     marks: Mapping[str, Mark] = field(default_factory=dict)
+    service: Service | None = None
 
     def under(self, later: Given) -> Given:
-        """Return both; a value of `later` replaces one of this object."""
-        return Given({**self.values, **later.values}, {**self.marks, **later.marks})
+        """Return both; a value of `later` replaces one of this object. Other metrics or another model are measured again."""
+        asked_again = {"model.metrics", "model.name"} & later.values.keys()
+        service = later.service if asked_again else self.service
+        return Given({**self.values, **later.values}, {**self.marks, **later.marks}, service)
 
     def section(self, name: str) -> dict[str, Any]:
         """Return the values of a section by field."""
@@ -64,7 +69,30 @@ def read_file(path: Path) -> Given:
     """
     document = _load(path)
     if isinstance(document, dict) and "inputs" in document and "schema" in document:
-        document = document["inputs"]
+        return _read_plan(path, document)
+    return Given(values := _values(path, document), {name: Mark(Basis.READ, str(path)) for name in values})
+
+
+def _read_plan(path: Path, plan: dict[str, Any]) -> Given:
+    """Return the values of an earlier plan, known as they were then; those that were defaults are left to the defaults."""
+    marks = plan.get("marks")
+    if not isinstance(marks, dict):
+        raise PlanError(f"{path} has no marks, expected a file of `hypersonic plan --json`; write it again")
+    known = {}
+    for name, mark in marks.items():
+        try:
+            known[name] = Mark(Basis(mark["basis"]), str(mark["source"]))
+        except (TypeError, KeyError, ValueError):
+            expected = ", ".join(Basis)
+            raise PlanError(f"{path}: marks.{name} is {mark!r:.80}, expected a basis ({expected}) and a source") from None
+    values = _values(path, plan["inputs"])
+    given = {name: value for name, value in values.items() if known.get(name, BY_DEFAULT) != BY_DEFAULT or name in _TEXTS}
+    service = plan.get("measured")
+    return Given(given, known, service_of(service, str(path)) if service is not None else None)
+
+
+def _values(path: Path, document: Any) -> dict[str, Any]:
+    """Return the checked values of a file's sections. Raises PlanError."""
     if not isinstance(document, dict):
         raise PlanError(
             f"{path} is a {type(document).__name__}, expected the sections {', '.join(SECTIONS)}, each with its fields"
@@ -83,7 +111,7 @@ def read_file(path: Path) -> Given:
             f"{path}: site.server_gbps is missing, expected the Gb/s of a server's link: a plan needs a network, which is "
             "often what limits; write `site: {server_gbps: 25}`"
         )
-    return Given(values, {name: Mark(Basis.READ, str(path)) for name in values})
+    return values
 
 
 def make_question(given: Given) -> Question:
@@ -107,9 +135,9 @@ def _model_of(given: Given) -> tuple[ModelCost, Given]:
     name, repository, metrics = (str(values.get(f"model.{each}") or "") for each in ("name", "repository", "metrics"))
     if not name:
         raise PlanError("model.name is missing, expected a zoo model such as facile, or a model's folder; name it first")
-    cost, found = _described(name, repository, given)
+    cost, found = _described(name, repository, metrics, given)
     if metrics:
-        measured = read_service(metrics, cost.name)
+        measured = given.service or read_service(metrics, cost.name)
         rows = round(measured.rows / measured.requests)
         cost = replace(cost, measured=measured)
         mark = Mark(Basis.MEASURED, metrics)
@@ -117,13 +145,19 @@ def _model_of(given: Given) -> tuple[ModelCost, Given]:
     return cost, found
 
 
-def _described(name: str, repository: str, given: Given) -> tuple[ModelCost, Given]:
+def _described(name: str, repository: str, metrics: str, given: Given) -> tuple[ModelCost, Given]:
     folder = Path(repository) / name if repository else Path(name)
     if repository or (folder.is_dir() and (name not in ZOO or is_published(folder))):
         cost, file = read_model(folder)
         return cost, _from(Mark(Basis.READ, str(file)), {})
     if name not in ZOO and all(f"model.{side}_bytes" in given.values for side in ("input", "output")):
         return ModelCost(name, 1, 1), Given()
+    if name not in ZOO and metrics:
+        read_service(metrics, name)
+        raise PlanError(
+            f"model is {name!r}, and {metrics} has its times, but not the bytes of a row; give them with --input-bytes and "
+            "--output-bytes"
+        )
     known = find_zoo_model(name)
     return known.cost, _from(Mark(Basis.READ, "table of the zoo's models"), {"workload.rows": known.event_rows})
 

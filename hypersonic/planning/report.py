@@ -25,8 +25,9 @@ def show_plan(plan: Plan) -> None:
 def answer_lines(plan: Plan) -> Iterator[str]:
     """Yield the answer in sentences."""
     question, capacity = plan.question, plan.capacity
-    asked = f"{plan.jobs:,.0f} jobs, {plan.required_per_s:,.0f} events/s"
-    name = f"{question.model.name} on {question.site.platform}"
+    asked = f"{_number(plan.jobs)} jobs, {_number(plan.required_per_s)} events/s"
+    place = "as measured" if question.model.measured else f"on {question.site.platform}"
+    name = f"{question.model.name} {place}"
     if not plan.needed:
         (site,) = (limit for limit in capacity.limits if limit.scope == "site")
         most = site.events_per_s * question.target.headroom
@@ -38,10 +39,11 @@ def answer_lines(plan: Plan) -> Iterator[str]:
         yield f"{name}: {asked} take {_count(plan.needed, 'card')}, with {question.target.headroom:g} of the capacity in use."
     yield (
         f"Capacity of {_site(plan)}: {capacity.jobs:,.0f} jobs ({plan.jobs_per_card:,.0f} a card), "
-        f"{capacity.events_per_s:,.0f} events/s, limited by the {capacity.binding.part}. The load is {plan.load:.0%} of it."
+        f"{_number(capacity.events_per_s)} events/s, limited by {_with_article(capacity.binding.part)}. The load is "
+        f"{plan.load:.0%} of it."
     )
     requests, answers = plan.gbps
-    yield f"Requests take {requests:,.3g} Gb/s, {requests / capacity.servers:,.3g} a server; answers {answers:,.3g} Gb/s."
+    yield f"Requests take {_speed(requests)}, {_speed(requests / capacity.servers)} a server; answers {_speed(answers)}."
     idle, cpu_s = capacity.unqueued, question.workload.cpu_s
     yield (
         f"An event takes {idle.ideal_s:.4g} s when nothing queues ({idle.ideal_s / cpu_s - 1:+.1%} against {cpu_s:g} s on a "
@@ -71,7 +73,7 @@ def _limits(plan: Plan) -> Table:
         for limit in plan.capacity.limits
     )
     title = f"limits of {_site(plan)}, the lowest first"
-    return _table(title, ("limit", "events/s", "jobs", "follows from", "which is"), rows, right=(1, 2))
+    return _table(title, ("limit", "events/s", "jobs", "follows from", "source"), rows, right=(1, 2))
 
 
 def _latencies(plan: Plan) -> Iterator[Table]:
@@ -110,9 +112,10 @@ def _inputs(plan: Plan) -> Table:
             field, value = f"{section}.{name}", getattr(getattr(question, section), name)
             if field == "site.kernel_mhz":
                 value = value or platform_mhz(question.site.platform)
-            if value or field in question.marks:
+            replaced = question.model.measured and field in ("site.kernel_mhz", "model.ii")
+            if (value or field in question.marks) and not replaced:
                 rows.append((field, f"{value:,g}", rule.unit, str(question.mark(field))))
-    return _table("inputs", ("field", "value", "unit", "which is"), rows, right=(1,))
+    return _table("inputs", ("field", "value", "unit", "source"), rows, right=(1,))
 
 
 def platform_mhz(name: str) -> float:
@@ -129,6 +132,19 @@ def _table(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]], rig
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def _number(value: float) -> str:
+    """Return a number with three digits at least."""
+    return f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.3g}"
+
+
+def _speed(gbps: float) -> str:
+    return f"{gbps:,.3g} Gb/s" if gbps >= 0.1 else f"{1e3 * gbps:.3g} Mb/s"
+
+
+def _with_article(part: str) -> str:
+    return part if part.startswith(("PCIe", "server CPU")) else f"the {part}"
 
 
 def _site(plan: Plan) -> str:

@@ -164,6 +164,26 @@ def test_a_network_is_a_number_of_gigabits_above_0(value: str, capsys: pytest.Ca
     assert f"got {value!r}, expected a number of Gb/s above 0" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["infer", "facile", "--colums", "x"],
+            "hypersonic infer: error: unrecognized arguments: --colums x; did you mean --columns?",
+        ),
+        (["plan", "facile", "--qqq"], "hypersonic plan: error: unrecognized arguments: --qqq"),
+    ],
+)
+def test_a_mistyped_option_is_named_with_the_usage_of_its_command(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(arguments)
+    usage, *_, last = capsys.readouterr().err.splitlines()
+    assert usage.startswith(f"usage: hypersonic {arguments[0]} ")
+    assert last == words
+
+
 def test_a_card_that_is_not_known_is_named_before_anything_is_sent() -> None:
     refused(hypersonic("infer", "facile", "--platform", "u999"), "platform is 'u999', expected one of aws_f2, u200")
 

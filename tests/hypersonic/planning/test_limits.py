@@ -13,7 +13,8 @@ from hypersonic.firmware.errors import PlatformError
 from hypersonic.firmware.estimate.rates import card_rate
 from hypersonic.firmware.platform import find_platform
 from hypersonic.planning.inputs import Basis, ModelCost, Question, Service, Site, Target, Workload
-from hypersonic.planning.limits import capacity_of, cards_for, required_rate, unqueued
+from hypersonic.planning.limits import capacity_of, cards_for, required_rate, units_at_work, unqueued
+from hypersonic.planning.models import ZOO
 from tests.hypersonic.planning.questions import FACILE, hlt
 
 
@@ -54,6 +55,21 @@ def test_an_hlt_job_has_the_published_cycle() -> None:
     assert capacity_of(hlt(), 1).jobs == pytest.approx(1627, rel=0.01)  # 2712/s of 0.600 s
     packed = hlt(replace(FACILE, input_bytes=36))
     assert capacity_of(packed, 1).jobs == pytest.approx(3255, rel=0.01)
+
+
+@pytest.mark.parametrize("units", [1, 2, 4, 100])
+def test_a_call_alone_on_a_card_takes_as_long_whatever_the_number_of_units(units: int) -> None:
+    alone, many = (unqueued(hlt(replace(FACILE, units=number))) for number in (1, units))
+    assert many.call_s == alone.call_s
+    assert many.service_s <= many.card_s
+    question = hlt(replace(FACILE, units=units))
+    slowest = min(limit.events_per_s for limit in capacity_of(question, 1).limits if limit.scope == "card")
+    at_work, row_s = units_at_work(question)
+    assert row_s / at_work == pytest.approx(1 / (slowest * 16_000))
+
+
+def test_units_of_a_slow_core_all_work() -> None:
+    assert units_at_work(hlt(replace(ZOO["emtrk"].cost, units=3)))[0] == 3
 
 
 def test_the_binding_limit_is_the_lowest() -> None:

@@ -63,5 +63,5 @@ def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
         PlanError, match=rf"http://127.0.0.1:{port}/metrics does not answer: .*refused; expected the metrics of a"
     ):
         read_service(f"http://127.0.0.1:{port}/metrics", "facile")
-    with pytest.raises(PlanError, match="does not answer: No such file"):
+    with pytest.raises(PlanError, match="none cannot be read: No such file"):
         read_service(str(tmp_path / "none"), "facile")

@@ -121,10 +121,11 @@ def with_numbers(question: Question, **values: float) -> Question:
     [
         ({"workload__share": 1.2}, "workload.share is 1.2, expected a number from 0 to 1; change it"),
         ({"workload__share": -0.1}, "workload.share is -0.1, expected a number from 0 to 1"),
-        ({"workload__jobs": -5}, "workload.jobs is -5, expected a number of 0 or more"),
+        ({"workload__jobs": -5}, "workload.jobs is -5, expected a whole number from 0 to 1,000,000,000"),
         ({"workload__cpu_s": 0}, "workload.cpu_s is 0, expected a number of seconds above 0"),
         ({"workload__rows": 1.5}, "workload.rows is 1.5, expected a whole number from 1 to"),
-        ({"workload__jobs": 0}, "workload.jobs and workload.events_per_s are both 0"),
+        ({"workload__jobs": 2.5}, "workload.jobs is 2.5, expected a whole number from 0"),
+        ({"workload__jobs": 0}, "workload.jobs and workload.events_per_s are both missing or 0"),
         ({"workload__events_per_s": 9000}, "which contradict each other: 3300 jobs of 0.6024 s an event make 5,478 events/s"),
         ({"workload__events_per_s": 100}, "which contradict each other"),
         ({"workload__share": 1}, "workload.share is 1, so that jobs do nothing but call"),
@@ -137,7 +138,7 @@ def with_numbers(question: Question, **values: float) -> Question:
         ({"target__p99_ms": 1}, "target.p99_ms is 1, expected 2.078 or more: a call takes that long when nothing queues"),
         ({"target__event_s": 0.5}, "target.event_s is 0.5, expected 0.6024 or more: an event takes that long"),
         ({"site__rtt_ms": float("nan")}, "site.rtt_ms is nan, expected a number of milliseconds, 0 or more"),
-        ({"model__units": 0}, "model.units is 0, expected a whole number from 1 to 1024"),
+        ({"model__units": 0}, "model.units is 0, expected a whole number from 1 to 1,024"),
     ],
 )  # fmt: skip
 def test_a_number_that_cannot_be_is_named(values: dict[str, float], error: str) -> None:

@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hypersonic.planning.answer import as_data
 from hypersonic.planning.errors import PlanError
-from hypersonic.planning.inputs import Basis
+from hypersonic.planning.inputs import RULES, Basis
 from hypersonic.planning.models import ZOO
+from hypersonic.planning.plan import make_plan
 from hypersonic.planning.read import Given, make_question, of_options, read_file
 from tests.hypersonic.planning.metrics import page
+from tests.hypersonic.planning.questions import hlt
 
 FARM = """\
 workload: {jobs: 600, cpu_s: 330, share: 0.67, rows: 235, calls: 235}
@@ -20,6 +25,7 @@ model: emtrk
 site: {platform: u55c, server_gbps: 100, rtt_ms: 11.7}
 target: {added_percent: 5}
 """
+SERVICE = {"bounds_s": [0.1, None], "counts": [1, 2], "mean_s": 0.1, "rows": 1, "requests": 1, "transfer_s": 0}
 
 
 def written(tmp_path: Path, text: str, name: str = "farm.yaml") -> Path:
@@ -53,9 +59,63 @@ def test_a_clock_is_assumed_also_if_a_file_has_it(tmp_path: Path) -> None:
 
 def test_json_is_read_without_yaml(tmp_path: Path) -> None:
     inputs = {"workload": {"jobs": 10}, "model": {"name": "facile"}, "site": {"server_gbps": 25}}
-    for document in (inputs, {"schema": 1, "inputs": inputs, "cards": 3}):
-        question = make_question(read_file(written(tmp_path, json.dumps(document), "farm.json")))
-        assert (question.workload.jobs, question.workload.rows) == (10, 16_000)
+    question = make_question(read_file(written(tmp_path, json.dumps(inputs), "farm.json")))
+    assert (question.workload.jobs, question.workload.rows) == (10, 16_000)
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_plan_as_json_is_the_same_question_with_the_same_marks(tmp_path: Path, measured: bool) -> None:
+    options: dict[str, tuple[str, Any]] = {
+        "model.name": ("MODEL", "facile"),
+        "workload.jobs": ("--jobs", 900),
+        "site.rtt_ms": ("--rtt-ms", 2.0),
+    }
+    metrics = tmp_path / "metrics"
+    metrics.write_text(page(mean_us=160.0))
+    if measured:
+        options["model.metrics"] = ("--metrics", str(metrics))
+    question = make_question(of_options(options))
+    plan = json.dumps(as_data(make_plan(question, simulate=False)), allow_nan=False)
+    metrics.unlink()  # the server has ended
+    again = make_question(read_file(written(tmp_path, plan, "plan.json")))
+    assert replace(again, marks={}) == replace(question, marks={})
+    for section, rules in RULES.items():
+        for name in rules:
+            assert again.mark(f"{section}.{name}") == question.mark(f"{section}.{name}"), name
+    assert again.mark("model.metrics") == question.mark("model.metrics")
+
+
+def test_measured_times_of_an_earlier_plan_are_not_those_of_another_model(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics"
+    metrics.write_text(page(mean_us=160.0))
+    options: dict[str, tuple[str, Any]] = {
+        "model.name": ("MODEL", "facile"),
+        "workload.jobs": ("--jobs", 9),
+        "model.metrics": ("--metrics", str(metrics)),
+    }
+    plan = json.dumps(as_data(make_plan(make_question(of_options(options)), simulate=False)))
+    given = read_file(written(tmp_path, plan, "plan.json"))
+    with pytest.raises(PlanError, match="has the histograms of facile, expected that of model 'jets'"):
+        make_question(given.under(of_options({"model.name": ("MODEL", "jets")})))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "error"),
+    [
+        ("marks", None, "has no marks"),
+        ("marks", {"workload.jobs": 3}, "marks.workload.jobs is 3, expected a basis (measured, read from a file, assumed)"),
+        ("marks", {"workload.jobs": {"basis": "guessed", "source": "x"}}, "marks.workload.jobs is {'basis': 'guessed'"),
+        ("measured", {"bounds_s": [1]}, "measured is {'bounds_s': [1]}, expected bounds_s and counts of equal length"),
+        ("measured", 3, "measured is 3, expected bounds_s"),
+        ("measured", {**SERVICE, "counts": [2, 1]}, "expected bounds_s and counts of equal length, ascending"),
+        ("measured", {**SERVICE, "mean_s": 0}, "expected bounds_s and counts of equal length, ascending"),
+    ],
+)
+def test_a_plan_that_was_edited_wrongly_is_named(tmp_path: Path, part: str, value: object, error: str) -> None:
+    plan = {**as_data(make_plan(hlt(), simulate=False)), part: value}
+    with pytest.raises(PlanError) as raised:
+        read_file(written(tmp_path, json.dumps(plan), "plan.json"))
+    assert error in str(raised.value)
 
 
 def test_a_model_of_ones_own_is_given_by_its_bytes(tmp_path: Path) -> None:
@@ -91,7 +151,7 @@ def test_measured_times_give_rows_too(tmp_path: Path) -> None:
         (FARM.replace("server_gbps: 100", "server_gbps: 0"), "site.server_gbps is 0, expected the Gb/s"),
         (FARM.replace("server_gbps: 100", "server_gbps:"), "site.server_gbps is None, expected the Gb/s"),
         (FARM.replace("0.67", "1.67"), "workload.share is 1.67, expected a number from 0 to 1"),
-        (FARM.replace("600", "many"), "workload.jobs is 'many', expected a number of 0 or more"),
+        (FARM.replace("600", "many"), "workload.jobs is 'many', expected a whole number from 0"),
         (FARM.replace("u55c", "55"), "site.platform is 55, expected a text"),
         ("- 1\n", "is a list, expected the sections workload, model, site, target"),
         ("workload: 3\n", "workload is 3, expected its fields: jobs, events_per_s, cpu_s, share, rows, calls"),

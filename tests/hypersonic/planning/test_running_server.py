@@ -25,7 +25,10 @@ def test_a_plan_reads_what_a_server_has_measured(serve: Serve, tmp_path: Path, c
         service = read_service(running.metrics, "m")
         assert cli.main([*argv, "--no-simulation", "--json", str(out)]) == 0
         assert cli.main(["plan", "facile", *argv[2:]]) == 2
+        assert cli.main(["plan", "m", "--metrics", running.metrics, "--jobs", "10"]) == 2
+    assert cli.main(["plan", "--file", str(out), "--no-simulation"]) == 0, "the server is not asked again"
     printed = capsys.readouterr()
+    assert "has its times, but not the bytes of a row; give them with --input-bytes and --output-bytes" in printed.err
     assert "has the histograms of m, expected that of model 'facile'" in printed.err
     assert (service.rows, service.requests, service.counts[-1]) == (50, 1, 20)
     assert 0 < service.mean_s < service.bounds_s[-1]
