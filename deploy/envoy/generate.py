@@ -6,6 +6,7 @@ python deploy/envoy/generate.py
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Set
 from pathlib import Path
 
@@ -18,7 +19,7 @@ VARIANTS = {
     "edge-tls-jwt.yaml": frozenset({"edge"}),
     "edge-tls-jwt-dns.yaml": frozenset({"edge", "dns"}),
 }
-NOTE = "# Written by generate.py from envoy.yaml.in: change that file.\n"
+NOTE = "# Written by generate.py from envoy.yaml.in, which developers change. A site edits its own copy of this file.\n"
 
 
 def variant(source: str, conditions: Set[str]) -> str:
@@ -41,6 +42,10 @@ def _lines(source: str, conditions: Set[str]) -> Iterator[str]:
 
 def main() -> None:
     """Write the files of VARIANTS."""
+    parser = argparse.ArgumentParser(
+        description=f"Write {', '.join(VARIANTS)} beside this program, from envoy.yaml.in. There are no other arguments."
+    )
+    parser.parse_args()
     for name, conditions in VARIANTS.items():
         (HERE / name).write_text(variant(SOURCE.read_text(), conditions))
 

@@ -3,7 +3,7 @@
 # start.sh CONFIG [OPTION..]: check Envoy's version, run it with CONFIG, and drain it on SIGTERM or SIGINT.
 #
 # Envoy itself ends at once on SIGTERM. Here it first tells clients to go elsewhere (GOAWAY) and answers what it has, for
-# $DRAIN_SECONDS (20). $ENVOY is the program (envoy), $ADMIN_ADDRESS its admin interface (127.0.0.1:9901).
+# $DRAIN_SECONDS (20). $ENVOY is the program (envoy). $ADMIN_ADDRESS is the address under `admin:` in CONFIG (127.0.0.1:9901).
 set -uo pipefail
 
 envoy=${ENVOY:-envoy} admin=${ADMIN_ADDRESS:-127.0.0.1:9901} drain_s=${DRAIN_SECONDS:-20}
@@ -29,22 +29,28 @@ child=$!
 
 drain() {
   trap '' TERM INT
-  if exec 3<>"/dev/tcp/${admin%:*}/${admin##*:}"; then
-    printf 'POST /drain_listeners?graceful&skip_exit HTTP/1.1\r\nHost: admin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n' >&3
-    cat <&3 >/dev/null
+  if [[ $(ask POST '/drain_listeners?graceful&skip_exit') == 'HTTP/1.1 200'* ]]; then
     for ((second = 0; second < drain_s; second++)); do
       sleep 1
       busy=$(active) && [ "$busy" = 0 ] && break
     done
-  fi 2>/dev/null
+  else
+    printf "start.sh: Envoy's admin interface does not answer at %s: requests in flight are lost. %s\n" "$admin" \
+      "Set ADMIN_ADDRESS to the address under \`admin:\` in $config" >&2
+  fi
   kill -TERM "$child"
 }
 
 # Print the number of requests in flight.
 active() {
-  exec 4<>"/dev/tcp/${admin%:*}/${admin##*:}" || return 1
-  printf 'GET /stats?filter=^http.grpc.downstream_rq_active$ HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n' >&4
-  grep -oE 'downstream_rq_active: [0-9]+' <&4 | grep -oE '[0-9]+$'
+  ask GET '/stats?filter=^http.grpc.downstream_rq_active$' | grep -oE 'downstream_rq_active: [0-9]+' | grep -oE '[0-9]+$'
+}
+
+# Send a request (METHOD PATH) to the admin interface and print the answer with its headers.
+ask() {
+  { exec 3<>"/dev/tcp/${admin%:*}/${admin##*:}"; } 2>/dev/null || return
+  printf '%s %s HTTP/1.1\r\nHost: admin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n' "$1" "$2" >&3
+  timeout -s KILL 5 cat <&3 # TERM is ignored here
 }
 
 trap drain TERM INT

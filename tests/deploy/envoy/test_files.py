@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import yaml
 
 from tests.deploy.envoy import load
 from tests.deploy.envoy.edge_keys import write_keys
-from tests.deploy.envoy.farm import DEPLOY, Envoy, adapted, own_address, write_servers
+from tests.deploy.envoy.farm import DEPLOY, Envoy, adapted, envoy, own_address, write_servers
 from tests.deploy.envoy.scripted import hold, large_request, scripted
 from tests.support import environments
 from tests.support.waiting import holds_within, wait_until
@@ -43,6 +44,31 @@ def test_the_configurations_are_those_that_their_source_gives(tmp_path: Path) ->
     subprocess.run([sys.executable, tmp_path / "generate.py"], check=True)
     written = {file.name: file.read_text() for file in tmp_path.glob("*.yaml")}
     assert written == {name: (DEPLOY / name).read_text() for name in NAMES}, "run `python deploy/envoy/generate.py`"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_of_the_page_changes_the_directory_and_the_ports_everywhere(name: str) -> None:
+    page = (DEPLOY.parents[1] / "docs" / "envoy.md").read_text()
+    (options,) = re.findall(r"^sed (.*?) deploy/envoy/envoy\.yaml > /srv/envoy/envoy\.yaml$", page, re.MULTILINE | re.DOTALL)
+    words = shlex.split(options.replace("\\\n", " "))
+    done = subprocess.run(["sed", *words, DEPLOY / name], capture_output=True, text=True, check=True)
+    assert "/etc/envoy" not in done.stdout
+    for port in (9901, 9902):
+        assert (DEPLOY / name).read_text().count(f"port_value: {port}") == done.stdout.count(f"port_value: 1{port}")
+    listeners = yaml.safe_load(done.stdout)["static_resources"]["listeners"]
+    assert [each["address"]["socket_address"]["port_value"] for each in listeners] == [18001, 19902]
+
+
+@pytest.mark.parametrize(("word", "code", "text"), [("--help", 0, "usage: generate.py [-h]"), ("--help-me", 2, "unrecognized")])
+def test_the_generator_explains_itself_and_refuses_what_it_does_not_know(
+    word: str, code: int, text: str, tmp_path: Path
+) -> None:
+    for file in ("generate.py", "envoy.yaml.in"):
+        (tmp_path / file).write_bytes((DEPLOY / file).read_bytes())
+    done = subprocess.run([sys.executable, tmp_path / "generate.py", word], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert text in done.stdout + done.stderr
+    assert not list(tmp_path.glob("*.yaml"))
 
 
 def test_the_admin_interface_is_on_loopback_only() -> None:
@@ -72,6 +98,45 @@ def test_an_envoy_that_is_too_old_is_refused_with_one_message(version: str, mess
     assert done.returncode == 2
     assert re.search(message, done.stderr)
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("change", ["another port", "another service"])
+def test_a_drain_that_is_not_possible_is_reported(change: str, tmp_path: Path) -> None:
+    """ADMIN_ADDRESS names a port at which nothing listens, or one at which something else answers."""
+    host = own_address()
+    write_servers(tmp_path, [])
+    config = adapted(tmp_path, host, "envoy.yaml")
+    admin = f"{host}:{9903 if change == 'another port' else 9902}"
+    environ = {**os.environ, "ENVOY": str(environments.envoy()), "ADMIN_ADDRESS": admin}
+    argv = ["setpriv", "--pdeathsig", "TERM", str(START), str(config), "--concurrency", "1", "-l", "error"]
+    with subprocess.Popen(argv, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        wait_until(Envoy(host, process, tmp_path).is_live)
+        process.send_signal(signal.SIGTERM)
+        errors = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 0
+    assert errors == (
+        f"start.sh: Envoy's admin interface does not answer at {admin}: requests in flight are lost. "
+        f"Set ADMIN_ADDRESS to the address under `admin:` in {config}\n"
+    )
+
+
+def test_a_list_of_servers_with_a_typo_keeps_the_old_one(tmp_path: Path) -> None:
+    """The only signs are a counter and a line in Envoy's log, which the validation prints as well before it says OK."""
+    with scripted(hold) as server, envoy(tmp_path / "e", [server.address]) as edge:
+        edge.set_servers(["127.0.0.l:8001"])
+        wait_until(lambda: edge.stat("cluster.servers.update_rejected") == 1, explain=lambda: edge.log)
+        assert "Filesystem config update rejected: malformed IP address: 127.0.0.l" in edge.log
+        assert list(edge.requests()) == [server.address]
+        assert edge.healthy() == 1
+        argv = [str(environments.envoy()), "--mode", "validate", "-l", "warn", "-c", str(tmp_path / "e" / "config.json")]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert (done.returncode, "Filesystem config update rejected: malformed IP address" in done.stderr) == (0, True)
+        (tmp_path / "e" / "servers.new").write_text("resources: ]")
+        (tmp_path / "e" / "servers.new").rename(tmp_path / "e" / "servers.yaml")
+        wait_until(lambda: edge.stat("cluster.servers.update_failure") == 1, explain=lambda: edge.log)
+        assert edge.healthy() == 1
+        edge.set_servers([server.address, "127.0.0.1:9"])
+        wait_until(lambda: edge.stat("cluster.servers.membership_total") == 2, explain=lambda: edge.log)
 
 
 def test_sigterm_answers_what_envoy_has(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class Case:
         return run_client(self.near, task)
 
     def check(self, record: Record, *, saturated: bool) -> None:
-        """Compare with the law, up to three times: other work on the same cores can only lower the throughput."""
+        """Compare with the law, up to three times: other work on the same cores disturbs either of the two measurements."""
         for _ in range(3):
             ideal_s, many = 1 / self.run(1)["per_s"], self.run(self.in_flight)
             size = many["request_bytes"]

@@ -11,7 +11,6 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import yaml
 
 from hypersonic.hls.cache import cached
+from tests.support import environments
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -28,7 +28,6 @@ KUBERNETES = DEPLOY / "kubernetes"
 OVERLAYS = ("cpu-fallback", "emulated", "u250", "u55c")
 #: the version of Kubernetes whose schemas are asked
 VERSION = "1.37"
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 Manifest = dict[str, Any]
 
@@ -39,27 +38,7 @@ class RenderError(Exception):
 
 def environment(name: str) -> Path:
     """A virtual environment with what `<name>.txt` pins and nothing else."""
-    requirements = HERE / f"{name}.txt"
-
-    def install(directory: Path) -> None:
-        uv = str(Path(sys.executable).with_name("uv"))
-        pip = [
-            uv,
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "--require-hashes",
-            "-r",
-            str(requirements),
-        ]
-        for argv in ([uv, "venv", "--quiet", "--python", sys.executable, str(directory)], [*pip, "--python", str(directory)]):
-            done = subprocess.run(argv, capture_output=True, text=True, check=False)
-            assert done.returncode == 0, f"{requirements.name} cannot be installed: {done.stderr.strip()}"
-
-    return cached("deploy", [requirements, PYTHON], install)
+    return environments.environment(HERE / f"{name}.txt")
 
 
 def binary(name: str) -> Path:

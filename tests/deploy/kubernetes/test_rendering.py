@@ -258,6 +258,17 @@ def test_without_the_autoscaler_the_number_of_servers_is_the_deployments(copy: P
     manifests = kustomize(copy / "overlays" / "u250")
     assert one(manifests, "Deployment")["spec"]["replicas"] == 2
     assert "ScaledObject" not in {each["kind"] for each in manifests}
+    (kustomization := copy / "overlays" / "u250" / "kustomization.yaml").write_text(
+        kustomization.read_text() + "replicas:\n  - {name: hypersonic, count: 4}\n"
+    )
+    assert one(kustomize(kustomization.parent), "Deployment")["spec"]["replicas"] == 4
+
+
+def test_the_example_of_a_claim_is_the_one_that_the_servers_mount(farms: dict[str, list[Manifest]], tmp_path: Path) -> None:
+    claim = yaml.safe_load((KUBERNETES / "models-claim.yaml").read_text())
+    assert validate([claim], tmp_path) == {"PersistentVolumeClaim/hypersonic-models": "passed"}
+    volumes = one(farms["emulated"], "Deployment")["spec"]["template"]["spec"]["volumes"]
+    assert claim["metadata"]["name"] in [each.get("persistentVolumeClaim", {}).get("claimName") for each in volumes]
 
 
 def test_options_of_containers_are_options_of_the_server(farms: dict[str, list[Manifest]]) -> None:

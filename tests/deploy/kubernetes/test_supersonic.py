@@ -79,6 +79,14 @@ def test_a_chart_that_is_too_old_is_an_error_that_says_what_to_do(tmp_path: Path
     assert re.search(error, done.stderr)
 
 
+@pytest.mark.parametrize("words", [(), ("",), ("-h",), ("a", "b")])
+def test_the_check_without_a_chart_says_how_it_is_used(words: tuple[str, ...]) -> None:
+    done = subprocess.run([str(SHIPPED / "check.sh"), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if words == ("-h",) else 2)
+    assert (done.stdout + done.stderr).startswith("usage: check.sh CHART\n")
+    assert "helm pull fastml/supersonic --version 0.3.1 --untar" in done.stdout + done.stderr
+
+
 def test_helm_is_the_real_one(tmp_path: Path) -> None:
     """It renders a chart of our own, and refuses a value that its schema does not know."""
     (tmp_path / "templates").mkdir()

@@ -199,13 +199,39 @@ def test_a_container_that_does_not_start_is_tried_again(launcher: Launcher, mode
         ("-w soon start", "-w is 'soon', expected a number"),
         ("-d kubernetes -i image start", "-d is 'kubernetes', expected one of apptainer, docker, podman, podman-hpc"),
         ("-d docker -s image start", "-s is an unpacked image, which docker does not run"),
-        ("-M /nowhere start", "/nowhere is not a directory"),
+        ("-M /nowhere start", "-M is '/nowhere', which is not a directory"),
         ("-n a/b start", "-n is 'a/b', expected a name without slashes"),
     ],
 )
 def test_a_mistake_in_the_command_line_says_what_was_expected(line: str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         parse(line.split())
+
+
+@pytest.mark.parametrize(
+    ("letter", "path", "hint"),
+    [
+        ("-m", "{models}/simpel", "; did you mean simple?"),
+        ("-m", "{models}/other", ""),
+        ("-m", "{models}/simpel/config.pbtxt", "; did you mean simple?"),
+        ("-m", "{models}/simple/config.pbtx", "; did you mean config.pbtxt?"),
+        ("-M", "{models}x", "; did you mean {models.name}?"),
+    ],
+)
+def test_a_model_that_does_not_exist_is_a_mistake(
+    models: Path, letter: str, path: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = path.format(models=models)
+    assert cms_triton.main([letter, value, "-D", "start"]) == 2
+    expected = f"Error: {letter} is {value!r}, which is not a directory{hint.format(models=models)}; -h lists the options\n"
+    assert capsys.readouterr().out == expected
+
+
+def test_a_server_whose_model_was_removed_can_be_stopped(tmp_path: Path) -> None:
+    """TritonService gives stop the same options as start."""
+    (tmp_path / "server").mkdir()
+    assert cms_triton.main(["-m", str(tmp_path / "gone" / "simple"), "-t", str(tmp_path / "server"), "stop"]) == 0
+    assert not (tmp_path / "server").exists()
 
 
 def test_a_start_without_models_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:

