@@ -114,7 +114,7 @@ def _module_beside(model_file: Path, reference: str) -> list[Path]:
 
 
 def _versions() -> list[str]:
-    return [f"{name} {version(name)}" for name in ("hls4ml", "da4ml", "qkeras", "tf-keras", "numpy", "onnx")]
+    return [f"{name} {version(name)}" for name in ("hls4ml", "da4ml", "qkeras", "tf-keras", "keras", "numpy", "onnx")]
 
 
 def _convert(model_file: Path, directory: Path, core: str, card: str, progress: Callable[[str], None]) -> None:

@@ -20,6 +20,7 @@ from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
+from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
@@ -41,9 +42,11 @@ def use_keras_2() -> None:
 
 
 def load_keras(file: Path) -> TrainedModel:
-    """Load a .h5 or .keras file. Raises ConversionError if it does not hold a Keras 2 or QKeras model that hls4ml can read."""
+    """Load a .h5 or .keras file of Keras 2, Keras 3 or QKeras. Raises ConversionError if hls4ml cannot read its model."""
     import tensorflow as tf
 
+    if is_keras_3(file):
+        file = in_keras_2(file)
     # AutoGraph would rewrite the Python of each layer, for seconds; the layers that hls4ml reads do not need it
     return tf.autograph.experimental.do_not_convert(lambda: keras_model(_load(file)))()  # type: ignore[no-any-return]
 

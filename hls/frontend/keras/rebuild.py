@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rebuilds models that Keras 3 has saved in Keras 2, which hls4ml's front end and QKeras need.
+
+It works in a process of its own, because only one package can be called `keras` in a process:
+
+    python -m hypersonic.hls.frontend.keras.rebuild MODEL OUTPUT.h5
+
+Every layer is made again from its options and weights, and both models then have to give the same answers on random rows.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.cache import cached
+from hypersonic.hls.child import REFUSAL, python_argv, python_environment
+from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+
+#: the most bytes of a .keras file's metadata.json that are read
+_MAX_METADATA = 1 << 20
+#: rows of random numbers that both models have to answer alike
+_ROWS = 8
+#: the largest difference that is allowed between the two, relative to the largest answer: both compute in float32
+_TOLERANCE = 1e-4
+
+#: options that have no effect on a trained model's answers
+_WITHOUT_EFFECT = ("_initializer", "_regularizer", "_constraint")
+_IGNORED = frozenset(
+    [
+        "name", "trainable", "dtype", "quantization_config", "lora_rank", "lora_alpha", "seed", "use_cudnn", "optional",
+        "momentum", "synchronized", "renorm", "renorm_clipping", "renorm_momentum", "activity_regularizer", "ragged",
+        "batch_shape", "gptq_unpacked_column_size", "zero_output_for_mask",
+    ]
+)  # fmt: skip
+#: options that have another name in Keras 2, by class
+_RENAMED = {"LeakyReLU": {"negative_slope": "alpha"}}
+#: the layers of Keras 2 for operators between two tensors, which Keras 3 saves as operations
+_OPERATORS = ("Add", "Subtract", "Multiply", "Maximum", "Minimum")
+
+
+def is_keras_3(file: Path) -> bool:
+    """Return whether Keras 3 has saved this .keras or .h5 file. False for a file that cannot be read: loading it says why."""
+    try:
+        return saved_by(file).startswith("3")
+    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
+        return False
+
+
+def saved_by(file: Path) -> str:
+    """Return the version of Keras that saved the file. Raises KeyError, ValueError, OSError or BadZipFile if it is damaged."""
+    if file.suffix == ".keras":
+        with zipfile.ZipFile(file) as archive, archive.open("metadata.json") as metadata:
+            return str(json.loads(metadata.read(_MAX_METADATA))["keras_version"])
+    import h5py
+
+    with h5py.File(file) as content:
+        return str(content.attrs["keras_version"])
+
+
+def in_keras_2(file: Path) -> Path:
+    """Return a cached .h5 file with the same model in Keras 2. Raises ConversionError if Keras 2 cannot compute it."""
+
+    def rebuild(directory: Path) -> None:
+        argv = python_argv("-m", __name__, str(file), str(directory / "model.h5"))
+        environment = python_environment(KERAS_BACKEND="tensorflow", CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        if done.returncode == 2 and lines and lines[-1].startswith(REFUSAL):
+            raise ConversionError(lines[-1].removeprefix(REFUSAL))
+        if done.returncode:
+            raise ConversionError(
+                f"{file}, saved by Keras {saved_by(file)}, could not be rebuilt in Keras 2: the process ended with "
+                f"{done.returncode}: {lines[-1] if lines else 'no output'}; export the model to ONNX instead"
+            )
+
+    tools = [f"{name} {version(name)}" for name in ("keras", "tf-keras", "tensorflow-cpu")]
+    return cached("keras_2", [file, Path(__file__), *tools], rebuild) / "model.h5"
+
+
+def rebuilt(model: Any) -> Any:
+    """Return a Keras 2 model with the layers, names and weights of a Keras 3 model, functional or Sequential.
+
+    Raises UnsupportedLayerError, with the layer's name, for a layer or an option that Keras 2 does not have.
+    """
+    import tf_keras
+
+    if type(model).__name__ == "Sequential":
+        return _sequential(tf_keras, model)
+    if type(model).__name__ not in ("Functional", "Model") or not hasattr(model, "operations"):
+        raise ConversionError(
+            f"model {model.name!r} is a {type(model).__name__}, expected a functional model or a Sequential: hls4ml cannot "
+            "follow a call() method; build it with keras.Input and layers, or export it to ONNX"
+        )
+    return _functional(tf_keras, model)
+
+
+def _sequential(keras_2: Any, model: Any) -> Any:
+    if not model.built or not model.inputs:
+        raise ConversionError(f"model {model.name!r} has no input shape; begin it with keras.Input(shape=...)")
+    (given,) = model.inputs
+    twin = keras_2.Sequential(name=model.name)
+    twin.add(keras_2.layers.InputLayer(given.shape[1:], dtype=given.dtype, name=str(given.name).partition(":")[0]))
+    layers = [layer for layer in model.layers if type(layer).__name__ != "InputLayer"]
+    for layer in layers:
+        twin.add(_layer(keras_2, layer))
+    for ours, theirs in zip(twin.layers, layers, strict=True):
+        _copy_weights(ours, theirs)
+    return twin
+
+
+def _functional(keras_2: Any, model: Any) -> Any:
+    """Call the new layers as the model's configuration says, each as soon as the tensors that it reads are there."""
+    config = model.get_config()
+    tensors: dict[tuple[str, int, int], Any] = {}
+    made: dict[str, Any] = {}
+    theirs = {operation.name: operation for operation in model.operations}
+    waiting = [(entry, index, node) for entry in config["layers"] for index, node in enumerate(_calls(entry))]
+    while waiting:
+        ready = [call for call in waiting if all(key in tensors for key in _read_by(call[2]))]
+        if not ready:
+            raise ConversionError(f"model {model.name!r}: its layers read each other in a circle")
+        for entry, index, node in ready:
+            name = entry["name"]
+            if entry["class_name"] == "InputLayer":
+                shape = entry["config"]["batch_shape"][1:]
+                tensors[name, index, 0] = keras_2.Input(shape, name=name, dtype=entry["config"]["dtype"])
+                continue
+            if name not in made:
+                made[name] = _layer(keras_2, theirs[name])
+            answers = made[name](_argument(theirs[name], node, tensors))
+            for place, tensor in enumerate(answers if isinstance(answers, list | tuple) else [answers]):
+                tensors[name, index, place] = tensor
+        waiting = [call for call in waiting if call not in ready]
+    for name, layer in made.items():
+        _copy_weights(layer, theirs[name])
+    sides = [_tensors_of(model, config[side], tensors) for side in ("input_layers", "output_layers")]
+    return keras_2.Model(*sides, name=model.name)
+
+
+def _calls(entry: Mapping[str, Any]) -> list[Any]:
+    """The calls of a layer; an input has one, which reads nothing."""
+    return list(entry["inbound_nodes"]) or [{"args": [], "kwargs": {}}]
+
+
+def _tensors_of(model: Any, listed: Any, tensors: Mapping[tuple[str, int, int], Any]) -> Any:
+    """The inputs or outputs: [name, call, place], or a list of these."""
+    if isinstance(listed, dict):
+        raise ConversionError(
+            f"model {model.name!r}: its inputs or outputs are a dictionary, expected lists: their order is the kernel's"
+        )
+    if listed and isinstance(listed[0], str):
+        return tensors[tuple(listed)]
+    return [tensors[tuple(one)] for one in listed]
+
+
+def _read_by(part: Any) -> Iterator[tuple[str, int, int]]:
+    """Yield the tensors in a call's arguments, at any depth, as (layer, call, place)."""
+    if isinstance(part, dict):
+        if part.get("class_name") == "__keras_tensor__":
+            yield tuple(part["config"]["keras_history"])
+        else:
+            yield from _read_by(list(part.values()))
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from _read_by(one)
+
+
+def _argument(layer: Any, node: Mapping[str, Any], tensors: Mapping[tuple[str, int, int], Any]) -> Any:
+    """The tensor, or the list of tensors, that a layer is called with."""
+    keys = list(_read_by(node["args"]))
+    others = {name: value for name, value in node["kwargs"].items() if value not in (None, False)}
+    if others or not keys or len(keys) != _count(node["args"]):
+        given = ", ".join(map(str, others)) or "a constant"
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: it is called with {given}, expected tensors of the model only; hls4ml does not read the "
+            "rest"
+        )
+    return tensors[keys[0]] if len(keys) == 1 else [tensors[key] for key in keys]
+
+
+def _count(arguments: Any) -> int:
+    """The number of values in a call's arguments."""
+    return sum(_count(one) if isinstance(one, list | tuple) else 1 for one in arguments)
+
+
+def _layer(keras_2: Any, layer: Any) -> Any:
+    """A layer of Keras 2 with the options of one of Keras 3, without its weights."""
+    kind = type(layer).__name__
+    if hasattr(layer, "layers"):
+        return rebuilt(layer)
+    made = getattr(keras_2.layers, kind, None)
+    operator = ".ops." in type(layer).__module__
+    if made is None or (operator and kind not in _OPERATORS):
+        what = f"the operation keras.ops.{kind.lower()}" if operator else f"Keras 3's layer {kind}"
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: {what} has no layer in Keras 2, which hls4ml reads; build it from standard layers, or "
+            "export the model to ONNX"
+        )
+    if operator:
+        return made(name=layer.name)
+    if (policy := layer.dtype_policy.name) != "float32":
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: its dtype policy is {policy}, expected float32; load the model, set the policy to float32 "
+            "and save it again"
+        )
+    return made(name=layer.name, **_options(keras_2, layer.name, kind, layer.get_config(), made))
+
+
+def _options(keras_2: Any, layer: str, kind: str, config: Mapping[str, Any], made: Any) -> dict[str, Any]:
+    """The options of a layer under Keras 2's names."""
+    accepted = _parameters(made)
+    options: dict[str, Any] = {}
+    for key, value in config.items():
+        if key in _IGNORED or key.endswith(_WITHOUT_EFFECT):
+            continue
+        name = _RENAMED.get(kind, {}).get(key, key)
+        if name in accepted:
+            nested = isinstance(value, dict) and "class_name" in value
+            options[name] = _nested(keras_2, layer, key, value) if nested else value
+        elif value not in (None, False):
+            raise UnsupportedLayerError(
+                f"layer {layer!r}: {kind} with {key}={value}, which Keras 2 does not have; leave the option out, or export the "
+                "model to ONNX"
+            )
+    return options
+
+
+def _parameters(made: type) -> set[str]:
+    """The keyword arguments of a class and its bases."""
+    own = (vars(base).get("__init__") for base in inspect.getmro(made) if base is not object)
+    return {name for method in own if method is not None for name in inspect.signature(method).parameters}
+
+
+def _nested(keras_2: Any, layer: str, key: str, value: Mapping[str, Any]) -> Any:
+    """A layer inside a layer, as in Bidirectional and TimeDistributed."""
+    made = getattr(keras_2.layers, str(value["class_name"]), None)
+    if made is None or key not in ("layer", "backward_layer"):
+        raise UnsupportedLayerError(
+            f"layer {layer!r}: its {key} is {value['class_name']}, which Keras 2 does not have; use a standard one, or export "
+            "the model to ONNX"
+        )
+    config = value["config"]
+    return made(name=config["name"], **_options(keras_2, config["name"], value["class_name"], config, made))
+
+
+def _copy_weights(ours: Any, theirs: Any) -> None:
+    if not hasattr(theirs, "get_weights") or hasattr(theirs, "layers"):  # an operation; a model, which has copied its own
+        return
+    weights = theirs.get_weights()
+    try:
+        ours.set_weights(weights)
+    except ValueError as error:
+        raise UnsupportedLayerError(
+            f"layer {theirs.name!r}: its weights have the shapes {[weight.shape for weight in weights]}, Keras 2's "
+            f"{type(ours).__name__} has {[weight.shape for weight in ours.get_weights()]}; export the model to ONNX"
+        ) from error
+
+
+def check_alike(model: Any, twin: Any) -> None:
+    """Raise ConversionError unless both models give the same answers on random rows, within float32's accuracy."""
+    rng = np.random.default_rng(1)
+    rows = [_random(rng, tensor) for tensor in model.inputs]
+    given = rows[0] if len(rows) == 1 else rows
+    answers = (_listed(one(given, training=False)) for one in (model, twin))
+    for theirs, ours in zip(*answers, strict=True):
+        worst, most = float(np.abs(theirs - ours).max(initial=0.0)), float(np.abs(theirs).max(initial=0.0))
+        if not worst <= _TOLERANCE * max(most, 1.0):
+            raise ConversionError(
+                f"model {model.name!r}: rebuilt in Keras 2 it differs from Keras 3 by {worst:g}, the largest answer is "
+                f"{most:g}; export the model to ONNX"
+            )
+
+
+def _random(rng: np.random.Generator, tensor: Any) -> Any:
+    """Rows for an input: ones where it holds integers, which may be indices of a short table."""
+    shape = (_ROWS, *(int(size or 1) for size in tensor.shape[1:]))
+    dtype = np.dtype(str(tensor.dtype))
+    return np.ones(shape, dtype) if dtype.kind in "iub" else rng.uniform(0, 1, shape).astype(dtype)
+
+
+def _listed(answers: Any) -> list[Any]:
+    return [np.asarray(part, np.float64) for part in (answers if isinstance(answers, list | tuple) else [answers])]
+
+
+def main(file: Path, output: Path) -> int:
+    """Rebuild the model in `file` and write it to `output`; return the exit code: 2 for a refusal, which is on stderr."""
+    import keras
+
+    try:
+        model = _loaded(keras, file)
+        twin = rebuilt(model)
+        check_alike(model, twin)
+    except ConversionError as error:
+        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
+        return 2
+    twin.save(output)
+    return 0
+
+
+def _loaded(keras: Any, file: Path) -> Any:
+    try:
+        return keras.models.load_model(file, compile=False)
+    except (ValueError, TypeError, AttributeError, KeyError, OSError, ImportError) as error:
+        first = str(error).partition("\n")[0][:500]
+        raise ConversionError(
+            f"{file} does not hold a model that Keras {keras.__version__} can read: {first}; expected standard layers: classes "
+            "and functions of your own are not in the file"
+        ) from error
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(Path, sys.argv[1:])))

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of Keras 3 that are saved, loaded and rebuilt in Keras 2: python tests/hls/frontend/keras_3_session.py DIRECTORY
+
+Writes DIRECTORY/results.json: name of the model -> its layers in Keras 2, or the error. Leaves the files of the models there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.keras.rebuild import _loaded, check_alike, rebuilt
+
+
+def functional(shape: tuple[int, ...], *makers: Callable[[], Any]) -> Any:
+    x = given = keras.Input(shape)
+    for make in makers:
+        x = make()(x)
+    return keras.Model(given, x)
+
+
+def by_default() -> Any:
+    normal = layers.BatchNormalization
+    return functional((10,), lambda: layers.Dense(6, "relu"), normal, lambda: layers.Dropout(0.2), lambda: layers.Dense(3))
+
+
+def sequential() -> Any:
+    dense = layers.Dense(4, activation="softmax", kernel_regularizer="l2", name="probabilities")
+    return keras.Sequential([keras.Input((7,), name="x"), layers.Dense(5, use_bias=False), layers.LeakyReLU(0.1), dense])
+
+
+def images() -> Any:
+    return functional(
+        (9, 8, 2),
+        lambda: layers.Conv2D(3, 3, strides=2, padding="same", activation="relu"),
+        lambda: layers.ZeroPadding2D(1),
+        lambda: layers.SeparableConv2D(4, 2),
+        lambda: layers.DepthwiseConv2D(2, padding="same"),
+        lambda: layers.PReLU(shared_axes=None),
+        lambda: layers.MaxPooling2D(2),
+        lambda: layers.UpSampling2D(2),
+        lambda: layers.Cropping2D(((0, 1), (0, 0))),
+        layers.GlobalAveragePooling2D,
+        lambda: layers.ELU(0.5),
+    )
+
+
+def series() -> Any:
+    return functional(
+        (8, 3),
+        lambda: layers.Conv1D(4, 3, padding="causal", activation="elu"),
+        lambda: layers.Bidirectional(layers.GRU(3, return_sequences=True)),
+        lambda: layers.TimeDistributed(layers.Dense(5, "tanh")),
+        lambda: layers.LSTM(4),
+        lambda: layers.Reshape((2, 2)),
+        lambda: layers.Permute((2, 1)),
+        layers.Flatten,
+    )
+
+
+def branches() -> Any:
+    a, b = keras.Input((6,), name="a"), keras.Input((6,), name="b")
+    shared = layers.Dense(6, name="shared")
+    inner = keras.Sequential([keras.Input((6,)), layers.Dense(6, "relu")], name="inner")
+    x, y = shared(a), shared(b)
+    merged = layers.Concatenate()([x + y, layers.Subtract()([x, y]), ops.maximum(x, inner(y)), x * y])
+    return keras.Model([b, a], [layers.Dense(2, name="energy")(merged), layers.Average(name="mean")([x, y])])
+
+
+def indices() -> Any:
+    return functional((4,), lambda: layers.Embedding(5, 3), layers.Flatten, lambda: layers.Dense(2))
+
+
+def operation() -> Any:
+    given = keras.Input((4,))
+    return keras.Model(given, layers.Dense(2)(ops.expm1(given)))
+
+
+def constant() -> Any:
+    given = keras.Input((4,))
+    return keras.Model(given, layers.Dense(2)(given * 2.0))
+
+
+def unbuilt() -> Any:
+    return keras.Sequential([layers.Dense(3)])
+
+
+def half_precision() -> Any:
+    return functional((4,), lambda: layers.Dense(3, dtype="mixed_float16"))
+
+
+def dictionary() -> Any:
+    given = {"a": keras.Input((4,), name="a")}
+    return keras.Model(given, layers.Dense(3)(given["a"]))
+
+
+def newer_layer() -> Any:
+    return functional((4, 3), layers.RMSNormalization)
+
+
+CASES = (
+    by_default, sequential, images, series, branches, indices, operation, constant, unbuilt, half_precision, dictionary,
+    newer_layer,
+)  # fmt: skip
+
+
+def disturbed(model: Any) -> Any:
+    """Random weights and statistics: those of a new normalisation or bias would hide an exchange."""
+    rng = np.random.default_rng(3)
+    model.set_weights([rng.uniform(0.1, 1.0, weight.shape).astype(weight.dtype) for weight in model.get_weights()])
+    return model
+
+
+def main(directory: Path) -> None:
+    results: dict[str, Any] = {}
+    for make in CASES:
+        file = directory / f"{make.__name__}{'.h5' if make is sequential else '.keras'}"
+        disturbed(make()).save(file)
+        try:
+            model = _loaded(keras, file)
+            twin = rebuilt(model)
+            check_alike(model, twin)
+            results[make.__name__] = [layer.name for layer in twin.layers]
+        except ConversionError as error:
+            results[make.__name__] = str(error)
+    model = _loaded(keras, directory / "by_default.keras")
+    twin = rebuilt(model)
+    twin.set_weights([weight + 0.01 for weight in twin.get_weights()])
+    try:
+        check_alike(model, twin)
+    except ConversionError as error:
+        results["altered"] = str(error)
+    damaged = directory / "damaged.keras"
+    with zipfile.ZipFile(damaged, "w") as archive:
+        archive.writestr("metadata.json", '{"keras_version": "3.9.0"}')
+        archive.writestr("config.json", "{}")
+    try:
+        _loaded(keras, damaged)
+    except ConversionError as error:
+        results["damaged"] = str(error)
+    (directory / "results.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
