@@ -14,7 +14,7 @@ LINTS    := lint-style lint-types lint-imports lint-rtl
 # Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help dev run check test lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
+.PHONY: help dev dev-hgq run check test lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -29,6 +29,9 @@ $(STAMP):
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
+
+dev-hgq: $(STAMP) ## install HGQ2 into the cache, for models of HGQ2; otherwise the first such model does
+	@$(BIN)/python -m hypersonic.hls.frontend.hgq
 
 lint: $(STAMP) ## check style, types, imports and RTL
 	@$(MAKE) --no-print-directory --output-sync=target -j$(words $(LINTS)) $(LINTS)

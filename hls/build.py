@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.hls.cache import cached, is_cached
-from hypersonic.hls.child import PROGRESS, REFUSAL, keras_2_environment, python_argv
+from hypersonic.hls.child import PROGRESS, REFUSAL, python_argv
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.errors import ConversionError, ProjectError
@@ -21,6 +21,7 @@ from hypersonic.hls.frontend.description import (
     describe,
     description_file,
 )
+from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside
 from hypersonic.hls.frontend.zoo_weights import sources_of
 from hypersonic.hls.project import HlsProject
@@ -125,8 +126,9 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
     argv = python_argv("-m", "hypersonic.hls.convert", str(model_file), "--output", str(directory), "--core", core)
     argv += ["--card", card] * bool(card)
     log: list[str] = []
+    environment = environment_of(model_file, progress)
     with subprocess.Popen(
-        argv, env=keras_2_environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         try:
             for line in process.stdout or ():

@@ -3,7 +3,7 @@
 
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
-Only this module, hls4ml's two loaders (frontend/keras/model.py, frontend/onnx/model.py) and the plugin
+Only this module, hls4ml's loaders (frontend/keras/model.py, frontend/keras/hgq.py, frontend/onnx/model.py) and the plugin
 (plugin/hls4ml_backend.py, frontend/passes.py) load hls4ml and TensorFlow, which take seconds to import and must see Keras 2.
 A refusal goes to standard error, with exit code 2.
 """
@@ -29,6 +29,8 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.frontend.graph import write_project
+from hypersonic.hls.frontend.hgq import uses_hgq
+from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.frontend.keras.names import in_the_models_names
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
@@ -68,6 +70,8 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     """
     kind = CoreKind(core)
     description = read_description(model_file)
+    if uses_hgq(model_file):
+        check_description(description)
     _say(f"loading {model_file.name}")
     trained = load_trained(model_file)
     directory.mkdir(parents=True, exist_ok=True)
@@ -135,7 +139,7 @@ def _project(
         inputs=_row(inputs, trained.inputs, x, "input"),
         outputs=_row(outputs, trained.outputs, y, "output"),
         part=description.part,
-        tools={name: version(name) for name in _TOOLS},
+        tools={name: version(name) for name in (*_TOOLS, *(["hgq2"] if uses_hgq(description.file) else []))},
         max_batch_size=description.max_batch_size,
     )
 

@@ -132,6 +132,25 @@ def precision_of(precision: Any, what: str) -> FixedPoint:
     return FixedPoint(int(precision.width), int(precision.integer), bool(precision.signed), rounding, overflow)
 
 
+def element_types(layer: Any, size: int) -> tuple[FixedPoint | None, ...]:
+    """Return the type of each of the `size` elements of a FixedPointQuantizer, hls4ml's layer for a quantiser of HGQ2.
+
+    None: the element has no bits and is 0. Raises UnsupportedLayerError for a mode that this project does not read.
+    """
+    shape = tuple(int(length) for length in layer.get_output_variable().shape)
+    try:
+        rounding, overflow = Rounding(f"AP_{layer.RND}"), Overflow(f"AP_{layer.SAT}")
+    except ValueError as error:
+        raise UnsupportedLayerError(f"layer {layer.name!r}: {error}; expected a mode of ap_fixed other than WRAP_SM") from error
+    signed, widths, integers = (
+        np.broadcast_to(part[0] if part.ndim > 1 else part, shape).reshape(-1) for part in layer.mask_kbi
+    )
+    return tuple(
+        FixedPoint(int(width), int(integer), bool(sign), rounding, overflow) if width > 0 else None
+        for sign, width, integer in zip(signed[:size], widths[:size], integers[:size], strict=True)
+    )
+
+
 def input_precision(layer: Any) -> FixedPoint:
     """Return the type of a layer's first input. Raises UnsupportedLayerError if it is not fixed point."""
     return precision_of(layer.get_input_variable(layer.inputs[0]).type.precision, f"layer {layer.name!r}: its input")

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.da.cmvm import BLOCK, factored
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling
+from hypersonic.hls.da.network import (
+    Activation,
+    Concatenation,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Quantiser,
+    Scaling,
+)
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import FixedPoint, Overflow
 
@@ -66,6 +76,8 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
             return _dense(graph, layer, numbers[layer.source])
         case Scaling():
             return _scaling(graph, layer, numbers[layer.source])
+        case Quantiser(_, source, types):
+            return (_quantised(graph, x, to) for x, to in zip(numbers[source], types, strict=True))
         case Activation(_, source, relu):
             return (_relu(graph, y) if relu else y for y in numbers[source])
         case Merge(_, (a, b), operation):
@@ -73,6 +85,10 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
         case Concatenation(_, (a, b), (run_a, run_b)):
             turns = zip(_runs(numbers[a], run_a), _runs(numbers[b], run_b), strict=True)
             return [y for left, right in turns for y in (*left, *right)]
+
+
+def _quantised(graph: AdderGraph, x: Number, to: FixedPoint | None) -> Number:
+    return Number(graph.constant(0), 0) if to is None else cast(graph, x, to)
 
 
 def _runs(numbers: Numbers, length: int) -> Iterable[Numbers]:
@@ -126,9 +142,13 @@ def cast(graph: AdderGraph, x: Number, to: FixedPoint) -> Number:
 
 def _check_overflow(layer: Layer) -> None:
     """Refuse SAT_ZERO: an overflow to zero cannot be computed with a clamp."""
-    types = (layer.accum, layer.result) if isinstance(layer, Dense) else (layer.result,)
+    types: tuple[FixedPoint | None, ...] = (layer.result,)
+    if isinstance(layer, Dense):
+        types = (layer.accum, layer.result)
+    elif isinstance(layer, Quantiser):
+        types = (*set(layer.types), layer.result)
     for to in types:
-        if to.overflow is Overflow.SAT_ZERO:
+        if to is not None and to.overflow is Overflow.SAT_ZERO:
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: {to} overflows to zero, which the da core does not support; use SAT or WRAP; {INSTEAD}"
             )

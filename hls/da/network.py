@@ -6,6 +6,7 @@ nnet_merge.h). An arrow is a cast:
 
     dense          each product -> accum, bias -> accum, sum in accum -> result
     scaling        data * scale + bias, exact -> result     (BatchNormalization, ApplyAlpha)
+    quantiser      each element -> a type of its own -> result     (FixedPointQuantizer)
     activation     relu or identity -> result
     merge          a + b, a - b, mean, maximum or minimum, exact -> result
     concatenation  the elements of two layers -> result
@@ -37,6 +38,16 @@ class Dense:
     weight: Constants
     bias: Constants
     accum: FixedPoint
+    result: FixedPoint
+
+
+@dataclass(frozen=True)
+class Quantiser:
+    """y = each element cast to a type of its own. types: one for each element; None makes it 0."""
+
+    name: str
+    source: str
+    types: tuple[FixedPoint | None, ...]
     result: FixedPoint
 
 
@@ -94,7 +105,7 @@ class Concatenation:
     result: FixedPoint
 
 
-Layer = Dense | Scaling | Activation | Merge | Concatenation
+Layer = Dense | Quantiser | Scaling | Activation | Merge | Concatenation
 
 
 @dataclass(frozen=True)
@@ -139,5 +150,5 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
             return int(weight.raw.shape[1])
         case Concatenation(sources=(a, b)):
             return sizes[a] + sizes[b]
-        case Scaling(source=source) | Activation(source=source) | Merge(sources=(source, _)):
+        case Scaling(source=source) | Quantiser(source=source) | Activation(source=source) | Merge(sources=(source, _)):
             return sizes[source]

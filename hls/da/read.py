@@ -11,10 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
+from hypersonic.hls.da.network import (
+    Activation,
+    Concatenation,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Quantiser,
+    Scaling,
+    Source,
+)
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants
-from hypersonic.hls.model_graph import check_merge, precision_of, result_precision, written_constants
+from hypersonic.hls.model_graph import check_merge, element_types, precision_of, result_precision, written_constants
 
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
@@ -76,6 +87,9 @@ def _layer(layer: Any, sources: tuple[str, ...]) -> Layer:
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: activation is {function}, the da core computes relu and linear; {INSTEAD}"
             )
+        case "FixedPointQuantizer":
+            size = _size(layer.get_output_variable())
+            return Quantiser(layer.name, sources[0], element_types(layer, size), result_precision(layer))
         case "Merge":
             return _merge(layer, sources)
         case "Concatenate":

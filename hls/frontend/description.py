@@ -44,6 +44,7 @@ import yaml
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
+from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.zoo_weights import make_model
 from hypersonic.hls.names import KEYWORDS
 from hypersonic.hls.project import is_identifier
@@ -233,7 +234,7 @@ def read_description(model_file: Path, value: object = None) -> ModelDescription
     fields = _check_yaml(file, _read_yaml(file) if value is None else value)
     inputs, outputs = (_sides(file, fields, *words) for words in _SIDES)
     for side in inputs:
-        if side.fixed is None:
+        if side.fixed is None and not uses_hgq(model_file):
             where = "input" if side.tensor is None else f"inputs.{side.tensor}"
             raise DescriptionError(
                 f"{file}: {where}.precision is missing, expected for example ap_fixed<18,8,AP_RND_CONV,AP_SAT>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.trained import TrainedModel
 
 
@@ -23,6 +24,10 @@ def load_trained(model_file: Path) -> TrainedModel:
         from hypersonic.hls.frontend.onnx.model import load_onnx
 
         return load_onnx(model_file)
+    if uses_hgq(model_file):
+        from hypersonic.hls.frontend.keras.hgq import load_hgq
+
+        return load_hgq(model_file)
     from hypersonic.hls.frontend.keras.model import load_keras, use_keras_2
 
     use_keras_2()

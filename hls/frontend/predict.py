@@ -19,9 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import keras_2_environment, python_argv
+from hypersonic.hls.child import python_argv
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import description_file
+from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside, load_trained
 
 
@@ -37,7 +38,7 @@ def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> 
             _save(x, inputs)
             argv = python_argv("-m", __name__, str(model_file), str(x), str(directory / "y.npz"))
             done = subprocess.run(
-                argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False
+                argv, env=environment_of(model_file), capture_output=True, text=True, errors="replace", check=False
             )
         if done.returncode:
             last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")

@@ -17,8 +17,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: what the base install has
 BASE = {"google", "grpc", "numpy", "rich", "tritonclient"}
 
-#: in no extra: tests' own, the module that Triton's backend gives to a model.py, and the program of a client that imports us
-OTHERS = {"cocotb", "cocotb_tools", "cocotbext", "pytest", "tests", "triton_python_backend_utils", "coffea"}
+#: in no extra: tests' own, the module that Triton's backend gives to a model.py, the program of a client that imports us, and
+#: HGQ2, which is installed into the cache when a model needs it
+OTHERS = {"cocotb", "cocotb_tools", "cocotbext", "pytest", "tests", "triton_python_backend_utils", "coffea", "hgq"}
 
 
 def imported() -> set[str]:

@@ -17,7 +17,18 @@ from hypersonic.hls.da.cmvm import BLOCK
 from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, WIRE
 from hypersonic.hls.da.graph import AdderGraph, Wrap, operands
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
+from hypersonic.hls.da.network import (
+    Activation,
+    Concatenation,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Quantiser,
+    Scaling,
+    Source,
+)
 from hypersonic.hls.da.schedule import schedule
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
@@ -52,7 +63,9 @@ def networks(draw: st.DrawFn) -> Network:
 @st.composite
 def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:
     result = draw(precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO))
-    kind = draw(st.sampled_from(["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation"]))
+    kind = draw(
+        st.sampled_from(["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation", "quantiser"])
+    )
     bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
     sizes = before.sizes
     a, b = (draw(st.sampled_from(list(sizes)[-4:])) for _ in range(2))
@@ -63,6 +76,9 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
         accum = fixed_point(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
         bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
         return Dense(name, a, constants(rng, (size, n_out), bits, lsb), bias, accum, result)
+    if kind == "quantiser":
+        types = st.none() | precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO)
+        return Quantiser(name, a, tuple(draw(types) for _ in range(size)), result)
     if kind == "scaling":
         return Scaling(name, a, constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb + 3), result)
     if kind == "merge":
@@ -99,6 +115,9 @@ def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]
     x, fraction = values[layer.source], fractions[layer.source]
     if isinstance(layer, Activation):
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]
+    if isinstance(layer, Quantiser):
+        cast = [(to.cast(value, fraction), to.fraction) if to else (0, 0) for value, to in zip(x, layer.types, strict=True)]
+        return [layer.result.cast(*one) for one in cast]
     if isinstance(layer, Scaling):
         product, bias = fraction + layer.scale.fraction, layer.bias.fraction
         finest = max(product, bias)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of Keras 3 that are saved, loaded and rebuilt in Keras 2: python tests/hls/frontend/keras_3_session.py DIRECTORY
+"""Models of Keras 3 that are saved, loaded and rebuilt in Keras 2: python tests/hls/frontend/keras/rebuild_session.py DIRECTORY
 
 Writes DIRECTORY/results.json: name of the model -> its layers in Keras 2, or the error. Leaves the files of the models there.
 """

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network twice, with plain names and with names that hls4ml cannot take: python tests/hls/frontend/odd_names.py DIRECTORY"""
+"""A network twice, with plain names and with names that hls4ml cannot take:
+
+python tests/hls/frontend/keras/odd_names.py DIRECTORY
+"""
 
 from __future__ import annotations
 

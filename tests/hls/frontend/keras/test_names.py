@@ -15,7 +15,7 @@ from hypersonic.hls.frontend.description import DescriptionError
 from hypersonic.hls.frontend.keras.names import translated
 from hypersonic.hls.frontend.settings import check_settings
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def test_a_network_converts_to_the_same_numbers_whatever_its_layers_are_called(tmp_path: Path) -> None:

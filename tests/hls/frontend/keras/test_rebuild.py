@@ -16,13 +16,13 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("keras_3")
-    argv = [sys.executable, str(Path(__file__).with_name("keras_3_session.py")), str(where)]
+    argv = [sys.executable, str(Path(__file__).with_name("rebuild_session.py")), str(where)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads models of HGQ2 and converts them with hls4ml's reader for Keras 3, in a process that has HGQ2 (frontend/hgq.py).
+
+The model determines every type: hls4ml derives those between the quantisers so that no bit is lost, and the YAML has no
+precisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.description import DescriptionError, ModelDescription
+from hypersonic.hls.frontend.keras.layers import read_by_hls4ml
+from hypersonic.hls.frontend.keras.model import conversion_options, with_fusions
+from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+
+#: rows of a batch
+_BATCH = 4096
+
+
+def load_hgq(file: Path) -> TrainedModel:
+    """Load a .keras file of Keras 3 with layers of HGQ2. Raises ConversionError for a model that cannot be read."""
+    import hgq
+    import hls4ml
+    import keras
+
+    try:
+        model = keras.models.load_model(file, compile=False)
+    except (ValueError, TypeError, AttributeError, KeyError, OSError, ImportError) as error:
+        first = str(error).partition("\n")[0][:500]
+        raise ConversionError(
+            f"{file} does not hold a model that Keras {keras.__version__} can read with HGQ2 {hgq.__version__}: {first}; save "
+            "it with the same version of HGQ2"
+        ) from error
+    inputs, outputs = (_tensors(model, role) for role in ("input", "output"))
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis"))
+    for settings in config["LayerName"].values():
+        settings.pop("Precision", None)
+
+    def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
+        batches = [_answer(model, [part[at : at + _BATCH] for part in x]) for at in range(0, len(x[0]), _BATCH)]
+        return tuple(np.concatenate(parts).reshape(len(x[0]), -1) for parts in zip(*batches, strict=True))
+
+    def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
+        options = conversion_options(directory, name, part, io_type)
+        return hls4ml.converters.convert_from_keras_model(model, hls_config=with_fusions(config), **options)
+
+    return TrainedModel(inputs, outputs, config, predict, convert, parameters=int(model.count_params()))
+
+
+def check_description(description: ModelDescription) -> None:
+    """Raise DescriptionError for a precision in the YAML: the model of HGQ2 has the types, and another one would change it."""
+    options = description.hls4ml
+    named = {f"hls4ml.LayerName.{layer}": settings for layer, settings in (options.get("LayerName") or {}).items()}
+    places = {"hls4ml.Model": options.get("Model"), **named}
+    given = [f"{place}.Precision" for place, settings in places.items() if "Precision" in (settings or {})]
+    sides = [("input", side) for side in description.inputs] + [("output", side) for side in description.outputs]
+    given += [f"{role}.precision" for role, side in sides if side.fixed]
+    if given:
+        file = description.file.with_suffix(".yaml")
+        raise DescriptionError(f"{file}: {given[0]} is given, and HGQ2 has trained the model's types; leave it out")
+
+
+def _tensors(model: Any, role: str) -> tuple[Tensor, ...]:
+    """The inputs or outputs; the name of an output is that of its layer."""
+    struct = model.input if role == "input" else model.output
+    if isinstance(struct, dict):
+        raise ConversionError("the model's inputs or outputs are a dictionary, expected lists: their order is the kernel's")
+    tensors = model.inputs if role == "input" else model.outputs
+    for tensor in tensors:
+        if not tensor.shape[1:] or None in tensor.shape[1:]:
+            raise ConversionError(
+                f"{role} {tensor.name!r}: shape is {tuple(tensor.shape[1:])}, expected at least one dimension after the batch, "
+                "each of them a number"
+            )
+    names = [tensor._keras_history.operation.name for tensor in tensors]
+    if len(set(names)) < len(names):
+        raise ConversionError(f"the model's {role}s are {', '.join(names)}, expected each of a layer of its own")
+    return tuple(
+        Tensor(name, name, tuple(int(size) for size in tensor.shape[1:])) for name, tensor in zip(names, tensors, strict=True)
+    )
+
+
+def _answer(model: Any, x: list[NDArray[np.float32]]) -> list[NDArray[np.float64]]:
+    y = model(x[0] if len(x) == 1 else x, training=False)
+    return [np.asarray(part, dtype=np.float64) for part in (y if isinstance(y, list | tuple) else [y])]

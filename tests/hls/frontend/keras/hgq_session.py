@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model of HGQ2 with drawn bit widths: python tests/hls/frontend/keras/hgq_session.py DIRECTORY. It needs HGQ2 on PYTHONPATH.
+
+Writes DIRECTORY/tagger.keras, a network with a residual connection and two outputs, and rows for it, tagger.npy.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+import keras
+import numpy as np
+from hgq.config import QuantizerConfigScope
+from hgq.layers import QAdd, QBatchNormalization, QDense
+from hgq.utils import trace_minmax
+
+
+def drawn(model: Any, rows: Any, seed: int) -> Any:
+    """Give every parameter and activation a width of its own, weights that use it, and ranges that hold the rows' numbers."""
+    rng = np.random.default_rng(seed)
+    for variable in model.variables:
+        kind = variable.path.rsplit("/", 1)[-1]
+        if kind in ("b", "f"):
+            change = rng.integers(-3, 2, variable.shape)
+            variable.assign(np.maximum(np.asarray(variable) + change, 0 if kind == "f" else 1))
+        elif kind in ("kernel", "bias", "gamma", "beta", "moving_mean"):
+            variable.assign(rng.normal(0, 0.6, variable.shape))
+    trace_minmax(model, rows)
+    return model
+
+
+def tagger() -> tuple[Any, Any]:
+    given = keras.Input((3, 2), name="constituents")
+    x = QDense(8, activation="relu", name="first")(keras.layers.Flatten()(given))
+    y = QBatchNormalization(name="normalised")(x)
+    y = QAdd(name="residual")([x, QDense(8, name="second")(y)])
+    rows = np.random.default_rng(1).normal(size=(400, 3, 2)).astype(np.float32)
+    return keras.Model(given, [QDense(3, name="scores")(y), QDense(1, name="mass")(x)]), rows
+
+
+def main(directory: Path) -> None:
+    keras.utils.set_random_seed(4)
+    scopes = (
+        QuantizerConfigScope(place="all", default_q_type="kbi", overflow_mode="SAT_SYM"),
+        QuantizerConfigScope(place="datalane", default_q_type="kif", overflow_mode="WRAP"),
+    )
+    with scopes[0], scopes[1]:
+        model, rows = tagger()
+    drawn(model, rows, 0).save(directory / "tagger.keras")
+    np.save(directory / "tagger.npy", rows)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of HGQ2, with a bit width for each parameter: csim is the trained model to the bit, and the da core equals csim."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from hypersonic.hls.build import convert_model
+from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend import hgq
+from hypersonic.hls.frontend.description import DescriptionError, describe
+from hypersonic.hls.frontend.keras.hgq import check_description
+from hypersonic.hls.rtl.simulate import RtlCore
+
+ROOT = Path(__file__).resolve().parents[4]
+YAML = {"name": "tagger", "input": {"name": "x"}, "outputs": {"scores": {}, "mass": {}}}
+
+
+def config(directory: Path, text: str) -> Path:
+    """A .keras file that holds only its configuration."""
+    file = directory / "model.keras"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("config.json", text)
+    return file
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("hgq")
+    marked = config(where, json.dumps({"module": "hgq.layers.core.dense"}))
+    argv = [sys.executable, str(Path(__file__).with_name("hgq_session.py")), str(where)]
+    done = subprocess.run(argv, cwd=ROOT, env=hgq.environment_of(marked), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (where / "tagger.yaml").write_text(yaml.safe_dump(YAML))
+    return where
+
+
+def test_every_bit_is_the_trained_models_in_csim_and_in_the_da_core(directory: Path) -> None:
+    project, core = convert_model(describe(str(directory / "tagger.keras")), core="da")
+    assert core is not None
+    assert project.report["gate"]["max_abs_difference"] == 0
+    assert project.report["gate"]["fraction_exact"] == 1
+    assert project.tools["hgq2"] == "0.2.0"
+    (x,) = project.inputs.tensors
+    rows = x.fixed.from_float(np.load(directory / "tagger.npy").reshape(-1, x.size).astype(np.float64))
+    raw = np.random.default_rng(2).integers(x.fixed.min_raw, x.fixed.max_raw, (300, x.size), endpoint=True)
+    raw = np.concatenate([raw, rows])
+    expected = Csim(compile_csim(project), project).predict_raw(raw)
+    assert len(np.unique(expected)) > 200
+    with RtlCore(core, optimisation="-O0") as rtl:
+        np.testing.assert_array_equal(rtl.predict_raw(raw), expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"input": {"precision": "ap_fixed<16,6>"}, "output": {}}, "input.precision"),
+        ({"input": {}, "output": {"precision": "ap_fixed<16,6>"}}, "output.precision"),
+        ({"input": {}, "output": {}, "hls4ml": {"Model": {"Precision": "ap_fixed<16,6>"}}}, "hls4ml.Model.Precision"),
+        (
+            {"input": {}, "output": {}, "hls4ml": {"LayerName": {"a": {"Precision": {"result": "ap_fixed<16,6>"}}}}},
+            "hls4ml.LayerName.a.Precision",
+        ),
+    ],
+)
+def test_a_precision_in_the_yaml_is_refused(tmp_path: Path, fields: dict[str, object], place: str) -> None:
+    file = config(tmp_path, '{"module": "hgq.layers"}')
+    file.with_suffix(".yaml").write_text(yaml.safe_dump({"name": "m", **fields}))
+    with pytest.raises(DescriptionError, match=f"{place} is given, and HGQ2 has trained the model's types; leave it out"):
+        check_description(describe(str(file)))
+
+
+def test_other_files_are_not_models_of_hgq(tmp_path: Path) -> None:
+    assert not hgq.uses_hgq(config(tmp_path, '{"module": "keras.layers", "name": "hgq"}'))
+    (tmp_path / "damaged.keras").write_bytes(b"PK\x03\x04 not a zip file")
+    for name in ("damaged.keras", "missing.keras", "model.h5", "model.onnx"):
+        assert not hgq.uses_hgq(tmp_path / name)
+
+
+def test_an_index_that_cannot_be_reached_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path))
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    lines: list[str] = []
+    with pytest.raises(ConversionError, match=r"HGQ2, which could not be installed: .*; run make dev-hgq where the package"):
+        hgq.installed(lines.append)
+    assert lines == ["installing hgq2==0.2.0 into the cache, once"]
+    assert not list((tmp_path / "hgq").glob("*"))
