@@ -18,6 +18,7 @@ from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.quantise import Quantise
 from hypersonic.hls.rf.stages.upsample import Upsample
 from hypersonic.hls.rf.stages.zero_pad import ZeroPad
 from hypersonic.hls.rf.write import write_rf_core
@@ -52,7 +53,7 @@ def network(seed: int) -> RfNetwork:
         def y(*shape: int) -> Tensor:
             return Tensor(name, shape, kind(rng))
 
-        match int(rng.integers(9)):
+        match int(rng.integers(10)):
             case 0:
                 return Merge(name, x, other, y(3, 3, 1), MergeOperation(rng.choice(list(MergeOperation))))
             case 1:
@@ -61,6 +62,10 @@ def network(seed: int) -> RfNetwork:
             case 2:
                 seen = Window((2, 2), (1, 1), 0, 1, 0, 1)
                 return Pool(name, x, y(3, 3, 1), PoolOperation(rng.choice(list(PoolOperation))), seen, accum(x))
+            case 3:
+                mode = rng.choice([Overflow.WRAP, Overflow.SAT])
+                types = [FixedPoint(int(w), int(i), True, Rounding.RND, mode) for w, i in rng.integers(1, 9, (9, 2))]
+                return Quantise(name, x, y(3, 3, 1), (None, *types[1:]))
             case _:
                 function = MapFunction(rng.choice(list(MapFunction)))
                 return Map(name, x, y(3, 3, 1), function, numbers(1), numbers(1))

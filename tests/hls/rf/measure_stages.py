@@ -76,7 +76,7 @@ def measured(stage: Stage) -> Amounts:
     for file in files:
         shutil.copy(file, scratch)
     for memory in stage.memories:
-        (scratch / f"c_{memory.file}").write_text(memory.text())
+        (scratch / f"c__{memory.file}").write_text(memory.text())
     (scratch / "top.sv").write_text(_top(stage))
     script = [
         f"read_verilog -sv -defer {' '.join(file.name for file in files)} top.sv",

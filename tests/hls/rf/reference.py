@@ -20,6 +20,7 @@ from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.quantise import Quantise
 from hypersonic.hls.rf.stages.reshape import Reshape
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table, table_value
@@ -116,6 +117,17 @@ def _(layer: ZeroPad, x: Numbers) -> Numbers:
     top, bottom, left, right = layer.pad
     padded = np.pad(x.reshape(len(x), *layer.x.image), ((0, 0), (top, bottom), (left, right), (0, 0)))
     return cast(padded, layer.x.precision.fraction, layer.y.precision)
+
+
+@_layer.register
+def _(layer: Quantise, x: Numbers) -> Numbers:
+    fraction, y = layer.x.precision.fraction, layer.y.precision
+    return np.array(
+        [
+            [y.cast(to.cast(int(v), fraction), to.fraction) if to else 0 for v, to in zip(row, layer.types, strict=True)]
+            for row in x
+        ]
+    )
 
 
 @_layer.register

@@ -76,6 +76,13 @@ class Drawn:
             sizes |= {f"K_{axis}": k, f"S_{axis}": s, axis: n, f"PAD_{side}": p, f"OUT_{axis}": (n + p - k) // s + 1}
         return sizes
 
+    def quantiser(self) -> Parameters:
+        x, left = self.of(*NARROW), self.of(0, 1, 8)
+        return {
+            "LANES": self.of(1, 2, 3), "X_WIDTH": x, "X_SIGNED": self.bit(), "LEFT": left, "SATURATE": self.bit(),
+            "V_WIDTH": x + left + self.of(2, 3, 9), "PERIOD": self.of(1, 2, 5), **self.result(),
+        }  # fmt: skip
+
     def map(self) -> Parameters:
         x = {"LANES": self.of(1, 2, 3), "X_WIDTH": self.of(*WIDTHS), "X_SIGNED": self.bit(), "PERIOD": self.of(1, 2, 3)}
         constants = {"A_WIDTH": self.of(*NARROW), "A_FRACTION": self.of(0, 1, 4, 20), "B_WIDTH": self.of(*NARROW)}
@@ -133,6 +140,7 @@ MODULES: dict[str, Draw] = {
     "rf_pad": lambda d: {name: d.of(0, 1, 2) for name in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
     | {"WIDTH": d.of(*WIDTHS, 70000), "H": d.of(1, 2, 5), "W": d.of(1, 2, 5), "BEATS": d.of(1, 2)},
     "rf_pool": lambda d: {**d.image(), "COUNT_PAD": d.bit(), **d.pool()},
+    "rf_quantise": Drawn.quantiser,
     "rf_rom": lambda d: {"WIDTH": d.of(*WIDTHS, 9000), "DEPTH": d.of(1, 2, 3, 16)},
     "rf_softmax": Drawn.softmax,
     "rf_table": lambda d: {

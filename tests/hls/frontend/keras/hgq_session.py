@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model of HGQ2 with drawn bit widths: python tests/hls/frontend/keras/hgq_session.py DIRECTORY. It needs HGQ2 on PYTHONPATH.
+"""Models of HGQ2 with drawn bit widths: python tests/hls/frontend/keras/hgq_session.py DIRECTORY. It needs HGQ2 on PYTHONPATH.
 
-Writes DIRECTORY/tagger.keras, a network with a residual connection and two outputs, and rows for it, tagger.npy.
+Writes DIRECTORY/tagger.keras, a network with a residual connection and two outputs, and DIRECTORY/image.keras, one with a
+convolution and a softmax, each with its rows, in <model>.npy.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras
 import numpy as np
 from hgq.config import QuantizerConfigScope
-from hgq.layers import QAdd, QBatchNormalization, QDense
+from hgq.layers import QAdd, QBatchNormalization, QConv2D, QDense, QSoftmax
 from hgq.utils import trace_minmax
 
 
@@ -43,6 +44,13 @@ def tagger() -> tuple[Any, Any]:
     return keras.Model(given, [QDense(3, name="scores")(y), QDense(1, name="mass")(x)]), rows
 
 
+def image() -> tuple[Any, Any]:
+    given = keras.Input((6, 6, 2))
+    x = keras.layers.MaxPooling2D(2)(QConv2D(3, 3, activation="relu")(given))
+    rows = np.random.default_rng(2).normal(size=(200, 6, 6, 2)).astype(np.float32)
+    return keras.Model(given, QSoftmax(name="classes")(QDense(4)(keras.layers.Flatten()(x)))), rows
+
+
 def main(directory: Path) -> None:
     keras.utils.set_random_seed(4)
     scopes = (
@@ -50,9 +58,10 @@ def main(directory: Path) -> None:
         QuantizerConfigScope(place="datalane", default_q_type="kif", overflow_mode="WRAP"),
     )
     with scopes[0], scopes[1]:
-        model, rows = tagger()
-    drawn(model, rows, 0).save(directory / "tagger.keras")
-    np.save(directory / "tagger.npy", rows)
+        for seed, make in enumerate((tagger, image)):
+            model, rows = make()
+            drawn(model, rows, seed).save(directory / f"{make.__name__}.keras")
+            np.save(directory / f"{make.__name__}.npy", rows)
 
 
 if __name__ == "__main__":

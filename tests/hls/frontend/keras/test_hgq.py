@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of HGQ2, with a bit width for each parameter: csim is the trained model to the bit, and the da core equals csim."""
+"""Models of HGQ2, with a bit width for each parameter: csim and both cores are the trained model to the bit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.rtl.simulate import RtlCore
 
 ROOT = Path(__file__).resolve().parents[4]
-YAML = {"name": "tagger", "input": {"name": "x"}, "outputs": {"scores": {}, "mass": {}}}
+YAML = {
+    "tagger": {"name": "tagger", "input": {"name": "x"}, "outputs": {"scores": {}, "mass": {}}},
+    "image": {"name": "image", "input": {"name": "x"}, "output": {}},
+}
 
 
 def config(directory: Path, text: str) -> Path:
@@ -40,22 +43,24 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     argv = [sys.executable, str(Path(__file__).with_name("hgq_session.py")), str(where)]
     done = subprocess.run(argv, cwd=ROOT, env=hgq.environment_of(marked), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    (where / "tagger.yaml").write_text(yaml.safe_dump(YAML))
+    for name, fields in YAML.items():
+        (where / f"{name}.yaml").write_text(yaml.safe_dump(fields))
     return where
 
 
-def test_every_bit_is_the_trained_models_in_csim_and_in_the_da_core(directory: Path) -> None:
-    project, core = convert_model(describe(str(directory / "tagger.keras")), core="da")
+@pytest.mark.parametrize(("name", "kind"), [("tagger", "da"), ("tagger", "rf"), ("image", "rf")])
+def test_every_bit_is_the_trained_models_in_csim_and_in_both_cores(directory: Path, name: str, kind: str) -> None:
+    project, core = convert_model(describe(str(directory / f"{name}.keras")), core=kind)
     assert core is not None
     assert project.report["gate"]["max_abs_difference"] == 0
     assert project.report["gate"]["fraction_exact"] == 1
     assert project.tools["hgq2"] == "0.2.0"
     (x,) = project.inputs.tensors
-    rows = x.fixed.from_float(np.load(directory / "tagger.npy").reshape(-1, x.size).astype(np.float64))
-    raw = np.random.default_rng(2).integers(x.fixed.min_raw, x.fixed.max_raw, (300, x.size), endpoint=True)
+    rows = x.fixed.from_float(np.load(directory / f"{name}.npy").reshape(-1, x.size).astype(np.float64))
+    raw = np.random.default_rng(2).integers(x.fixed.min_raw, x.fixed.max_raw, (200, x.size), endpoint=True)
     raw = np.concatenate([raw, rows])
     expected = Csim(compile_csim(project), project).predict_raw(raw)
-    assert len(np.unique(expected)) > 200
+    assert len(np.unique(expected)) > 50
     with RtlCore(core, optimisation="-O0") as rtl:
         np.testing.assert_array_equal(rtl.predict_raw(raw), expected)
 
