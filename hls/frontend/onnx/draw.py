@@ -6,6 +6,7 @@ Layers are named <operator>_<n>, where n counts the operator's nodes in the file
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,14 @@ def _sloped(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _softmax(drawing: Drawing, node: Any, name: str) -> Value:
-    x, rank = value(drawing, node), len(drawing.graph.shapes[node.input[0]])
+    x, shape = value(drawing, node), drawing.graph.shapes[node.input[0]]
+    rank = len(shape)
     axis = attributes(node).get("axis", -1 if drawing.graph.opset >= 13 else 1) % rank
     x = plain(x, name) if x.flat else x
-    if axis != (1 if x.image else rank - 1) or (drawing.graph.opset < 13 and rank > 2):
+    if drawing.graph.opset < 13 and prod(shape[axis + 1 :]) > 1:
+        why = f"Softmax along axes {list(range(axis, rank))} together, as opset {drawing.graph.opset} has it"
+        raise refuse(name, why, "expected one axis; export with opset 13 or newer")
+    if axis != (1 if x.image else rank - 1):
         raise refuse(name, f"Softmax along axis {axis} of {rank}", "expected the channels, or the last axis")
     return Value(layers().Activation("softmax", name=name)(x.tensor), x.image)
 

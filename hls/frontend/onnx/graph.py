@@ -34,6 +34,7 @@ class OnnxGraph:
     inputs, outputs: names of tensors.
     nodes: the nodes whose results depend on the inputs, in order.
     names: the name "<operator>_<n>" of each node.
+    origins: by these names, the nodes' own in the file, or the name of the result for a node without one.
     constants: the numbers of each constant tensor, by name.
     shapes: the shape of each tensor, by name, with the batch, which is 1 where the file leaves it open.
     session: an onnxruntime session of the whole file.
@@ -44,6 +45,7 @@ class OnnxGraph:
     outputs: tuple[str, ...]
     nodes: tuple[Any, ...]
     names: tuple[str, ...]
+    origins: dict[str, str]
     constants: dict[str, Array]
     shapes: dict[str, tuple[int, ...]]
     opset: int
@@ -160,8 +162,9 @@ def read_graph(proto: Any) -> OnnxGraph:
     outputs = tuple(tensor.name for tensor in proto.graph.output)
     counts: dict[str, int] = {}
     names = tuple(_numbered(node.op_type, counts) for node in nodes)
+    origins = {name: node.name or node.output[0] for name, node in zip(names, nodes, strict=True)}
     inputs = tuple(tensor.name for tensor in computed_inputs(proto.graph))
-    return OnnxGraph(inputs, outputs, nodes, names, constants, shapes, opset, session, batch)
+    return OnnxGraph(inputs, outputs, nodes, names, origins, constants, shapes, opset, session, batch)
 
 
 def computed_inputs(graph: Any) -> list[Any]:

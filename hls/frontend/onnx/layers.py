@@ -146,8 +146,12 @@ def transpose(drawing: Drawing, node: Any, name: str) -> Value:
     return x if order == list(range(rank)) else Value(layers().Permute(order[1:], name=name)(x.tensor))
 
 
-def passed(drawing: Drawing, node: Any, _name: str) -> Value:
+def passed(drawing: Drawing, node: Any, name: str) -> Value:
     """Draw an operator of PASSING: its input, without a layer."""
+    training = constant(drawing, node, 2, "training_mode", name)
+    masks = [tensor for tensor in node.output[1:] if drawing.graph.readers(tensor) or tensor in drawing.graph.outputs]
+    if (training is not None and training.any()) or masks:
+        raise refuse(name, f"{node.op_type} in training mode, or whose mask is read", "export the model for inference")
     return value(drawing, node)
 
 

@@ -28,6 +28,7 @@ from hypersonic.hls.frontend.onnx.graph import (
     settle,
 )
 from hypersonic.hls.frontend.onnx.merges import in_pairs
+from hypersonic.hls.frontend.origins import with_origins
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
 _CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
@@ -51,8 +52,9 @@ def _plain(graph: OnnxGraph) -> TrainedModel:
     from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 
     use_keras_2()
-    drawn, *images = draw(graph)
-    trained = keras_model(drawn)
+    with with_origins(graph.origins):
+        drawn, *images = draw(graph)
+        trained = keras_model(drawn)
     inputs, outputs = (
         tuple(replace(tensor, name=name) for name, tensor in zip(names, side, strict=True))
         for names, side in ((graph.inputs, trained.inputs), (graph.outputs, trained.outputs))
@@ -73,7 +75,8 @@ def _plain(graph: OnnxGraph) -> TrainedModel:
         for tensor, last in zip(side, lasts, strict=True)
         if last
     ]
-    return replace(trained, inputs=inputs, outputs=outputs, predict=predict, notes=(*trained.notes, *notes))
+    remarks = (*trained.notes, *notes)
+    return replace(trained, inputs=inputs, outputs=outputs, predict=predict, notes=remarks, origins=graph.origins)
 
 
 def _quantised(file: Path, proto: Any) -> TrainedModel:
