@@ -233,7 +233,7 @@ def _put(graph: Any, constants: dict[str, Array], nodes: tuple[Any, ...]) -> Non
 
 def _folded(proto: Any, shapes: dict[str, tuple[int, ...]], opset: int) -> tuple[dict[str, Array], tuple[Any, ...]]:
     """The constants, including those computed from constants and shapes alone, and the remaining nodes."""
-    from onnx import numpy_helper, reference
+    from onnx import helper, numpy_helper, reference
 
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
     left = []
@@ -244,8 +244,11 @@ def _folded(proto: Any, shapes: dict[str, tuple[int, ...]], opset: int) -> tuple
             shape = shapes[node.input[0]][bounds.get("start", 0) : bounds.get("end")]
             constants[node.output[0]] = np.array(shape, dtype=np.int64)
         elif all(name in constants for name in read):
-            run = reference.ReferenceEvaluator(node, opsets={"": opset}).run(None, {name: constants[name] for name in read})
-            constants.update(zip(node.output, map(np.asarray, run), strict=False))
+            inputs, outputs = list(dict.fromkeys(read)), [name for name in node.output if name]
+            one = helper.make_function("", "one", inputs, outputs, [node], [helper.make_opsetid("", opset)])
+            feed = {name: constants[name] for name in inputs}
+            run = reference.ReferenceEvaluator(one).run(None, feed, attributes={})
+            constants.update(zip(outputs, map(np.asarray, run), strict=False))
         else:
             left.append(node)
     return constants, tuple(left)
