@@ -352,7 +352,7 @@ def answer(file: Path) -> Any:
     keras.backend.clear_session()
     try:
         trained = load_onnx(file)
-        model, *_ = draw(read_graph(load_proto(file)))
+        model = draw(read_graph(load_proto(file))).model
     except ConversionError as error:
         return str(error)
     x = np.random.default_rng(0).normal(size=(19, *trained.inputs[0].shape)).astype(np.float32)
