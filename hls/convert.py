@@ -33,6 +33,7 @@ from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.frontend.keras.names import in_the_models_names
 from hypersonic.hls.frontend.load import load_trained
+from hypersonic.hls.frontend.origins import with_origins
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types, vocabulary_sizes
 from hypersonic.hls.project import HlsProject
@@ -80,7 +81,7 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
     if description.gate:
         description.gate.check([tensor.name for tensor in trained.outputs])
-    with in_the_models_names(trained.names):
+    with with_origins(trained.origins), in_the_models_names(trained.names):
         graph, remarks = write_project(trained, description, inputs, outputs, directory / "hls", kind)
         project = _project(description, trained, inputs, outputs, graph, directory)
         figures = _write_core(kind, card, graph, project) if kind.has_rtl else {}

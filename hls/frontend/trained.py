@@ -41,6 +41,7 @@ class TrainedModel:
     fused: (normalisation, the dense layer before it) for every pair that hls4ml may fuse into one layer.
     parameters: the number of parameters, including statistics such as a batch norm's; -1 if the format does not contain it.
     names: hls4ml's name of a layer by the model's, where they differ.
+    origins: the file's name of a layer by the model's, where a file names its nodes (see origins.py).
     notes: changes to the model before hls4ml reads it, as lines for the report.
     """
 
@@ -54,4 +55,5 @@ class TrainedModel:
     fused: tuple[tuple[str, str], ...] = ()
     parameters: int = -1
     names: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -6,6 +6,8 @@ Layers are named <operator>_<n>, where n counts the operator's nodes in the file
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,22 @@ _IN_PLACE = (
 )  # fmt: skip
 
 
-def draw(graph: OnnxGraph) -> tuple[Any, tuple[bool, ...], tuple[bool, ...]]:
-    """Return the Keras model, and for each input and each output True if it has channels last where the file has them first.
+@dataclass(frozen=True)
+class Drawn:
+    """A Keras model of an ONNX graph.
+
+    inputs, outputs: for each, True if it has channels last where the file has them first.
+    types: hls4ml's types of results and weights that quantisers give, by layer name.
+    """
+
+    model: Any
+    inputs: tuple[bool, ...]
+    outputs: tuple[bool, ...]
+    types: dict[str, dict[str, str]]
+
+
+def draw(graph: OnnxGraph) -> Drawn:
+    """Draw the graph.
 
     Raises UnsupportedLayerError, with the node's name, for a node that hls4ml has no layer for.
     """
@@ -50,7 +66,7 @@ def draw(graph: OnnxGraph) -> tuple[Any, tuple[bool, ...], tuple[bool, ...]]:
     model = keras.Model([value.tensor for value in inputs], [value.tensor for value in outputs])
     for layer, weights in drawing.weights.items():
         model.get_layer(layer).set_weights(weights)
-    return model, tuple(value.image for value in inputs), tuple(value.image for value in outputs)
+    return Drawn(model, tuple(one.image for one in inputs), tuple(one.image for one in outputs), drawing.types)
 
 
 def _is_image(graph: OnnxGraph, tensor: str, seen: frozenset[str] = frozenset()) -> bool:
@@ -123,10 +139,14 @@ def _sloped(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _softmax(drawing: Drawing, node: Any, name: str) -> Value:
-    x, rank = value(drawing, node), len(drawing.graph.shapes[node.input[0]])
+    x, shape = value(drawing, node), drawing.graph.shapes[node.input[0]]
+    rank = len(shape)
     axis = attributes(node).get("axis", -1 if drawing.graph.opset >= 13 else 1) % rank
     x = plain(x, name) if x.flat else x
-    if axis != (1 if x.image else rank - 1) or (drawing.graph.opset < 13 and rank > 2):
+    if drawing.graph.opset < 13 and prod(shape[axis + 1 :]) > 1:
+        why = f"Softmax along axes {list(range(axis, rank))} together, as opset {drawing.graph.opset} has it"
+        raise refuse(name, why, "expected one axis; export with opset 13 or newer")
+    if axis != (1 if x.image else rank - 1):
         raise refuse(name, f"Softmax along axis {axis} of {rank}", "expected the channels, or the last axis")
     return Value(layers().Activation("softmax", name=name)(x.tensor), x.image)
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,21 +35,25 @@ class OnnxGraph:
     inputs, outputs: names of tensors.
     nodes: the nodes whose results depend on the inputs, in order.
     names: the name "<operator>_<n>" of each node.
+    origins: by these names, the nodes' own in the file, or the name of the result for a node without one.
     constants: the numbers of each constant tensor, by name.
     shapes: the shape of each tensor, by name, with the batch, which is 1 where the file leaves it open.
     session: an onnxruntime session of the whole file.
     batch: the rows of one run of the session; 0 for any number.
+    types: hls4ml's type of each tensor that a quantiser made (see quantisers.py).
     """
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: tuple[Any, ...]
     names: tuple[str, ...]
+    origins: dict[str, str]
     constants: dict[str, Array]
     shapes: dict[str, tuple[int, ...]]
     opset: int
     session: Any
     batch: int
+    types: dict[str, str] = field(default_factory=dict)
 
     def readers(self, tensor: str) -> list[Any]:
         """Return the nodes that read a tensor, in order."""
@@ -87,9 +92,9 @@ def load_proto(file: Path) -> Any:
         raise ConversionError(f"{file} is not an ONNX model: {type(error).__name__}: {text[:300]}") from error
 
 
-def is_quantised(proto: Any) -> bool:
-    """Return whether the model has quantisers of QONNX."""
-    return any(node.op_type in _QUANTISERS for node in proto.graph.node)
+def quantisers(proto: Any) -> set[str]:
+    """Return the operators of QONNX that the model has."""
+    return {node.op_type for node in proto.graph.node} & {*_QUANTISERS}
 
 
 def data_files(file: Path) -> list[Path]:
@@ -130,8 +135,8 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
     return rows
 
 
-def read_graph(proto: Any) -> OnnxGraph:
-    """Read the graph of a ModelProto without quantisers; this changes `proto`.
+def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> OnnxGraph:
+    """Read the graph of a ModelProto without quantisers; this changes `proto`. types: of the tensors that they made.
 
     Raises ConversionError if shapes are unknown, an input is not FLOAT, or onnxruntime cannot run the model.
     """
@@ -145,7 +150,7 @@ def read_graph(proto: Any) -> OnnxGraph:
     for tensor in proto.graph.output:
         tensor.type.tensor_type.ClearField("shape")
     del proto.graph.value_info[:]
-    opset = max([entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")], default=1)
+    opset = opset_of(proto)
     while True:  # a shape may depend on a constant that is computed from another shape
         try:
             inferred = shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
@@ -159,9 +164,10 @@ def read_graph(proto: Any) -> OnnxGraph:
         _put(proto.graph, constants, nodes)
     outputs = tuple(tensor.name for tensor in proto.graph.output)
     counts: dict[str, int] = {}
-    names = tuple(_numbered(node.op_type, counts) for node in nodes)
+    names = tuple(_numbered("Quant" if node.output[0] in types else node.op_type, counts) for node in nodes)
+    origins = {name: node.name or node.output[0] for name, node in zip(names, nodes, strict=True)}
     inputs = tuple(tensor.name for tensor in computed_inputs(proto.graph))
-    return OnnxGraph(inputs, outputs, nodes, names, constants, shapes, opset, session, batch)
+    return OnnxGraph(inputs, outputs, nodes, names, origins, constants, shapes, opset, session, batch, dict(types))
 
 
 def computed_inputs(graph: Any) -> list[Any]:
@@ -230,7 +236,7 @@ def _put(graph: Any, constants: dict[str, Array], nodes: tuple[Any, ...]) -> Non
 
 def _folded(proto: Any, shapes: dict[str, tuple[int, ...]], opset: int) -> tuple[dict[str, Array], tuple[Any, ...]]:
     """The constants, including those computed from constants and shapes alone, and the remaining nodes."""
-    from onnx import numpy_helper, reference
+    from onnx import numpy_helper
 
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
     left = []
@@ -241,8 +247,22 @@ def _folded(proto: Any, shapes: dict[str, tuple[int, ...]], opset: int) -> tuple
             shape = shapes[node.input[0]][bounds.get("start", 0) : bounds.get("end")]
             constants[node.output[0]] = np.array(shape, dtype=np.int64)
         elif all(name in constants for name in read):
-            run = reference.ReferenceEvaluator(node, opsets={"": opset}).run(None, {name: constants[name] for name in read})
-            constants.update(zip(node.output, map(np.asarray, run), strict=False))
+            constants |= evaluated(node, constants, opset)
         else:
             left.append(node)
     return constants, tuple(left)
+
+
+def evaluated(node: Any, constants: dict[str, Array], opset: int) -> dict[str, Array]:
+    """Return the results, by tensor, of a node all of whose inputs are among the constants."""
+    from onnx import helper, reference
+
+    inputs, outputs = list(dict.fromkeys(name for name in node.input if name)), [name for name in node.output if name]
+    one = helper.make_function("", "one", inputs, outputs, [node], [helper.make_opsetid("", opset)])
+    run = reference.ReferenceEvaluator(one).run(None, {name: constants[name] for name in inputs}, attributes={})
+    return dict(zip(outputs, map(np.asarray, run), strict=True))
+
+
+def opset_of(proto: Any) -> int:
+    """Return the version of ONNX's own operators that a ModelProto uses."""
+    return max([entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")], default=1)

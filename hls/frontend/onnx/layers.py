@@ -41,11 +41,21 @@ class Value:
 
 @dataclass
 class Drawing:
-    """The tensors drawn so far. values: Keras tensors by ONNX name. weights: arrays for set_weights, by layer name."""
+    """The tensors drawn so far. values: Keras tensors by ONNX name. weights: arrays for set_weights, by layer name.
+
+    types: hls4ml's types of results and weights that quantisers give, by layer name.
+    """
 
     graph: OnnxGraph
     values: dict[str, Value] = field(default_factory=dict)
     weights: dict[str, list[Array]] = field(default_factory=dict)
+    types: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def typed(self, name: str, **tensors: str) -> None:
+        """Note the types of a layer's weights. tensors: the file's tensor by hls4ml's name of the weight."""
+        known = {weight: self.graph.types[tensor] for weight, tensor in tensors.items() if tensor in self.graph.types}
+        if known:
+            self.types[name] = known
 
 
 def refuse(name: str, why: str, remedy: str) -> UnsupportedLayerError:
@@ -146,9 +156,17 @@ def transpose(drawing: Drawing, node: Any, name: str) -> Value:
     return x if order == list(range(rank)) else Value(layers().Permute(order[1:], name=name)(x.tensor))
 
 
-def passed(drawing: Drawing, node: Any, _name: str) -> Value:
+def passed(drawing: Drawing, node: Any, name: str) -> Value:
     """Draw an operator of PASSING: its input, without a layer."""
-    return value(drawing, node)
+    training = constant(drawing, node, 2, "training_mode", name)
+    masks = [tensor for tensor in node.output[1:] if drawing.graph.readers(tensor) or tensor in drawing.graph.outputs]
+    if (training is not None and training.any()) or masks:
+        raise refuse(name, f"{node.op_type} in training mode, or whose mask is read", "export the model for inference")
+    x = value(drawing, node)
+    if (kind := drawing.graph.types.get(node.output[0])) is None:
+        return x
+    drawing.types[name] = {"result": kind}
+    return Value(layers().Activation("linear", name=name)(x.tensor), x.image, x.flat)
 
 
 def concatenated(drawing: Drawing, node: Any, name: str) -> Value:
@@ -258,10 +276,12 @@ def dense(drawing: Drawing, node: Any, name: str) -> Value:
                      "matrix", "expected inputs times weights")  # fmt: skip
     weight = (weight.T if options.get("transB", 0) else weight) * options.get("alpha", 1.0)
     bias, behind = constant(drawing, node, 2, "bias", name), None
+    biases = node.input[2:3]
     if bias is not None:
         bias = np.broadcast_to(bias * options.get("beta", 1.0), drawing.graph.shapes[node.output[0]])
     elif (behind := _bias_behind(drawing.graph, node)) is not None:
         bias = np.broadcast_to(np.asarray(_constant_of(drawing.graph, behind)), drawing.graph.shapes[behind.output[0]])
+        biases = [tensor for tensor in behind.input if tensor in drawing.graph.constants]
     if bias is not None:
         rows = bias.reshape(-1, weight.shape[1])
         if not (rows == rows[0]).all():
@@ -274,6 +294,8 @@ def dense(drawing: Drawing, node: Any, name: str) -> Value:
     else:
         tensor = plain(x, name).tensor
     drawing.weights[name] = [weight, *([] if bias is None else [bias])]
+    if options.get("alpha", 1.0) == options.get("beta", 1.0) == 1.0:
+        drawing.typed(name, weight=node.input[1], **({"bias": biases[0]} if biases else {}))
     product = Value(layers().Dense(weight.shape[1], use_bias=bias is not None, name=name)(tensor))
     if behind is not None:
         drawing.values[behind.output[0]] = product

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,14 @@ from hypersonic.hls.frontend.onnx.graph import (
     IR_VERSION,
     OnnxGraph,
     computed_inputs,
-    is_quantised,
     load_proto,
+    quantisers,
     read_graph,
     settle,
 )
 from hypersonic.hls.frontend.onnx.merges import in_pairs
+from hypersonic.hls.frontend.onnx.quantisers import QUANT, take_quantisers
+from hypersonic.hls.frontend.origins import with_origins
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
 _CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
@@ -43,16 +45,54 @@ _KNOWN: dict[str, tuple[object, ...]] = {
 def load_onnx(file: Path) -> TrainedModel:
     """Load a .onnx file. Raises ConversionError, with the node's name if a node is the cause."""
     proto = load_proto(file)
-    return _quantised(file, proto) if is_quantised(proto) else _plain(read_graph(proto))
+    found = quantisers(proto)
+    if found - {*QUANT}:
+        return _quantised(file, proto)
+    if not found:
+        return _plain(graph := read_graph(proto), graph.predict)
+    reference = _reference(file, proto)
+    proto = _sorted(proto)
+    types = take_quantisers(proto)
+    return _plain(read_graph(proto, types), lambda x: _execute(reference, x))
 
 
-def _plain(graph: OnnxGraph) -> TrainedModel:
-    """Load a network without quantisers: drawn in Keras for hls4ml, run by onnxruntime."""
+def _sorted(proto: Any) -> Any:
+    """The model with every node behind those it reads; tools for QONNX do not always keep that order."""
+    from qonnx.core.modelwrapper import ModelWrapper
+    from qonnx.transformation.general import SortGraph
+
+    return ModelWrapper(proto).transform(SortGraph()).model
+
+
+def _reference(file: Path, proto: Any) -> Any:
+    """The file as qonnx runs it."""
+    from qonnx.core.modelwrapper import ModelWrapper
+    from qonnx.util.cleanup import cleanup_model
+
+    kept = type(proto)()
+    kept.CopyFrom(proto)
+    settle([*computed_inputs(kept.graph), *kept.graph.output])
+    try:
+        with _readable():
+            return cleanup_model(ModelWrapper(kept))
+    except Exception as error:
+        raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {type(error).__name__}: {error}") from error
+
+
+def _plain(graph: OnnxGraph, run: Callable[[list[NDArray[np.float32]]], Sequence[NDArray[Any]]]) -> TrainedModel:
+    """Load a network whose quantisers are types: drawn in Keras for hls4ml. run: gives the answers in the file's layout."""
     from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 
     use_keras_2()
-    drawn, *images = draw(graph)
-    trained = keras_model(drawn)
+    with with_origins(graph.origins):
+        drawn = draw(graph)
+        trained = keras_model(drawn.model)
+    images = drawn.inputs, drawn.outputs
+    folded = {before for _, before in trained.fused}
+    for name, types in drawn.types.items():
+        called = trained.names.get(name, name)
+        if called not in folded:  # the weights of others are scaled by a normalisation, and leave their quantiser's grid
+            trained.config["LayerName"][called]["Precision"].update(types)
     inputs, outputs = (
         tuple(replace(tensor, name=name) for name, tensor in zip(names, side, strict=True))
         for names, side in ((graph.inputs, trained.inputs), (graph.outputs, trained.outputs))
@@ -63,7 +103,8 @@ def _plain(graph: OnnxGraph) -> TrainedModel:
         wanted = [
             part.reshape(-1, *graph.shapes[name][1:]).astype(np.float32) for name, part in zip(graph.inputs, fed, strict=True)
         ]
-        y = graph.predict([np.ascontiguousarray(part) for part in wanted])
+        answers = run([np.ascontiguousarray(part) for part in wanted])
+        y = [part.reshape(-1, *graph.shapes[name][1:]) for name, part in zip(graph.outputs, answers, strict=True)]
         y = [np.moveaxis(part, 1, -1) if image else part for image, part in zip(images[1], y, strict=True)]
         return tuple(np.asarray(part, dtype=np.float64).reshape(len(x[0]), -1) for part in y)
 
@@ -73,7 +114,8 @@ def _plain(graph: OnnxGraph) -> TrainedModel:
         for tensor, last in zip(side, lasts, strict=True)
         if last
     ]
-    return replace(trained, inputs=inputs, outputs=outputs, predict=predict, notes=(*trained.notes, *notes))
+    remarks = (*trained.notes, *notes)
+    return replace(trained, inputs=inputs, outputs=outputs, predict=predict, notes=remarks, origins=graph.origins)
 
 
 def _quantised(file: Path, proto: Any) -> TrainedModel:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.frontend.onnx.graph import PASSING
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
     Value,
@@ -49,6 +50,7 @@ def convolution(drawing: Drawing, node: Any, name: str) -> Value:
     else:
         layer = getattr(layers(), f"Conv{weight.ndim - 2}D")(filters, size, **options)
     drawing.weights[name] = [kernel, *([] if bias is None else [bias])]
+    drawing.typed(name, weight=node.input[1], **({"bias": node.input[2]} if bias is not None else {}))
     return Value(layer(x.tensor), image=True)
 
 
@@ -80,7 +82,11 @@ def _zeros_do(drawing: Drawing, node: Any) -> bool:
     """
     if node.op_type == "AveragePool":
         return bool(attributes(node).get("count_include_pad", 0))
-    before = next((maker for maker in drawing.graph.nodes if node.input[0] in maker.output), None)
+    tensor = node.input[0]
+    makers = {made: maker for maker in drawing.graph.nodes for made in maker.output}
+    while tensor in makers and makers[tensor].op_type in PASSING:
+        tensor = makers[tensor].input[0]
+    before = makers.get(tensor)
     return before is not None and before.op_type in ("Relu", "Clip", "Sigmoid")  # only a Clip from 0 is drawn
 
 

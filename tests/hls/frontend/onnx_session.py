@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 
 
 class Node(NamedTuple):
-    """weights: shapes of constants drawn behind the computed inputs, or the constants themselves."""
+    """weights: shapes of constants drawn behind the computed inputs, or the constants themselves. output: names, spaced."""
 
     kind: str
     inputs: list[str]
@@ -234,11 +234,77 @@ def cases() -> dict[str, Case]:
         "no_input": (None, [1, 2]),
     }
     listed |= {name: linear._replace(sides=of) for name, of in sides.items()}
-    for opset in (13, 14, 15, 16, 18, 21):
+    listed |= old_opsets()
+    for opset in (11, 12, 13, 14, 16, 18, 20, 22, 24, 26):
         listed[f"opset_{opset}"] = Case(CNN, IMAGE, opset=opset)
-    for version in (9, 10, 11, 12, 13, 14):
+    for version in (4, 6, 9, 10, 13, 14):
         listed[f"ir_{version}"] = Case(CNN, IMAGE, ir_version=version)
     return listed
+
+
+def old_opsets() -> dict[str, Case]:
+    """What opsets 11 and 12 write differently: axes as attributes, Softmax of the flattened input, outputs of training."""
+    training = "a m v saved_m saved_v"
+    return {
+        "old_squeeze": Case(
+            [
+                conv("x", "a", (4, 3, 3)),
+                relu("a", "b"),
+                Node("GlobalAveragePool", ["b"], "c"),
+                Node("Squeeze", ["c"], "d", [], {"axes": [2]}),
+                gemm("d", "e", 4, 3),
+                Node("Softmax", ["e"], "y"),
+            ],
+            LINE,
+            opset=11,
+        ),
+        "old_unsqueeze": Case(
+            [
+                Node("Unsqueeze", ["x"], "a", [], {"axes": [1]}),
+                conv("a", "b", (3, 1, 3)),
+                Node("Clip", ["b"], "c", [np.float32(0), np.float32(6)]),
+                Node("Dropout", ["c"], "d mask", [], {"ratio": 0.3}),
+                Node("Flatten", ["d"], "e"),
+                gemm("e", "y", 18, 2),
+            ],
+            (8,),
+            opset=11,
+        ),
+        "old_mean": Case(
+            [
+                Node("Pad", ["x"], "p", [whole(0, 0, 1, 0, 0, 0, 0, 1), np.float32(0)], {"mode": "constant"}),
+                conv("p", "a", (3, 2, 3, 3)),
+                norm("a", "n", 3),
+                relu("n", "b"),
+                Node("ReduceMean", ["b"], "c", [], {"axes": [2, 3], "keepdims": 0}),
+                gemm("c", "y", 3, 2),
+            ],
+            IMAGE,
+            opset=11,
+        ),
+        "old_view": Case(
+            [
+                conv("x", "a", (3, 2, 3, 3)),
+                Node("Shape", ["a"], "s"),
+                Node("Gather", ["s"], "n", [np.int64(0)], {"axis": 0}),
+                Node("Unsqueeze", ["n"], "m", [], {"axes": [0]}),
+                Node("Concat", ["m"], "z", [whole(-1)], {"axis": 0}),
+                Node("Reshape", ["a", "z"], "f"),
+                gemm("f", "y", 24, 2),
+            ],
+            IMAGE,
+            opset=11,
+        ),
+        "old_softmax_last": Case([Node("Softmax", ["x"], "y", [], {"axis": 2})], (3, 4), opset=12),
+        "old_softmax_flat": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4), opset=12),
+        "training": Case([norm("x", training, 2), relu("a", "y")], IMAGE, opset=12),
+        "training_dropout": Case([Node("Dropout", ["x"], "y", [np.float32(0.3), np.array(True)])], (4,), opset=12),
+        "mask": Case(
+            [Node("Dropout", ["x"], "a m"), Node("Cast", ["m"], "c", [], {"to": 1}), Node("Add", ["a", "c"], "y")],
+            (4,),
+            opset=12,
+        ),
+    }
 
 
 def write(case: Case, file: Path) -> Path:
@@ -254,7 +320,8 @@ def write(case: Case, file: Path) -> Path:
             names.append(f"onnx::{node.kind}_{len(constants)}")
             numbers = rng.normal(scale=0.5, size=weight).astype(np.float32) if isinstance(weight, tuple) else np.asarray(weight)
             constants.append(numpy_helper.from_array(numbers, names[-1]))
-        nodes.append(helper.make_node(node.kind, [*node.inputs, *names], [node.output], f"/{i}/{node.kind}", **node.options))
+        sides = [*node.inputs, *names], node.output.split()
+        nodes.append(helper.make_node(node.kind, *sides, f"/{i}/{node.kind}", **node.options))
     sides = zip("xy", case.sides or ([case.batch, *case.shape], None), strict=True)
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sides)
     listed = [helper.make_tensor_value_info(c.name, c.data_type, c.dims) for c in constants] if case.listed else []
@@ -285,13 +352,26 @@ def answer(file: Path) -> Any:
     keras.backend.clear_session()
     try:
         trained = load_onnx(file)
-        model, *_ = draw(read_graph(load_proto(file)))
+        model = draw(read_graph(load_proto(file))).model
     except ConversionError as error:
         return str(error)
     x = np.random.default_rng(0).normal(size=(19, *trained.inputs[0].shape)).astype(np.float32)
     (y,) = trained.predict([x])
     worst = float(np.abs(np.asarray(model(x)).reshape(19, -1) - y).max())
     return [worst, float(np.ptp(y)), trained.inputs[0].shape, trained.outputs[0].shape]
+
+
+def narrow(directory: Path) -> str:
+    """What is said of a network whose first weights do not fit their type."""
+    file = write(cases()["linear"], directory / "narrow.onnx")
+    types = {"LayerName": {"Gemm_0": {"Precision": {"weight": "ap_fixed<8,-3>"}}}}
+    description = {"name": "narrow", "input": {"precision": "ap_fixed<16,6>"}, "output": {}, "hls4ml": types}
+    file.with_suffix(".yaml").write_text(yaml.safe_dump(description))
+    try:
+        convert(file, directory / "narrow", core="csim")
+    except ConversionError as error:
+        return str(error)
+    return "converted"
 
 
 def rows() -> Any:
@@ -311,6 +391,7 @@ def main(directory: Path) -> None:
     }
     (directory / "cnn.yaml").write_text(yaml.safe_dump(description))
     convert(directory / "cnn.onnx", directory / "cnn", core="csim")
+    (directory / "narrow.txt").write_text(narrow(directory))
     (directory / "quantised.json").write_text(json.dumps(quantised(directory / "quantised.onnx")))
     (directory / "found.json").write_text(json.dumps(answers))
 

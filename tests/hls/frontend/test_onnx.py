@@ -23,15 +23,19 @@ ROOT = Path(__file__).resolve().parents[3]
 REFUSED = {
     "named_input": r"tensor 'x': shape is \['batch', 'n'\], expected every dimension after the batch as a number; export",
     "no_input": r"tensor 'x': shape is unknown, expected every dimension after the batch as a number",
-    "dilated": r"layer 'Conv_0': Conv with dilations \[2, 2\], which hls4ml ignores; expected 1",
-    "groups": r"layer 'Conv_0': Conv with group=2, 2 channels and 4 filters, for which hls4ml has no C\+\+; expected group 1",
-    "transposed": r"layer 'ConvTranspose_0': hls4ml has no layer for ConvTranspose; .* server's onnxruntime backend",
-    "padded_pool": r"layer 'MaxPool_0': MaxPool with pads \[\(1, 1\), \(1, 1\)\], .*; expected none, or a Relu before it",
-    "ceiling": r"layer 'MaxPool_0': MaxPool with ceil_mode 1, which hls4ml does not have; expected 0",
-    "clipped": r"layer 'Clip_0': Clip from -1 to 1, for which hls4ml has no C\+\+; expected 0 to 6 \(ReLU6\)",
-    "erf": r"layer 'Erf_0': hls4ml has no layer for Erf",
-    "merged": r"layer 'Max_0': Max of a constant and a tensor; build it from Add, Sub, Mul, or Div by a constant",
-    "softmax_of_rows": r"layer 'Softmax_0': Softmax along axis 1 of 3; expected the channels, or the last axis",
+    "dilated": r"layer 'Conv_0' \(node '/0/Conv'\): Conv with dilations \[2, 2\], which hls4ml ignores; expected 1",
+    "groups": r"layer 'Conv_0' .*: Conv with group=2, 2 channels and 4 filters, for which hls4ml has no C\+\+; expected group",
+    "transposed": r"layer 'ConvTranspose_0' .*: hls4ml has no layer for ConvTranspose; .* server's onnxruntime backend",
+    "padded_pool": r"layer 'MaxPool_0' .*: MaxPool with pads \[\(1, 1\), \(1, 1\)\], .*; expected none, or a Relu before it",
+    "ceiling": r"layer 'MaxPool_0' .*: MaxPool with ceil_mode 1, which hls4ml does not have; expected 0",
+    "clipped": r"layer 'Clip_0' .*: Clip from -1 to 1, for which hls4ml has no C\+\+; expected 0 to 6 \(ReLU6\)",
+    "erf": r"layer 'Erf_0' .*: hls4ml has no layer for Erf",
+    "merged": r"layer 'Max_0' .*: Max of a constant and a tensor; build it from Add, Sub, Mul, or Div by a constant",
+    "softmax_of_rows": r"layer 'Softmax_0' .*: Softmax along axis 1 of 3; expected the channels, or the last axis",
+    "old_softmax_flat": r"layer 'Softmax_0' .*: Softmax along axes \[1, 2\] together, as opset 12 has it; expected one axis",
+    "training": r"layer 'BatchNormalization_0' .*: BatchNormalization with 5 results; expected one; export .* for inference",
+    "training_dropout": r"layer 'Dropout_0' .*: Dropout in training mode, or whose mask is read; export .* for inference",
+    "mask": r"layer 'Dropout_0' .*: Dropout in training mode, or whose mask is read; export the model for inference",
 }
 #: images are served with channels last; what has no images as in the file
 SHAPES = {
@@ -76,6 +80,12 @@ def test_images_are_served_with_channels_last_and_all_else_as_in_the_file(answer
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_hls4ml_has_no_layer_for_is_refused_by_the_nodes_name(answers: dict[str, Any], case: str) -> None:
     assert re.match(REFUSED[case], str(answers[case])), answers[case]
+
+
+def test_errors_of_later_steps_name_the_files_node_too(directory: Path) -> None:
+    said = (directory / "narrow.txt").read_text()
+    assert said.startswith("layer 'Gemm_0' (node '/0/Gemm'): weight runs from ")
+    assert "give it more integer bits under hls4ml.LayerName.Gemm_0.Precision.weight" in said
 
 
 def test_a_residual_network_with_a_depthwise_convolution_is_converted(directory: Path) -> None:
