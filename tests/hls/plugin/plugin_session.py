@@ -48,11 +48,28 @@ def image(layers: Any, keras: Any) -> Any:
     )
 
 
+def quantised(layers: Any, keras: Any) -> Any:
+    """QKeras' layers; layers: those of qkeras."""
+    return keras.Sequential(
+        [
+            keras.Input((5,), name="x"),
+            layers.QDense(
+                7, kernel_quantizer="quantized_bits(6,1,alpha=1)", bias_quantizer="quantized_bits(6,1,alpha=1)", name="a"
+            ),
+            layers.QActivation("quantized_relu(7,3)", name="r"),
+            layers.QDense(
+                3, kernel_quantizer="quantized_bits(4,0,alpha=1)", bias_quantizer="quantized_bits(4,0,alpha=1)", name="c"
+            ),
+        ]
+    )
+
+
 def main(directory: Path) -> None:
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # what QKeras needs; `keras` remains Keras 3
+    import keras as keras_3
+    import qkeras
     import tf_keras as keras
 
-    sys.modules["keras"] = keras
     keras.utils.set_random_seed(7)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 5)).astype(np.float32)
@@ -63,6 +80,11 @@ def main(directory: Path) -> None:
         "image": compared(
             directory / "image", image(keras.layers, keras), [rng.normal(size=(40, 6, 6, 2))], ("Resource",), "io_stream"
         ),
+        "quantised": compared(directory / "quantised", quantised(qkeras, keras), [x], ("Latency",)),
+        "both keras": {
+            "read": [layers_read(chain(of.layers, of), directory / "read") for of in (keras, keras_3)],
+            "import keras": sys.modules["keras"].__name__,
+        },
     }
     (directory / "session.json").write_text(json.dumps(session))
 
@@ -92,6 +114,17 @@ def compared(
     equal = {name: all(map(same, got, wanted)) for name, got in answers.items()}
     first = wanted[0][0] if isinstance(wanted[0], list) else wanted[0]
     return {"equal": equal, "reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
+
+
+def layers_read(model: Any, directory: Path) -> list[Any]:
+    """The class and the width of each layer that hls4ml reads, its input apart, whose name is not the same in both Keras."""
+    import hls4ml
+
+    config = hls4ml.utils.config_from_keras_model(model)
+    graph = hls4ml.converters.convert_from_keras_model(
+        model, hls_config=config, output_dir=str(directory), backend="Hypersonic"
+    )
+    return [(layer.name, layer.class_name, layer.get_output_variable().shape) for layer in graph.get_layers()][1:]
 
 
 def refusal(converted: Any, x: Any, kind: str) -> str:
