@@ -16,6 +16,8 @@ def register(register_backend: Callable[[str, Any], None], register_writer: Call
     hls4ml's plugin loader calls this once, with its own register_backend and register_writer.
     """
     from hypersonic.hls.plugin.hls4ml_backend import HypersonicBackend, HypersonicWriter
+    from hypersonic.hls.plugin.keras_2 import read_keras_2
 
+    read_keras_2()
     register_writer("Hypersonic", HypersonicWriter)
     register_backend("Hypersonic", HypersonicBackend)

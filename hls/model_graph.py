@@ -29,18 +29,21 @@ class TensorType:
     fixed: FixedPoint
 
 
-def tensor_types(model: Any) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
+def tensor_types(model: Any, *, wide_outputs: bool = False) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
     """Return the graph's inputs and outputs, each in the order of the C++ function's arguments.
 
-    Raises UnsupportedLayerError for a type that is not fixed point or is wider than MAX_WIDTH.
+    wide_outputs: outputs may be wider than MAX_WIDTH. Raises UnsupportedLayerError for a type that is not fixed point or is
+    wider than that.
     """
     made_by = {tensor: layer for layer in model.get_layers() for tensor in layer.outputs}
-    inputs = tuple(_tensor_type(made_by[tensor], tensor, "input") for tensor in model.inputs)
-    return inputs, tuple(_tensor_type(made_by[tensor], tensor, "output") for tensor in model.outputs)
+    inputs = tuple(_tensor_type(made_by[tensor], tensor, "input", wide=False) for tensor in model.inputs)
+    return inputs, tuple(_tensor_type(made_by[tensor], tensor, "output", wide=wide_outputs) for tensor in model.outputs)
 
 
-def _tensor_type(layer: Any, tensor: str, role: str) -> TensorType:
-    fixed = edge(result_precision(layer), f"the {role} {tensor!r}")
+def _tensor_type(layer: Any, tensor: str, role: str, *, wide: bool) -> TensorType:
+    fixed = result_precision(layer)
+    if not wide:
+        fixed = edge(fixed, f"the {role} {tensor!r}")
     return TensorType(layer.name, tuple(int(size) for size in layer.get_output_variable().shape), fixed)
 
 

@@ -27,7 +27,7 @@ from hypersonic.hls.da.network import (
     Scaling,
 )
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import FixedPoint, Overflow
+from hypersonic.hls.fixed import FixedPoint, Overflow, shift_right
 
 #: da4ml's solver stores weights as float32
 _MAX_WEIGHT_BITS = 24
@@ -157,19 +157,61 @@ def _check_overflow(layer: Layer) -> None:
 def _dense(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> list[Number]:
     weight, fraction = layer.weight.raw, layer.weight.fraction
     _check_weights(layer.name, weight)
-    _check_products(graph, layer, x)
-    sums = _matmul(graph, layer.name, x, weight, fraction)
     bias = [layer.accum.cast(int(b), layer.bias.fraction) for b in layer.bias.raw]
     _check_saturation(graph, layer, x, bias)
+    rounded = np.array([_loses_bits(graph, layer, number, row) for number, row in zip(x, weight, strict=True)])
+    sums = _matmul(graph, layer.name, x, np.where(rounded, 0, weight), fraction)
+    if rounded.any():
+        sums = _plus_rounded(graph, layer, x, np.where(rounded, weight, 0), [_in_accum(graph, y, layer.accum) for y in sums])
     totals = [_plus(graph, y, b, layer.accum.fraction) for y, b in zip(sums, bias, strict=True)]
     return [_in_accum(graph, y, layer.accum) for y in totals]
 
 
 def _in_accum(graph: AdderGraph, y: Number, accum: FixedPoint) -> Number:
-    """A sum, in the accumulator's type. Nothing is rounded: _check_products has refused products with more fraction bits."""
+    """A sum, in the accumulator's type. Nothing is rounded: the bits that it has beyond the accumulator's are zeros."""
     extra = max(y.fraction - accum.fraction, 0)
     wider = FixedPoint(accum.width + extra, accum.integer, accum.signed, accum.rounding, Overflow.WRAP)
     return cast(graph, y, wider)
+
+
+def _loses_bits(graph: AdderGraph, layer: Dense, x: Number, row: NDArray[np.int64]) -> list[bool]:
+    """Whether the product of x with each weight of its row, (n_out,), has bits that the accumulator's type has not."""
+    lost = max(_lost_bits(layer, x), 0)
+    value = graph.value(x.node)
+    return [(int(w) * (1 if value is None else value)) & ((1 << lost) - 1) != 0 for w in row]
+
+
+def _lost_bits(layer: Dense, x: Number) -> int:
+    return x.fraction + layer.weight.fraction - layer.accum.fraction
+
+
+def _plus_rounded(
+    graph: AdderGraph, layer: Dense, x: tuple[Number, ...], weight: NDArray[np.int64], sums: list[Number]
+) -> list[Number]:
+    """The sums, each plus its products x[i] * weight[i, j], every one of them rounded to the accumulator's fraction bits.
+
+    hls4ml rounds each product before it adds. A product of its own costs more adders than one inside a factored matrix.
+    """
+    terms = [[y] for y in sums]
+    for number, row in zip(x, weight, strict=True):
+        used = np.unique(row[row != 0])
+        value, lost, products = graph.value(number.node), _lost_bits(layer, number), dict[int, int]()
+        if value is not None:
+            products = {int(w): graph.constant(int(w) * value) for w in used}
+        elif len(used):
+            products = dict(zip(used.tolist(), factored(graph, layer.name, [number.node], used[None]), strict=True))
+        rounded = {w: Number(graph.drop(y, lost, layer.accum.rounding), layer.accum.fraction) for w, y in products.items()}
+        for j in np.flatnonzero(row):
+            terms[j].append(rounded[int(row[j])])
+    return [_total(graph, numbers) for numbers in terms]
+
+
+def _total(graph: AdderGraph, terms: Sequence[Number]) -> Number:
+    """The sum of the terms, exactly, as a balanced tree."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    return _sum(graph, _total(graph, terms[:half]), _total(graph, terms[half:]))
 
 
 def _scaling(graph: AdderGraph, layer: Scaling, x: tuple[Number, ...]) -> list[Number]:
@@ -198,21 +240,6 @@ def _check_weights(layer: str, weight: NDArray[np.int64]) -> None:
         )
 
 
-def _check_products(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> None:
-    """Refuse products that need rounding: hls4ml rounds each one to the accumulator's type, which shared adders cannot do."""
-    for number, row in zip(x, layer.weight.raw, strict=True):
-        fraction = number.fraction + layer.weight.fraction
-        lost = fraction - layer.accum.fraction
-        value = graph.value(number.node)
-        lowest = int(np.bitwise_or.reduce(row)) * (1 if value is None else value)
-        if lost > 0 and lowest & ((1 << lost) - 1):
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: accum is {layer.accum}, {layer.accum.fraction} fraction bits, and its products have "
-                f"{fraction}: hls4ml rounds each product, which the da core cannot do; set the layer's accum precision to "
-                f"'auto'; {INSTEAD}"
-            )
-
-
 def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bias: list[int]) -> None:
     """Refuse a saturating accumulator that a partial sum, in hls4ml's order, can overflow; otherwise it is a plain sum."""
     if layer.accum.overflow is Overflow.WRAP:
@@ -221,19 +248,14 @@ def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bi
     high = low.copy()
     for number, row in zip(x, layer.weight.raw, strict=True):
         ends = np.stack([row.astype(object) * end for end in graph.range(number.node)])
-        lost = number.fraction + layer.weight.fraction - layer.accum.fraction
-        products = np.array([[shift_exact(int(p), lost) for p in end] for end in ends], dtype=object)
+        lost, rounding = _lost_bits(layer, number), layer.accum.rounding
+        products = np.array([[shift_right(int(p), lost, rounding) for p in end] for end in ends], dtype=object)
         low, high = low + products.min(axis=0), high + products.max(axis=0)
         if min(low.min(), products.min()) < layer.accum.least_raw or max(high.max(), products.max()) > layer.accum.max_raw:
             raise UnsupportedLayerError(
                 f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can overflow it, so the sum would depend on "
                 f"its order; give accum more integer bits or AP_WRAP; {INSTEAD}"
             )
-
-
-def shift_exact(value: int, bits: int) -> int:
-    """Return value * 2**-bits, for a value whose `bits` lowest bits are zero; negative `bits` shift left."""
-    return value >> bits if bits > 0 else value << -bits
 
 
 def _matmul(graph: AdderGraph, layer: str, x: Sequence[Number], weight: NDArray[np.int64], fraction: int) -> list[Number]:

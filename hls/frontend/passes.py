@@ -8,6 +8,8 @@ for each channel.
 Weights that are powers of two: hls4ml writes each as a sign and an exponent, with a function that numpy 2 no longer has. It
 takes the width of the exponent for the width of the number, its C++ drops the bits of products that are shifted far to the
 right, and it does not support such biases.
+
+Softmax: hls4ml gives an accumulator without a type of its own another type in the C++ than in its graph.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ from hls4ml.model.types import (
     ExponentWeightVariable,
     FixedPrecisionType,
     IntegerPrecisionType,
+    NamedType,
     UnspecifiedPrecisionType,
 )
 from numpy.typing import NDArray
 
 from hypersonic.hls.frontend import reuse
+from hypersonic.hls.frontend.softmax_types import wanted_types
+from hypersonic.hls.model_graph import retype
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
@@ -66,6 +71,26 @@ def _holding(powers: Numbers) -> FixedPrecisionType:
     exponents = np.frexp(powers[powers != 0])[1] if powers.any() else np.ones(1, int)
     most, least = int(exponents.max()), int(exponents.min())  # 2**(exponent - 1)
     return FixedPrecisionType(width=most - least + 2, integer=most + 1, signed=True)
+
+
+class SoftmaxTypes(OptimizerPass):  # type: ignore[misc]
+    """Gives a Softmax the types of softmax_types.py, in place."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether any type or table size of a Softmax changes."""
+        return node.class_name == "Softmax" and bool(wanted_types(node))
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Set them; return False, since the graph's structure does not change."""
+        for name, wanted in wanted_types(node).items():
+            if name == "result_t":
+                retype(model, node.get_output_variable().type, str(wanted))
+            elif name.endswith("_t"):
+                precision = model.config.backend.convert_precision_string(wanted)
+                node.set_attr(name, NamedType(f"{node.name}_{name}", precision))
+            else:
+                node.set_attr(name, wanted)
+        return False
 
 
 class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
@@ -187,6 +212,9 @@ def register() -> str:
             ),
         }
         powers = register_pass("fixed_powers_of_two", FixedPowersOfTwo, backend="Hypersonic")
+        softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
         stock = get_flow("convert")
-        register_flow(FLOW, [powers, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires))
+        register_flow(
+            FLOW, [powers, softmax, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires)
+        )
     return FLOW

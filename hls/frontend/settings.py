@@ -32,6 +32,7 @@ _MODEL = frozenset(
         "PipelineInterval",
         "BramFactor",
         "WeightsIn",
+        "softmax",
     ]
 )
 #: keys that hls4ml reads for every layer, whether it proposes them or not
@@ -117,6 +118,8 @@ def _check_model(model: Settings) -> None:
             f"hls4ml.Model.BramFactor is {model['BramFactor']!r}, with which hls4ml makes weights an input of the kernel; "
             "leave it out"
         )
+    if model.get("softmax", "exact") != "exact":
+        raise DescriptionError(f"hls4ml.Model.softmax is {model['softmax']!r}, expected 'exact', or leave it out")
     _check_values("hls4ml.Model", model)
 
 

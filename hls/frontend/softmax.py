@@ -8,6 +8,8 @@ of none of this, and of these types it reads only accum from Precision.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from math import exp, log, log2, prod
 from typing import Any
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint, Overflow
+from hypersonic.hls.frontend.softmax_types import INVERSE, NORMALISED, sum_type
 from hypersonic.hls.model_graph import input_precision, is_streamed, precision_of, result_precision
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 
@@ -31,32 +34,75 @@ _IMPLEMENTATIONS = ("stable", "latency", "argmax")
 _SAME_NUMBERS = ("Reshape", "Clone", "Repack")
 
 
+@dataclass(frozen=True)
+class Tables:
+    """What hls4ml's template computes with. address: the type whose top bits index the exponentials. sizes: of both tables."""
+
+    kind: str
+    address: FixedPoint
+    sizes: tuple[int, int]
+    exp: FixedPoint
+    accum: FixedPoint
+    inv_inp: FixedPoint
+    inv: FixedPoint
+    result: FixedPoint
+
+
 def check_softmax(layer: Any) -> tuple[str, ...]:
     """Return notes on a Softmax of hls4ml's ModelGraph whose probabilities are inexact.
 
     Raises UnsupportedLayerError if they can be wrong: too far off, wrapped, or over other elements than the model's.
     """
+    notes = []
+    for error in faults(layer):
+        if isinstance(error, UnsupportedLayerError):
+            raise error
+        notes.append(error)
+    return tuple(notes)
+
+
+def faults(layer: Any) -> Iterator[UnsupportedLayerError | str]:
+    """Yield an error for each cause of wrong probabilities, and a note, a line, for each cause of inexact ones.
+
+    Raises UnsupportedLayerError for what hls4ml's C++ does not compute at all, or computes over other elements.
+    """
     if layer.get_attr("_bit_exact"):  # HGQ2 has trained with these very types, and with what they wrap and round
-        return ()
-    kind, classes = _kind(layer), _classes(layer)
-    result = _type(layer, "result_t")
+        return
+    tables, classes = tables_of(layer), _classes(layer)
+    result = tables.result
     if value_of(result.max_raw, result) < 1 and result.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
-        raise _refused(
+        yield _refused(
             layer, f"its result is {result}, in which a probability of 1 becomes 0", "give it AP_SAT or an integer bit"
         )
-    if kind == "argmax":
-        return ()
+    if tables.kind == "argmax":
+        return
     reach = reachable(layer)
-    address = _address(layer, kind, reach)
-    exp_size, inv_size = _sizes(layer, kind)
-    exp_type, accum, inv_inp, inv_type = (_type(layer, f"{name}_t") for name in ("exp_table", "accum", "inv_inp", "inv_table"))
-    for what, entries, of in (("exp", exp_size, address), ("inv", inv_size, inv_inp)):
+    yield from _address_faults(layer, tables, reach)
+    yield from _step_faults(layer, tables)
+    greatest, causes = _exponential(layer, tables, reach)
+    yield from causes
+    sums = 1.0, classes * greatest
+    yield from _sum_faults(layer, tables, sums[1], classes)
+    yield from _judged(layer, _off(tables.inv_inp, tables.sizes[1], tables.inv, sums), sums, tables)
+    if tables.kind == "latency":
+        yield _latency_note(layer, classes)
+
+
+def tables_of(layer: Any) -> Tables:
+    """Return the types and tables of a Softmax.
+
+    Raises UnsupportedLayerError for tables that hls4ml's C++ does not have, or reads outside their ends.
+    """
+    kind = _kind(layer)
+    exp, accum, inv_inp, inv, result = (
+        _type(layer, f"{of}_t") for of in ("exp_table", "accum", "inv_inp", "inv_table", "result")
+    )
+    if kind == "argmax":
+        return Tables(kind, input_precision(layer), (0, 0), exp, accum, inv_inp, inv, result)
+    address, sizes = _address(layer, kind), _sizes(layer, kind)
+    for what, entries, of in (("exp", sizes[0], address), ("inv", sizes[1], inv_inp)):
         _check_size(layer, what, entries, of)
-    _check_steps(layer, address, exp_size)
-    sums = 1.0, classes * _exponential(layer, kind, address, exp_size, exp_type, reach)
-    _check_sum(layer, accum, inv_inp, sums[1], classes)
-    notes = _judged(layer, _off(inv_inp, inv_size, inv_type, sums), sums, inv_size, inv_inp)
-    return notes if kind == "stable" else (*notes, _latency_note(layer, classes))
+    return Tables(kind, address, sizes, exp, accum, inv_inp, inv, result)
 
 
 def value_of(raw: int, precision: FixedPoint) -> float:
@@ -152,10 +198,9 @@ def _automatic(layer: Any) -> str:
     return f", hls4ml's automatic precision of layer {source.name!r}" if asked == "UnspecifiedPrecisionType" else ""
 
 
-def _address(layer: Any, kind: str, reach: Range) -> FixedPoint:
-    """The type whose top bits index the table of exponentials. Raises UnsupportedLayerError if numbers can wrap in it."""
+def _address(layer: Any, kind: str) -> FixedPoint:
+    """The type whose top bits index the table of exponentials. Raises UnsupportedLayerError if it is too wide."""
     x = input_precision(layer)
-    remedy = _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>")
     if kind == "latency":
         address = x
     elif layer.get_attr("inp_norm_t") is not None:
@@ -164,18 +209,24 @@ def _address(layer: Any, kind: str, reach: Range) -> FixedPoint:
         address = FixedPoint(x.width - x.signed, x.integer - x.signed, signed=False)
     if address.width > MAX_WIDTH:
         raise _refused(
-            layer, f"its input is {x}{_automatic(layer)}: {address.width} bits are too many to index a table", remedy
-        )
-    spread, end = reach[1] - reach[0], value_of(address.max_raw, address)
-    if kind == "stable" and spread > end and address.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
-        raise _refused(
             layer,
-            f"its input is {x}{_automatic(layer)}, whose numbers can be {spread:g} apart: hls4ml subtracts each from the "
-            f"greatest in {address}, which {'wraps' if address.overflow is Overflow.WRAP else 'gives 0'} beyond "
-            f"{end:g}: an unlikely class comes out likely",
-            remedy,
+            f"its input is {x}{_automatic(layer)}: {address.width} bits are too many to index a table",
+            _setting(layer, "inp_norm_t", NORMALISED),
         )
     return address
+
+
+def _address_faults(layer: Any, tables: Tables, reach: Range) -> Iterator[UnsupportedLayerError]:
+    address = tables.address
+    spread, end = reach[1] - reach[0], value_of(address.max_raw, address)
+    if tables.kind == "stable" and spread > end and address.overflow in (Overflow.WRAP, Overflow.SAT_ZERO):
+        yield _refused(
+            layer,
+            f"its input is {input_precision(layer)}{_automatic(layer)}, whose numbers can be {spread:g} apart: hls4ml "
+            f"subtracts each from the greatest in {address}, which "
+            f"{'wraps' if address.overflow is Overflow.WRAP else 'gives 0'} beyond {end:g}: an unlikely class comes out likely",
+            _setting(layer, "inp_norm_t", NORMALISED),
+        )
 
 
 def _check_size(layer: Any, what: str, entries: int, of: FixedPoint) -> None:
@@ -187,49 +238,47 @@ def _check_size(layer: Any, what: str, entries: int, of: FixedPoint) -> None:
         )
 
 
-def _check_steps(layer: Any, address: FixedPoint, entries: int) -> None:
+def _step_faults(layer: Any, tables: Tables) -> Iterator[UnsupportedLayerError]:
+    address, entries = tables.address, tables.sizes[0]
     step = 2.0 ** (address.width - address.fraction - log2(entries))
     if step > _COARSE_STEP:
-        raise _refused(
+        yield _refused(
             layer,
             f"its input is {input_precision(layer)}{_automatic(layer)} and its table has {entries} entries, one every "
             f"{step:g}: all classes would come out equal",
-            _setting(layer, "inp_norm_t", "ap_ufixed<14,4,AP_RND,AP_SAT>"),
+            _setting(layer, "inp_norm_t", NORMALISED),
         )
 
 
-def _exponential(layer: Any, kind: str, address: FixedPoint, entries: int, of: FixedPoint, reach: Range) -> float:
-    """The largest number in the table. Raises UnsupportedLayerError if its entries are not exponentials."""
-    table = exp_values(address, entries, of, negative=kind == "stable").raw.astype(np.float64) * 2.0**-of.fraction
-    end, remedy = value_of(of.max_raw, of), _setting(layer, "exp_table_t", "ap_ufixed<18,1,AP_RND,AP_SAT>")
-    if kind == "stable" and (abs(table[0] - 1) > _ROUGH or table.min() < 0):
-        raise _refused(layer, f"exp_table_t is {of}, in which exp(0) becomes {table[0]:g}", remedy)
-    if kind == "latency" and (exp(reach[1]) > end + 1 or table.min() < 0):
-        raise _refused(
-            layer,
-            f"Implementation is latency and exp_table_t {of}: numbers above {log(end):.3g} come out equal, or wrapped, and its "
-            f"input goes up to {reach[1]:g}",
-            f"write Implementation: stable under hls4ml.LayerName.{layer.name}",
+def _exponential(layer: Any, tables: Tables, reach: Range) -> tuple[float, list[UnsupportedLayerError]]:
+    """The largest number in the table, and an error if its entries are not exponentials."""
+    of, stable = tables.exp, tables.kind == "stable"
+    table = exp_values(tables.address, tables.sizes[0], of, negative=stable).raw.astype(np.float64) * 2.0**-of.fraction
+    end, remedy, causes = value_of(of.max_raw, of), _setting(layer, "exp_table_t", "ap_ufixed<18,1,AP_RND,AP_SAT>"), []
+    if stable and (abs(table[0] - 1) > _ROUGH or table.min() < 0):
+        causes.append(_refused(layer, f"exp_table_t is {of}, in which exp(0) becomes {table[0]:g}", remedy))
+    if not stable and (exp(reach[1]) > end + 1 or table.min() < 0):
+        causes.append(
+            _refused(
+                layer,
+                f"Implementation is latency and exp_table_t {of}: numbers above {log(end):.3g} come out equal, or wrapped, and "
+                f"its input goes up to {reach[1]:g}",
+                f"write Implementation: stable under hls4ml.LayerName.{layer.name}",
+            )
         )
-    return float(table.max())
+    return float(table.max()), causes
 
 
-def _check_sum(layer: Any, accum: FixedPoint, inv_inp: FixedPoint, greatest: float, classes: int) -> None:
-    for what, of in (("accum", accum), ("inv_inp_t", inv_inp)):
+def _sum_faults(layer: Any, tables: Tables, greatest: float, classes: int) -> Iterator[UnsupportedLayerError]:
+    for what, of in (("accum", tables.accum), ("inv_inp_t", tables.inv_inp)):
         if greatest > value_of(of.max_raw, of) + 2.0**-of.fraction * (of.overflow is Overflow.SAT):
-            kind = _sum_type(greatest)
-            raise _refused(
+            kind = sum_type(greatest)
+            yield _refused(
                 layer,
                 f"{what} is {of}, up to {value_of(of.max_raw, of):g}, and the sum of {classes} exponentials goes up to "
                 f"{greatest:g}: probabilities would come out wrong",
                 f"{_setting(layer, 'inv_inp_t', kind)}, and accum: '{kind}' under its Precision",
             )
-
-
-def _sum_type(greatest: float) -> str:
-    """An unsigned type for sums up to `greatest`, with 17 fraction bits."""
-    whole = int(log2(greatest)) + 1
-    return f"ap_ufixed<{whole + 17},{whole}>"
 
 
 def _off(of: FixedPoint, entries: int, kind: FixedPoint, sums: Range) -> float:
@@ -246,16 +295,18 @@ def _error(factors: Numbers, sums: Numbers) -> float:
     return float(np.abs(factors * sums - 1).max(initial=0.0))
 
 
-def _judged(layer: Any, off: float, sums: Range, entries: int, of: FixedPoint) -> tuple[str, ...]:
-    remedy = f"{_setting(layer, 'inv_inp_t', _sum_type(sums[1]))}, and inv_table_t: 'ap_ufixed<18,1,AP_RND,AP_SAT>'"
-    step = 2.0 ** (of.width - of.fraction - log2(entries))
+def _judged(layer: Any, off: float, sums: Range, tables: Tables) -> Iterator[UnsupportedLayerError | str]:
+    remedy = f"{_setting(layer, 'inv_inp_t', sum_type(sums[1]))}, and inv_table_t: '{INVERSE}'"
+    of = tables.inv_inp
+    step = 2.0 ** (of.width - of.fraction - log2(tables.sizes[1]))
     why = (
         f"its probabilities can be {100 * min(off, 10):.0f} % off: the table of reciprocals has an entry every {step:g}, for "
         f"sums from {sums[0]:g} to {sums[1]:g}"
     )
     if off > _WRONG:
-        raise _refused(layer, why, remedy)
-    return (f"layer {layer.name!r}: {why}; {remedy}",) if off > _ROUGH else ()
+        yield _refused(layer, why, remedy)
+    elif off > _ROUGH:
+        yield f"layer {layer.name!r}: {why}; {remedy}"
 
 
 def _latency_note(layer: Any, classes: int) -> str:

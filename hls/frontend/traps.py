@@ -11,7 +11,7 @@ from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.reuse import inputs_of
-from hypersonic.hls.frontend.softmax import check_softmax
+from hypersonic.hls.frontend.softmax import check_softmax, faults
 from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of
 
 #: widest ap_fixed of Vitis (AP_INT_MAX_W)
@@ -50,15 +50,21 @@ _CONVOLUTIONS = ("Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
 _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 
 
-def check_graph(graph: Any) -> None:
-    """Raise UnsupportedLayerError, with the layer's name, for the first layer of a ModelGraph that hls4ml converts wrongly."""
+def check_graph(graph: Any, *, inexact_softmax: bool = False) -> None:
+    """Raise UnsupportedLayerError, with the layer's name, for the first layer of a ModelGraph that hls4ml converts wrongly.
+
+    inexact_softmax: allow a softmax whose probabilities are wrong, but not one that the C++ cannot compute.
+    """
     for layer in graph.get_layers():
         _check_widths(layer)
         _check_code(layer)
         if is_streamed(layer):
             _check_words(layer)
         for check in _CHECKS.get(layer.class_name, ()):
-            check(layer)
+            if inexact_softmax and check is check_softmax:
+                list(faults(layer))
+            else:
+                check(layer)
     _check_dimensions(graph)
 
 

@@ -4,11 +4,13 @@
     model = hls4ml.converters.convert_from_keras_model(keras_model, hls_config=config, backend="Hypersonic", output_dir="prj")
     model.compile()       # writes prj/ (Vitis HLS project) and prj/core/ (SystemVerilog), and Verilates the core
     y = model.predict(x)  # runs the RTL; equal to backend="Vitis" bit for bit
+    model.trace(x)        # each layer's numbers, from the project's C++
     model.build()         # lints the core and returns its figures
 
 The project beside the core is the one that the Vitis backend writes, with corrections (frontend/repairs.py). hls4ml's Strategy
 `distributed_arithmetic` and `Latency` both select the da core; the C++ is written with Latency, which computes the same bits.
-`Resource` on any layer selects the rf core for all layers.
+`Resource` or `ResourceUnrolled` on any layer selects the rf core for all layers. A model that the da core does not compute gets
+the rf core with a warning, one in io_stream for example.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from typing import Any
 from warnings import warn
 
 import numpy as np
-from hls4ml.backends import VitisBackend, VivadoBackend
+from hls4ml.backends import VitisBackend, VivadoBackend, get_backend
+from hls4ml.backends.vivado.passes.unrolled_codegen import GenerateUnrolledDenseResource
 from hls4ml.model.flow import get_flow, register_flow
 from hls4ml.model.optimizer import OptimizerPass
 from hls4ml.writer import VitisWriter
@@ -27,14 +30,17 @@ from numpy.typing import NDArray
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.cores import write_core_of
+from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.frontend.passes import register as register_fusions
 from hypersonic.hls.frontend.passes import register_possible_settings
 from hypersonic.hls.frontend.repairs import repair
+from hypersonic.hls.frontend.softmax import faults
+from hypersonic.hls.frontend.softmax_error import USUAL, probability_errors
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import strategy_of, tensor_types
+from hypersonic.hls.plugin.words import in_words, to_floats
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
-from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import LOG, lint, warnings
 
 #: an array for one tensor, or a list of arrays for several, in the model's order
@@ -55,6 +61,13 @@ class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
         return False
 
 
+class UnrolledResource(GenerateUnrolledDenseResource):  # type: ignore[misc]
+    """Writes the C++ of Strategy ResourceUnrolled as for Vitis: hls4ml's own pass refuses backends that it does not know."""
+
+    def _add_backend_specific_pragmas_to_generated_code(self, code: str, backend: Any) -> Any:  # noqa: ARG002
+        return super()._add_backend_specific_pragmas_to_generated_code(code, get_backend("Vitis"))
+
+
 class HypersonicWriter(VitisWriter):  # type: ignore[misc]
     """Writes the Vitis project, and the RTL core into its folder core/."""
 
@@ -63,7 +76,10 @@ class HypersonicWriter(VitisWriter):  # type: ignore[misc]
 
         Raises UnsupportedLayerError, with the layer's name, for a layer that hls4ml or the core would compute wrongly.
         """
-        check_graph(model)
+        check_graph(model, inexact_softmax=True)
+        for layer in model.get_layers():
+            if layer.class_name == "Softmax":
+                _warn_of_errors(layer)
         super().write_hls(model)
         repair(_directory(model).parent)
         core_of(model)
@@ -82,20 +98,27 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         unroll = register_flow("strategy", ["hypersonic:unrolled_strategy"], requires=["vivado:init_layers"], backend=self.name)
         flows = get_flow("vitis:ip").requires.copy()
         flows.insert(flows.index("vivado:init_layers") + 1, unroll)
-        flows.insert(flows.index("vivado:specific_types"), register_possible_settings())
+        self.register_pass("unrolled_resource", UnrolledResource)
+        own = {"vivado:generate_unrolled_dense_resource": "hypersonic:unrolled_resource"}
+        stock = get_flow("vivado:specific_types")
+        passes = [own.get(name, name) for name in stock.optimizers]
+        types = register_flow("specific_types", passes, requires=list(stock.requires), backend=self.name)
+        at = flows.index("vivado:specific_types")
+        flows[at : at + 1] = [register_possible_settings(), types]
         flows.insert(0, register_fusions())
         self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
         passes = ["make_stamp", "hypersonic:write_hls"]
         self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)
 
     def compile(self, model: Any) -> str:
-        """Verilate the written core; return the path of the shared library.
+        """Verilate the written core; return the path of its shared library, or of the C++'s if the model is traced.
 
-        Verilator's warnings become Python warnings. Raises ProjectError if no core is written, and ToolError if a tool fails.
+        `trace()` reads the numbers of every layer from hls4ml's C++, which computes the core's answers. Verilator's warnings
+        become Python warnings. Raises ProjectError if no core is written, and ToolError if a tool fails.
         """
         library = compile_cores([_written(model)])
         _warn((library.parent / LOG).read_text())
-        return str(library)
+        return str(super().compile(model)) if model.config.trace_output else str(library)
 
     def predict(self, model: Any, x: Arrays) -> Arrays:
         """Simulate the RTL. x: (rows, ...) float32 or float64 -> (rows, n_out) in x's dtype; a single row gives (n_out,).
@@ -112,8 +135,8 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         x_raw = np.concatenate([spec.fixed.from_float(part.reshape(-1, spec.size)) for spec, part in numbers], axis=1)
         with RtlCore(core) as rtl:
             raw = core.outputs.split(rtl.predict_raw(x_raw))
-        answers = zip(core.outputs.tensors, raw, strict=True)
-        y = [spec.fixed.to_float(answer).astype(parts[0].dtype) for spec, answer in answers]
+        answers = zip(raw, tensor_types(model, wide_outputs=True)[1], strict=True)
+        y = [to_floats(answer, kind.fixed, parts[0].dtype) for answer, kind in answers]
         y = [answer[0] for answer in y] if len(x_raw) == 1 else y
         return y if len(y) > 1 else y[0]
 
@@ -150,16 +173,47 @@ def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
 
     Raises UnsupportedLayerError, with the layer's name, for a layer that the core cannot compute exactly.
     """
-    types = tensor_types(model)
+    types = tensor_types(model, wide_outputs=True)
     variables = model.get_input_variables(), model.get_output_variables()
     inputs, outputs = (
-        Row(tuple(TensorSpec(v.name, kind.shape, kind.fixed) for v, kind in zip(*side, strict=True)))
-        for side in zip(variables, types, strict=True)
+        Row(tuple(in_words(v.name, kind) for v, kind in zip(*side, strict=True))) for side in zip(variables, types, strict=True)
     )
-    name, directory = model.config.get_project_name(), _directory(model)
-    shares = any(strategy_of(layer) == "resource" for layer in model.get_layers())
-    core, report = write_core_of(model, CoreKind.RF if shares else CoreKind.DA, name, inputs, outputs, directory)
+    where = model.config.get_project_name(), inputs, outputs, _directory(model)
+    if any(strategy_of(layer).startswith("resource") for layer in model.get_layers()):
+        core, report = write_core_of(model, CoreKind.RF, *where)
+        return core, report["core"]
+    try:
+        core, report = write_core_of(model, CoreKind.DA, *where)
+    except UnsupportedLayerError as error:
+        why = _own_words(error)
+        try:
+            core, report = write_core_of(model, CoreKind.RF, *where)
+        except UnsupportedLayerError as other:
+            raise UnsupportedLayerError(f"da core: {why}; rf core (Strategy Resource): {_own_words(other)}") from other
+        warn(
+            f"the core is rf, not da: {why}. An rf core has reuse factors: set Strategy Resource and ReuseFactor",
+            stacklevel=2,
+        )
     return core, report["core"]
+
+
+def _own_words(error: UnsupportedLayerError) -> str:
+    """A core's reason, without remedies that `hypersonic build` has and the plugin has not."""
+    return str(error.__cause__ or error).replace(f"; {INSTEAD}", "")
+
+
+def _warn_of_errors(layer: Any) -> None:
+    """Issue a Python warning for a softmax with inexact probabilities, with the size of the error."""
+    causes = [str(cause) for cause in faults(layer)]
+    if not causes:
+        return
+    usual, worst = probability_errors(layer)
+    warn(
+        f"{causes[0]}. The core computes what hls4ml's C++ does: probabilities were up to {usual:.2g} off for numbers within "
+        f"{USUAL:g} of 0, and up to {worst:.2g} over all that can reach the layer. Write config['Model']['softmax'] = 'exact' "
+        "for correct types",
+        stacklevel=2,
+    )
 
 
 def _warn(log: str) -> None:

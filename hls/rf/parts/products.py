@@ -21,7 +21,7 @@ PRODUCT_ROUNDINGS = (Rounding.TRN, Rounding.RND)
 
 
 #: hls4ml strategies that compute the same sums
-_STRATEGIES = ("latency", "resource")
+_STRATEGIES = ("latency", "resource", "resource_unrolled")
 
 
 def reuse(layer: Any) -> tuple[int, int]:
@@ -37,10 +37,10 @@ def reuse(layer: Any) -> tuple[int, int]:
 
 
 def check_strategy(layer: Any) -> bool:
-    """Return whether hls4ml has transposed the weights. Raises UnsupportedLayerError for other strategies than the two."""
+    """Return whether hls4ml has transposed the weights. Raises UnsupportedLayerError for other strategies than these."""
     strategy = str(layer.get_attr("strategy")).lower()
     if strategy not in _STRATEGIES:
-        raise refuse(layer, f"Strategy is {strategy}, expected Latency or Resource")
+        raise refuse(layer, f"Strategy is {strategy}, expected Latency, Resource or ResourceUnrolled")
     return bool(layer.get_attr("_weights_transposed", False))
 
 

@@ -81,7 +81,7 @@ class Drawing:
         drawn = _keras().initializers.RandomUniform(-3.7, 3.7, seed=int(self.rng.integers(1 << 30)))
         layer = _keras().layers.Dense(units, activation, bias, kernel_initializer=drawn, bias_initializer=drawn, name=name)
         self.tensors[name] = layer(self.tensors[self.pick()])
-        accum = str(self.rng.choice(["auto", "auto", "ap_fixed<60,14>", "ap_fixed<58,11,AP_RND>"]))
+        accum = str(self.rng.choice(["auto", "ap_fixed<60,14>", "ap_fixed<18,13>", "ap_fixed<20,14,AP_RND_CONV>"]))
         types = {"weight": self.modes.precision(4, 12, (3, 3), True), "bias": self.modes.precision(4, 14, (3, 4), True)}
         self.names[name] = {"Precision": {**types, "accum": accum, **result}}
         if activation:

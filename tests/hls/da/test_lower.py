@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.da.cmvm import BLOCK
 from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, WIRE
-from hypersonic.hls.da.graph import AdderGraph, Wrap, operands
+from hypersonic.hls.da.graph import Add, AdderGraph, Wrap, operands
 from hypersonic.hls.da.lower import adder_graph
 from hypersonic.hls.da.network import (
     Activation,
@@ -72,7 +71,7 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
     size = sizes[a]
     if kind == "dense":
         n_out = draw(st.integers(1, 4))
-        fraction = before.results[a].fraction + lsb + draw(st.integers(0, 3))
+        fraction = before.results[a].fraction + lsb + draw(st.integers(-6, 3))
         accum = fixed_point(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
         bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
         return Dense(name, a, constants(rng, (size, n_out), bits, lsb), bias, accum, result)
@@ -213,14 +212,24 @@ def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
     assert lines == [f"factoring layer a, 1 x {BLOCK + 1} weights", f"factoring layer b, {BLOCK + 1} x 1 weights"]
 
 
-def test_an_accumulator_that_drops_product_bits_is_refused_by_layer_name() -> None:
-    with pytest.raises(
-        UnsupportedLayerError, match=re.escape("layer 'dense_7': accum is ap_fixed<20,13,AP_TRN,AP_WRAP>, 7 fraction bits")
-    ):
-        adder_graph(dense(fixed_point(20, 7)))
+@pytest.mark.parametrize("rounding", Rounding)
+@pytest.mark.parametrize("overflow", [Overflow.WRAP, Overflow.SAT])
+def test_products_are_rounded_one_by_one_to_an_accumulator_with_fewer_fraction_bits(
+    rounding: Rounding, overflow: Overflow
+) -> None:
+    network = dense(fixed_point(20, 5, rounding=rounding, overflow=overflow))
+    (layer,) = network.layers
+    assert isinstance(layer, Dense)
+    rng = np.random.default_rng(1)
+    wide = replace(layer, weight=constants(rng, (2, 4), 7, 4), bias=constants(rng, (4,), 7, 6))
+    network = replace(network, layers=(wide,))
+    rows = random_rows(network, 200)
+    exact = replace(wide, accum=fixed_point(40, 8))
+    np.testing.assert_array_equal(adder_graph(network).evaluate(rows), reference(network, rows))
+    assert (reference(network, rows) != reference(replace(network, layers=(exact,)), rows)).any()
 
 
-def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
+def test_an_accumulator_that_drops_only_zeros_adds_no_rounding() -> None:
     network = dense(fixed_point(20, 6), weight=4)
     (layer,) = network.layers
     assert isinstance(layer, Dense)
@@ -232,7 +241,9 @@ def test_an_accumulator_that_drops_only_zeros_is_not_refused() -> None:
         ),
     )
     rows = random_rows(even, 20)
-    np.testing.assert_array_equal(adder_graph(even).evaluate(rows), reference(even, rows))
+    graph = adder_graph(even)
+    np.testing.assert_array_equal(graph.evaluate(rows), reference(even, rows))
+    assert sum(isinstance(node.operation, Add) for node in graph.nodes) == 2
 
 
 def test_an_accumulator_that_may_saturate_inside_the_sum_is_refused_by_layer_name() -> None:

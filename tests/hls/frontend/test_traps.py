@@ -51,6 +51,8 @@ def lines(directory: Path) -> Said:
         ("auto", r"hls4ml's automatic precision of layer 'd.*', .* write inp_norm_t: 'ap_ufixed<14,4,AP_RND,AP_SAT>'"),
         ("wraps", r"layer 's': its input is ap_fixed<16,6,.*>, whose numbers can be 63.999 apart: .* wraps beyond 31.999"),
         ("norm_wraps", r"from the greatest in ap_ufixed<14,4,AP_TRN,AP_WRAP>, which wraps beyond 15.999"),
+        ("exact_but_own", r"from the greatest in ap_ufixed<14,4,AP_TRN,AP_WRAP>, which wraps beyond 15.999"),
+        ("exact_misspelt", r"hls4ml.Model.softmax is 'Exactly', expected 'exact', or leave it out"),
         ("coarse", r"its table has 16 entries, one every 1: all classes would come out equal"),
         ("exp_wraps", r"exp_table_t is ap_ufixed<18,0,AP_TRN,AP_WRAP>, in which exp\(0\) becomes 0"),
         ("inverse_wraps", r"its probabilities can be 100 % off"),
@@ -179,6 +181,8 @@ def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(lines: Said,
     ("case", "expected"),
     [
         ("fine", ""),
+        ("exact", ""),
+        ("exact_many", ""),
         ("auto_with_norm", ""),
         ("image_stream", ""),
         (

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ import numpy as np
 OTHER_KINDS = ("int64", "uint8", "bool", "float16", "longdouble", "complex64")
 
 STRATEGIES = ("Latency", "distributed_arithmetic")
+
+#: with a ReuseFactor of 1, hls4ml takes Resource instead
+REUSE = {"ResourceUnrolled": 3}
 
 
 def chain(layers: Any, keras: Any) -> Any:
@@ -49,41 +53,69 @@ def image(layers: Any, keras: Any) -> Any:
 
 
 def main(directory: Path) -> None:
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"  # `keras` remains Keras 3
+    import keras as keras_3
     import tf_keras as keras
 
-    sys.modules["keras"] = keras
     keras.utils.set_random_seed(7)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 5)).astype(np.float32)
     z = [rng.normal(size=shape) for shape in ((300, 3), (300, 2, 2))]
+    pictures = [rng.normal(size=(40, 6, 6, 2))]
     session = {
-        "chain": compared(directory / "chain", chain(keras.layers, keras), [x, x[:1]]),
-        "graph": compared(directory / "graph", graph(keras.layers, keras), [z, [part[:1] for part in z]]),
-        "image": compared(
-            directory / "image", image(keras.layers, keras), [rng.normal(size=(40, 6, 6, 2))], ("Resource",), "io_stream"
+        "chain": compared(directory / "chain", chain(keras.layers, keras), [x, x[:1], x.astype(np.float64)], traced=True),
+        "graph": compared(
+            directory / "graph", graph(keras.layers, keras), [z, [part[:1] for part in z]], ("Latency", ""), granularity="model"
         ),
+        "image": compared(directory / "image", image(keras.layers, keras), pictures, ("ResourceUnrolled",), "io_stream"),
+        "both keras": {
+            "read": [layers_read(chain(of.layers, of), directory / "read") for of in (keras, keras_3)],
+            "import keras": sys.modules["keras"].__name__,
+        },
     }
     (directory / "session.json").write_text(json.dumps(session))
 
 
 def compared(
-    directory: Path, model: Any, inputs: list[Any], strategies: tuple[str, ...] = STRATEGIES, io_type: str = "io_parallel"
+    directory: Path,
+    model: Any,
+    inputs: list[Any],
+    strategies: tuple[str, ...] = STRATEGIES,
+    io_type: str = "io_parallel",
+    *,
+    granularity: str = "name",
+    traced: bool = False,
 ) -> dict[str, Any]:
-    """Every backend's answers to the inputs against the Vitis backend's: values, shapes, dtypes, and lists for lists."""
+    """Every backend's answers to the inputs against the Vitis backend's: values, shapes, dtypes, and lists for lists.
+
+    strategies: "" for a configuration without any. traced: the numbers of all layers too, of a model with 48 bits after its
+    first layer.
+    """
     import hls4ml
 
-    answers, reports, refused, misshapen = {}, {}, [], []
+    answers, reports, refused, misshapen, said, layers = {}, {}, [], [], [], []
     for backend, strategy in [("Vitis", "Latency"), *(("Hypersonic", strategy) for strategy in strategies)]:
-        config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend=backend)
-        for layer in config["LayerName"].values():  # what the model-wide word does not reach
-            layer["Strategy"] = strategy
+        config = hls4ml.utils.config_from_keras_model(model, granularity=granularity, backend=backend)
+        config["Model"]["Strategy"] = strategy
+        if not strategy:
+            del config["Model"]["Strategy"]
+        for layer in config.get("LayerName", {}).values():  # what the model-wide word does not reach
+            layer.update(Strategy=strategy, ReuseFactor=REUSE.get(strategy, 1), Trace=traced)
+        if traced:
+            config["LayerName"]["a_relu"]["Precision"]["result"] = "fixed<48,8>"
         where = str(directory / f"{backend}_{strategy}")
         converted = hls4ml.converters.convert_from_keras_model(
             model, hls_config=config, output_dir=where, backend=backend, io_type=io_type
         )
-        converted.compile()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            traces = [] if not traced or strategy != "Latency" else [converted.trace(inputs[0])]
+            if not traces:  # trace() compiles too
+                converted.compile()
+        said += [f"{strategy}: {warning.message}" for warning in caught if "hypersonic" in str(warning.filename)]
         answers[f"{backend} {strategy}"] = [converted.predict(x) for x in inputs]
+        for answer, numbers in traces:
+            layers.append({"answers": answer, **numbers})
         if backend == "Hypersonic":
             reports[strategy] = converted.build()
             refused = [refusal(converted, inputs[0], kind) for kind in OTHER_KINDS]
@@ -91,7 +123,21 @@ def compared(
     wanted = answers.pop("Vitis Latency")
     equal = {name: all(map(same, got, wanted)) for name, got in answers.items()}
     first = wanted[0][0] if isinstance(wanted[0], list) else wanted[0]
-    return {"equal": equal, "reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
+    figures = {"reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
+    bits = max(variable.type.precision.width for variable in converted.get_output_variables())
+    alike = [name for name in layers[0] if same(layers[0][name], layers[1][name])] if traced else []
+    return {"equal": equal, "warnings": said, "bits": bits, "traced alike": alike, **figures}
+
+
+def layers_read(model: Any, directory: Path) -> list[Any]:
+    """The class and the width of each layer that hls4ml reads, its input apart, whose name is not the same in both Keras."""
+    import hls4ml
+
+    config = hls4ml.utils.config_from_keras_model(model)
+    graph = hls4ml.converters.convert_from_keras_model(
+        model, hls_config=config, output_dir=str(directory), backend="Hypersonic"
+    )
+    return [(layer.name, layer.class_name, layer.get_output_variable().shape) for layer in graph.get_layers()][1:]
 
 
 def refusal(converted: Any, x: Any, kind: str) -> str:

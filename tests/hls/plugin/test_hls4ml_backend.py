@@ -34,7 +34,12 @@ def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp
     done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     sessions = json.loads((tmp_path / "session.json").read_text())
-    for model, cores in (("chain", UNROLLED), ("graph", UNROLLED), ("image", {"Resource": "rf"})):
+    models = (
+        ("chain", UNROLLED),
+        ("graph", {"Latency": "da", "": "da"}),
+        ("image", {"ResourceUnrolled": "rf"}),
+    )
+    for model, cores in models:
         session = sessions[model]
         assert session["equal"] == {f"Hypersonic {strategy}": True for strategy in cores}, model
         assert session["distinct"] > 100
@@ -49,3 +54,10 @@ def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(tmp
             core = Core.load(written / "core")
             assert (core.kind, core.ii, core.latency_cycles) == (kind, report["ii"], report["latency_cycles"])
             assert (written / "build_prj.tcl").is_file()
+    assert sessions["chain"]["bits"] > 64
+    assert sessions["chain"]["traced alike"] == ["answers", "a", "a_relu", "b", "c"]
+    assert [sessions[model]["warnings"] for model, _ in models] == [[], [], []]
+    keras_2, keras_3 = sessions["both keras"]["read"]
+    assert keras_2 == keras_3
+    assert len(keras_2) > 2
+    assert sessions["both keras"]["import keras"] == "keras"

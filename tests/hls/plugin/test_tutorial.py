@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps of hls4ml's tutorial with backend="Hypersonic" and nothing else changed, each equal to hls4ml's C++."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    directory = tmp_path_factory.mktemp("tutorial")
+    argv = [sys.executable, str(Path(__file__).with_name("tutorial_session.py")), str(directory)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(argv, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(json.loads((directory / "session.json").read_text()))
+
+
+def test_a_softmax_of_hls4mls_default_types_is_the_cpps_and_a_warning_gives_the_error(session: dict[str, Any]) -> None:
+    dense = session["dense"]
+    assert dense["equal"]
+    assert dense["distinct"] > 20
+    softmax, core = dense["warnings"]
+    found = re.search(r"probabilities were up to (\S+) off for numbers within 8 of 0, .*\['softmax'\] = 'exact'", softmax)
+    assert found, softmax
+    assert 0.05 < float(found[1]) < 0.5
+    assert dense["error"] < float(found[1])
+    assert re.match(r"the core is rf, not da: layer 'softmax': Softmax is not in the da core", core)
+
+
+def test_pruned_layers_and_exact_softmax_and_trace(session: dict[str, Any]) -> None:
+    pruned = session["pruned"]
+    assert pruned["equal"]
+    assert pruned["last"]
+    assert pruned["distinct"] > 100
+    shapes = {"hidden": [100, 12], "hidden_relu": [100, 12], "logits": [100, 5], "softmax": [100, 5]}
+    assert shapes.items() <= pruned["layers"].items()
+    assert not [warning for warning in pruned["warnings"] if "probabilities" in warning]
+    assert pruned["error"] < 0.02
+
+
+def test_a_quantised_convolution_with_a_normalisation_as_a_stream(session: dict[str, Any]) -> None:
+    images = session["images"]
+    assert images["equal"]
+    assert images["last"]
+    assert images["distinct"] > 40
+    (warning,) = images["warnings"]
+    assert warning.startswith("the core is rf, not da: io_type is io_stream")
+    assert images["error"] < 0.1

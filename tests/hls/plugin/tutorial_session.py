@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small programs with the steps of hls4ml's tutorial and backend="Hypersonic".
+
+Run as: python tests/hls/plugin/tutorial_session.py DIRECTORY
+
+Every model is of Keras 2, beside Keras 3. `trace()` gives the answers of hls4ml's C++, `predict()` those of the RTL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Programs = dict[str, Callable[[Path], dict[str, Any]]]
+
+
+def main(directory: Path) -> None:
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    programs: Programs = {"dense": dense, "pruned": pruned, "images": images}
+    import tf_keras
+
+    tf_keras.utils.set_random_seed(11)
+    done = {name: program(directory / name) for name, program in programs.items()}
+    (directory / "session.json").write_text(json.dumps(done))
+
+
+def dense(directory: Path) -> dict[str, Any]:
+    """Dense layers with a softmax, and the configuration as hls4ml proposes it: one type for all."""
+    import hls4ml
+
+    x, model = jets(), classifier()
+    answers, said = {}, []
+    for backend in ("Vitis", "Hypersonic"):
+        config = hls4ml.utils.config_from_keras_model(model, granularity="model", backend=backend)
+        converted = hls4ml.converters.convert_from_keras_model(
+            model, hls_config=config, backend=backend, output_dir=str(directory / backend)
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            converted.compile()
+        said = [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)]
+        answers[backend] = converted.predict(x)
+    return {
+        "equal": np.array_equal(answers["Vitis"], answers["Hypersonic"]),
+        "distinct": len(np.unique(answers["Vitis"])),
+        "warnings": said,
+        "error": float(np.abs(answers["Hypersonic"] - model(x).numpy()).max()),
+    }
+
+
+def pruned(directory: Path) -> dict[str, Any]:
+    """Three weights of four are zero; the settings are for each layer, the softmax's types correct, and all layers traced."""
+    import hls4ml
+
+    x, model = jets(), classifier()
+    rng = np.random.default_rng(3)
+    for layer in model.layers:
+        layer.set_weights([w * (rng.random(w.shape) < 0.25) if w.ndim > 1 else w for w in layer.get_weights()])
+    config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Hypersonic")
+    config["Model"]["softmax"] = "exact"
+    for name in config["LayerName"]:
+        config["LayerName"][name]["Trace"] = True
+    config["LayerName"]["logits"]["Precision"]["result"] = "ap_fixed<16,6,AP_RND,AP_SAT>"
+    converted = hls4ml.converters.convert_from_keras_model(
+        model, hls_config=config, backend="Hypersonic", output_dir=str(directory)
+    )
+    return traced(converted, model, x)
+
+
+def images(directory: Path) -> dict[str, Any]:
+    """A quantised convolution and a normalisation, as a stream of pixels."""
+    import hls4ml
+    import qkeras
+    from tf_keras import Input, Sequential, layers
+
+    bits = {"kernel_quantizer": "quantized_bits(6,0,alpha=1)", "bias_quantizer": "quantized_bits(6,0,alpha=1)"}
+    model = Sequential(
+        [
+            Input((6, 6, 1), name="x"),
+            qkeras.QConv2D(4, (3, 3), **bits, name="conv"),
+            layers.BatchNormalization(name="normal"),
+            qkeras.QActivation("quantized_relu(6)", name="relu"),
+            layers.MaxPooling2D((2, 2), name="pool"),
+            layers.Flatten(name="flat"),
+            qkeras.QDense(5, **bits, name="dense"),
+            qkeras.QActivation("quantized_relu(6)", name="relu_2"),
+            layers.Dense(3, name="logits"),
+            layers.Activation("softmax", name="softmax"),
+        ]
+    )
+    rng = np.random.default_rng(5)
+    for layer in model.layers:  # as after a training: means and variances that are not 0 and 1
+        layer.set_weights([w if w.ndim != 1 else rng.uniform(0.5, 1, w.shape) for w in layer.get_weights()])
+    config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Hypersonic")
+    config["Model"]["softmax"] = "exact"
+    for settings in config["LayerName"].values():
+        settings["Trace"] = True
+    config["LayerName"]["logits"]["Precision"]["result"] = "ap_fixed<16,6,AP_RND,AP_SAT>"
+    converted = hls4ml.converters.convert_from_keras_model(
+        model, hls_config=config, backend="Hypersonic", output_dir=str(directory), io_type="io_stream"
+    )
+    return traced(converted, model, rng.uniform(0, 1, (30, 6, 6, 1)).astype(np.float32))
+
+
+def traced(converted: Any, model: Any, x: Any) -> dict[str, Any]:
+    """The answers of the C++ and the RTL, the layers with numbers, and the largest difference to Keras."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answers, layers = converted.trace(x)
+    y = converted.predict(x)
+    return {
+        "equal": np.array_equal(answers, y),
+        "distinct": len(np.unique(y)),
+        "layers": {name: list(numbers.shape) for name, numbers in layers.items()},
+        "last": np.array_equal(list(layers.values())[-1].reshape(y.shape), y),
+        "warnings": [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)],
+        "error": float(np.abs(y - model(x).numpy()).max()),
+    }
+
+
+def classifier() -> Any:
+    from tf_keras import Input, Sequential, layers
+
+    return Sequential(
+        [
+            Input((8,), name="x"),
+            layers.Dense(12, "relu", name="hidden"),
+            layers.Dense(5, name="logits"),
+            layers.Activation("softmax", name="softmax"),
+        ]
+    )
+
+
+def jets() -> Any:
+    return np.random.default_rng(1).normal(size=(100, 8)).astype(np.float32)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
