@@ -6,33 +6,17 @@ Everything around the matrices (rounding, overflow, relu, biases) follows hls4ml
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hypersonic.hls.da.cmvm import BLOCK, factored
+from hypersonic.hls.da.cmvm import BLOCK
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling
-from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import FixedPoint, Overflow
-
-#: da4ml's solver stores weights as float32
-_MAX_WEIGHT_BITS = 24
-
-
-@dataclass(frozen=True)
-class Number:
-    """The number node * 2**-fraction. node: its index in the graph."""
-
-    node: int
-    fraction: int
-
-
-#: the elements of one tensor
-Numbers = tuple[Number, ...]
+from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, Network, Scaling, Unrolled, Wiring
+from hypersonic.hls.da.numbers import Number, Numbers, cast, merged, plus, relu, zero
+from hypersonic.hls.da.products import check_weights, dense, matmul
+from hypersonic.hls.da.unroll import unrolled
 
 
 def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: None) -> AdderGraph:
@@ -50,7 +34,6 @@ def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: No
             Number(graph.input(next(index), low, high), source.result.fraction) for _ in range(source.size)
         )
     for layer in network.layers:
-        _check_overflow(layer)
         if isinstance(layer, Dense) and max(shape := layer.weight.raw.shape) > BLOCK:
             progress(f"factoring layer {layer.name}, {' x '.join(map(str, shape))} weights")
         numbers[layer.name] = tuple(cast(graph, y, layer.result) for y in _apply(graph, layer, numbers))
@@ -59,170 +42,34 @@ def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: No
     return graph.finished(tuple(graph.shift(y.node, to.fraction - y.fraction) for y, to in zip(outputs, types, strict=True)))
 
 
-def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iterable[Number]:
+def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iterable[Number]:  # noqa: PLR0911 - one a layer
     """The layer's numbers before they are cast to its result type. They may be computed lazily, one by one."""
     match layer:
         case Dense():
-            return _dense(graph, layer, numbers[layer.source])
+            return dense(graph, layer, numbers[layer.source])
         case Scaling():
             return _scaling(graph, layer, numbers[layer.source])
-        case Activation(_, source, relu):
-            return (_relu(graph, y) if relu else y for y in numbers[source])
+        case Activation(_, source, nonnegative):
+            return (relu(graph, y) if nonnegative else y for y in numbers[source])
         case Merge(_, (a, b), operation):
-            return (_merge(graph, operation, x, y) for x, y in zip(numbers[a], numbers[b], strict=True))
+            return (merged(graph, operation, x, y) for x, y in zip(numbers[a], numbers[b], strict=True))
         case Concatenation(_, (a, b), (run_a, run_b)):
             turns = zip(_runs(numbers[a], run_a), _runs(numbers[b], run_b), strict=True)
             return [y for left, right in turns for y in (*left, *right)]
+        case Wiring(_, source, places):
+            return [zero(graph) if place < 0 else numbers[source][place] for place in places]
+        case Unrolled(_, sources, read):
+            return unrolled(graph, read, *(numbers[source] for source in sources))
 
 
 def _runs(numbers: Numbers, length: int) -> Iterable[Numbers]:
     return (numbers[at : at + length] for at in range(0, len(numbers), length))
 
 
-def _relu(graph: AdderGraph, x: Number) -> Number:
-    return Number(graph.clamp(x.node, 0, None), x.fraction)
-
-
-def _merge(graph: AdderGraph, operation: MergeOperation, a: Number, b: Number) -> Number:
-    """The merge of two numbers. The maximum is b + relu(a - b), the minimum a - relu(a - b)."""
-    match operation:
-        case MergeOperation.ADD:
-            return _sum(graph, a, b)
-        case MergeOperation.SUBTRACT:
-            return _sum(graph, a, b, subtract=True)
-        case MergeOperation.AVERAGE:
-            total = _sum(graph, a, b)
-            return Number(total.node, total.fraction + 1)
-        case MergeOperation.MAXIMUM | MergeOperation.MINIMUM:
-            above = _relu(graph, _sum(graph, a, b, subtract=True))
-            least = operation is MergeOperation.MINIMUM
-            before = len(graph.nodes)
-            y = _sum(graph, a if least else b, above, subtract=least)
-            if len(graph.nodes) > before:
-                ends = [[end << (y.fraction - x.fraction) for end in graph.range(x.node)] for x in (a, b)]
-                pick = min if least else max
-                graph.narrow(y.node, *map(pick, *ends))
-            return y
-
-
-def _sum(graph: AdderGraph, a: Number, b: Number, *, subtract: bool = False) -> Number:
-    """a + b (or a - b), exactly."""
-    common = max(a.fraction, b.fraction)
-    return Number(graph.add(a.node, b.node, common - a.fraction, common - b.fraction, subtract=subtract), common)
-
-
-def cast(graph: AdderGraph, x: Number, to: FixedPoint) -> Number:
-    """Return x as assigned to a variable of type `to`. Where nothing can overflow, trailing zero bits are not added."""
-    node = graph.drop(x.node, x.fraction - to.fraction, to.rounding) if x.fraction > to.fraction else x.node
-    fraction = min(x.fraction, to.fraction)
-    low, high = graph.range(node)
-    missing = to.fraction - fraction
-    if to.least_raw <= low << missing and high << missing <= to.max_raw:
-        return Number(node, fraction)
-    if to.overflow is Overflow.WRAP:
-        return Number(graph.wrap(node, to.width - missing, signed=to.signed), fraction)
-    return Number(graph.clamp(graph.shift(node, missing), to.least_raw, to.max_raw), to.fraction)
-
-
-def _check_overflow(layer: Layer) -> None:
-    """Refuse SAT_ZERO: an overflow to zero cannot be computed with a clamp."""
-    types = (layer.accum, layer.result) if isinstance(layer, Dense) else (layer.result,)
-    for to in types:
-        if to.overflow is Overflow.SAT_ZERO:
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: {to} overflows to zero, which the da core does not support; use SAT or WRAP; {INSTEAD}"
-            )
-
-
-def _dense(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> list[Number]:
-    weight, fraction = layer.weight.raw, layer.weight.fraction
-    _check_weights(layer.name, weight)
-    _check_products(graph, layer, x)
-    sums = _matmul(graph, layer.name, x, weight, fraction)
-    bias = [layer.accum.cast(int(b), layer.bias.fraction) for b in layer.bias.raw]
-    _check_saturation(graph, layer, x, bias)
-    totals = [_plus(graph, y, b, layer.accum.fraction) for y, b in zip(sums, bias, strict=True)]
-    return [_in_accum(graph, y, layer.accum) for y in totals]
-
-
-def _in_accum(graph: AdderGraph, y: Number, accum: FixedPoint) -> Number:
-    """A sum, in the accumulator's type. Nothing is rounded: _check_products has refused products with more fraction bits."""
-    extra = max(y.fraction - accum.fraction, 0)
-    wider = FixedPoint(accum.width + extra, accum.integer, accum.signed, accum.rounding, Overflow.WRAP)
-    return cast(graph, y, wider)
-
-
 def _scaling(graph: AdderGraph, layer: Scaling, x: tuple[Number, ...]) -> list[Number]:
-    _check_weights(layer.name, layer.scale.raw)
+    check_weights(layer.name, layer.scale.raw)
     products = [
-        _matmul(graph, layer.name, (number,), np.array([[scale]]), layer.scale.fraction)[0]
+        matmul(graph, layer.name, (number,), np.array([[scale]]), layer.scale.fraction)[0]
         for number, scale in zip(x, layer.scale.raw, strict=True)
     ]
-    return [_plus(graph, y, int(b), layer.bias.fraction) for y, b in zip(products, layer.bias.raw, strict=True)]
-
-
-def _plus(graph: AdderGraph, x: Number, raw: int, fraction: int) -> Number:
-    """x + raw * 2**-fraction, exactly."""
-    zeros = (raw & -raw).bit_length() - 1 if raw else 0
-    raw, fraction = (raw >> zeros, fraction - zeros) if raw else (0, x.fraction)
-    common = max(x.fraction, fraction)
-    return Number(graph.add(x.node, graph.constant(raw), common - x.fraction, common - fraction), common)
-
-
-def _check_weights(layer: str, weight: NDArray[np.int64]) -> None:
-    magnitude = int(np.abs(weight).max(initial=0))
-    if magnitude >= 1 << _MAX_WEIGHT_BITS:
-        raise UnsupportedLayerError(
-            f"layer {layer!r}: a weight has {magnitude.bit_length()} bits, the da core takes up to {_MAX_WEIGHT_BITS}; "
-            "give the layer's weight (scale) a narrower precision"
-        )
-
-
-def _check_products(graph: AdderGraph, layer: Dense, x: tuple[Number, ...]) -> None:
-    """Refuse products that need rounding: hls4ml rounds each one to the accumulator's type, which shared adders cannot do."""
-    for number, row in zip(x, layer.weight.raw, strict=True):
-        fraction = number.fraction + layer.weight.fraction
-        lost = fraction - layer.accum.fraction
-        value = graph.value(number.node)
-        lowest = int(np.bitwise_or.reduce(row)) * (1 if value is None else value)
-        if lost > 0 and lowest & ((1 << lost) - 1):
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: accum is {layer.accum}, {layer.accum.fraction} fraction bits, and its products have "
-                f"{fraction}: hls4ml rounds each product, which the da core cannot do; set the layer's accum precision to "
-                f"'auto'; {INSTEAD}"
-            )
-
-
-def _check_saturation(graph: AdderGraph, layer: Dense, x: tuple[Number, ...], bias: list[int]) -> None:
-    """Refuse a saturating accumulator that a partial sum, in hls4ml's order, can overflow; otherwise it is a plain sum."""
-    if layer.accum.overflow is Overflow.WRAP:
-        return
-    low = np.array(bias, dtype=object)
-    high = low.copy()
-    for number, row in zip(x, layer.weight.raw, strict=True):
-        ends = np.stack([row.astype(object) * end for end in graph.range(number.node)])
-        lost = number.fraction + layer.weight.fraction - layer.accum.fraction
-        products = np.array([[shift_exact(int(p), lost) for p in end] for end in ends], dtype=object)
-        low, high = low + products.min(axis=0), high + products.max(axis=0)
-        if min(low.min(), products.min()) < layer.accum.least_raw or max(high.max(), products.max()) > layer.accum.max_raw:
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: accum is {layer.accum} and a partial sum can overflow it, so the sum would depend on "
-                f"its order; give accum more integer bits or AP_WRAP; {INSTEAD}"
-            )
-
-
-def shift_exact(value: int, bits: int) -> int:
-    """Return value * 2**-bits, for a value whose `bits` lowest bits are zero; negative `bits` shift left."""
-    return value >> bits if bits > 0 else value << -bits
-
-
-def _matmul(graph: AdderGraph, layer: str, x: Sequence[Number], weight: NDArray[np.int64], fraction: int) -> list[Number]:
-    """The n_out numbers x @ weight * 2**-fraction. x: n_in numbers. weight: (n_in, n_out) int64."""
-    finest = max(number.fraction for number in x)
-    aligned = np.array([[int(w) << (finest - number.fraction) for w in row] for number, row in zip(x, weight, strict=True)])
-    varying = [i for i, number in enumerate(x) if graph.value(number.node) is None]
-    fixed = [sum(int(aligned[i, j]) * int(graph.value(x[i].node) or 0) for i in range(len(x))) for j in range(weight.shape[1])]
-    sums = (
-        factored(graph, layer, [x[i].node for i in varying], aligned[varying]) if varying else [graph.constant(0)] * len(fixed)
-    )
-    return [_plus(graph, Number(y, finest + fraction), f, finest + fraction) for y, f in zip(sums, fixed, strict=True)]
+    return [plus(graph, y, int(b), layer.bias.fraction) for y, b in zip(products, layer.bias.raw, strict=True)]

@@ -9,6 +9,8 @@ nnet_merge.h). An arrow is a cast:
     activation     relu or identity -> result
     merge          a + b, a - b, mean, maximum or minimum, exact -> result
     concatenation  the elements of two layers -> result
+    wiring         elements of a layer in another order, or zeros -> result        (Transpose, Cropping)
+    unrolled       a layer of the rf core, computed at once (hls/da/unroll.py)
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.rf.layers import Layer as RfLayer
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class MergeOperation(StrEnum):
 
     ADD = "add"
     SUBTRACT = "subtract"
+    MULTIPLY = "multiply"
     AVERAGE = "average"
     MAXIMUM = "maximum"
     MINIMUM = "minimum"
@@ -94,7 +98,34 @@ class Concatenation:
     result: FixedPoint
 
 
-Layer = Dense | Scaling | Activation | Merge | Concatenation
+@dataclass(frozen=True)
+class Wiring:
+    """y[i] = source[places[i]], or 0 where places[i] is negative."""
+
+    name: str
+    source: str
+    places: tuple[int, ...]
+    result: FixedPoint
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """A layer as the rf core has it (hls/rf/layers.py): the noun in the file of its stage says what it computes.
+
+    sources: the layers that give its inputs, in order.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    read: RfLayer
+
+    @property
+    def result(self) -> FixedPoint:
+        """The type of its elements."""
+        return self.read.y.precision
+
+
+Layer = Dense | Scaling | Activation | Merge | Concatenation | Wiring | Unrolled
 
 
 @dataclass(frozen=True)
@@ -139,5 +170,9 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
             return int(weight.raw.shape[1])
         case Concatenation(sources=(a, b)):
             return sizes[a] + sizes[b]
+        case Wiring(places=places):
+            return len(places)
+        case Unrolled(read=read):
+            return read.y.size
         case Scaling(source=source) | Activation(source=source) | Merge(sources=(source, _)):
             return sizes[source]

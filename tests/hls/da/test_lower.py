@@ -17,7 +17,19 @@ from hypersonic.hls.da.cmvm import BLOCK
 from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, WIRE
 from hypersonic.hls.da.graph import AdderGraph, Wrap, operands
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
+from hypersonic.hls.da.network import (
+    Activation,
+    Concatenation,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Scaling,
+    Source,
+    Unrolled,
+    Wiring,
+)
 from hypersonic.hls.da.schedule import schedule
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
@@ -51,8 +63,9 @@ def networks(draw: st.DrawFn) -> Network:
 
 @st.composite
 def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:
-    result = draw(precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO))
-    kind = draw(st.sampled_from(["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation"]))
+    result = draw(precisions)
+    kinds = ["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation", "wiring"]
+    kind = draw(st.sampled_from(kinds))
     bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
     sizes = before.sizes
     a, b = (draw(st.sampled_from(list(sizes)[-4:])) for _ in range(2))
@@ -71,6 +84,8 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
     if kind == "concatenation":
         turns = draw(st.sampled_from([turns for turns in range(1, 5) if size % turns == 0 == sizes[b] % turns]))
         return Concatenation(name, (a, b), (size // turns, sizes[b] // turns), result)
+    if kind == "wiring":
+        return Wiring(name, a, tuple(draw(st.lists(st.integers(-1, size - 1), min_size=1, max_size=5))), result)
     return Activation(name, a, kind == "relu", result)
 
 
@@ -96,9 +111,13 @@ def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]
         turns = len(moved[0]) // run_a
         parts = [(moved[0][k * run_a : (k + 1) * run_a], moved[1][k * run_b : (k + 1) * run_b]) for k in range(turns)]
         return [value for left, right in parts for value in (*left, *right)]
+    assert not isinstance(layer, Unrolled)
     x, fraction = values[layer.source], fractions[layer.source]
     if isinstance(layer, Activation):
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]
+    if isinstance(layer, Wiring):
+        return [layer.result.cast(x[place] if place >= 0 else 0, fraction) for place in layer.places]
+    assert isinstance(layer, Scaling | Dense)
     if isinstance(layer, Scaling):
         product, bias = fraction + layer.scale.fraction, layer.bias.fraction
         finest = max(product, bias)
@@ -123,11 +142,13 @@ def _merged(layer: Merge, values: dict[str, list[int]], fractions: dict[str, int
     compute: dict[MergeOperation, Callable[[int, int], int]] = {
         MergeOperation.ADD: lambda x, y: x + y,
         MergeOperation.SUBTRACT: lambda x, y: x - y,
+        MergeOperation.MULTIPLY: lambda x, y: x * y,
         MergeOperation.AVERAGE: lambda x, y: (x + y) // 2,
         MergeOperation.MAXIMUM: max,
         MergeOperation.MINIMUM: min,
     }
-    return [layer.result.cast(compute[layer.operation](x, y), finest + 1) for x, y in zip(a, b, strict=True)]
+    fraction = (finest + 1) * (2 if layer.operation is MergeOperation.MULTIPLY else 1)
+    return [layer.result.cast(compute[layer.operation](x, y), fraction) for x, y in zip(a, b, strict=True)]
 
 
 def random_rows(network: Network, count: int) -> NDArray[np.int64]:

@@ -80,7 +80,9 @@ def converted(labels: list[str], io_type: str, directory: Path, core: CoreKind) 
     import tf_keras as keras
 
     keras.utils.set_random_seed(1)
-    inputs, outputs, types = [], [], {}
+    inputs: list[Any] = []
+    outputs: list[Any] = []
+    types: dict[str, Any] = {}
     for label in labels:
         case, name = CASES[label], f"{word(label)}{END}"
         x = [keras.Input(shape, name=f"{name}x{k}") for k, shape in enumerate(case.shapes)]
@@ -90,7 +92,7 @@ def converted(labels: list[str], io_type: str, directory: Path, core: CoreKind) 
     model = keras.Model(inputs, outputs)
     _draw(model)
     trained = keras_model(model)
-    description = {"name": directory.name, "inputs": types, "outputs": {}}
+    description: dict[str, Any] = {"name": directory.name, "inputs": types, "outputs": {}}
     settings = {f"{word(label)}{END}{end}": given for label in labels for end, given in CASES[label].settings.items()}
     options = {"IOType": io_type, "Model": {"Precision": {"default": "ap_fixed<16,6>"}}, "LayerName": settings}
     description["hls4ml"] = options
@@ -98,11 +100,9 @@ def converted(labels: list[str], io_type: str, directory: Path, core: CoreKind) 
     file.touch()
     file.with_suffix(".yaml").write_text(yaml.safe_dump(description))
     read = read_description(file)
-    sides = (
-        sides_of(side, [tensor.name for tensor in tensors], role)
-        for side, tensors, role in ((read.inputs, trained.inputs, "input"), (read.outputs, trained.outputs, "output"))
-    )
-    return model_graph(trained, read, *sides, directory / "hls", core)[0]
+    x_sides = sides_of(read.inputs, [tensor.name for tensor in trained.inputs], "input")
+    y_sides = sides_of(read.outputs, [tensor.name for tensor in trained.outputs], "output")
+    return model_graph(trained, read, x_sides, y_sides, directory / "hls", core)[0]
 
 
 def _draw(model: Any) -> None:
@@ -114,7 +114,7 @@ def _draw(model: Any) -> None:
 
 def messages(label: str, columns: list[str], directory: Path) -> dict[str, str]:
     """The error of each cell; "" if the core takes the layer."""
-    said = {}
+    said: dict[str, str] = {}
     for io_type in {COLUMNS[column][1]: None for column in columns}:
         own = [column for column in columns if COLUMNS[column][1] == io_type]
         try:
@@ -147,11 +147,11 @@ def write(labels: dict[str, list[str]], directory: Path) -> None:
     graph = converted(rows, io_type, directory, CoreKind.RF)
     graph.write()
     repair(directory / "hls")
-    sides = [
+    x, y = (
         Row(tuple(TensorSpec(f"t{k}", one.shape, edge(one.fixed, "the tensor")) for k, one in enumerate(side)))
         for side in tensor_types(graph)
-    ]
-    HlsProject(directory, directory.name, *sides, "xcu250-figd2104-2L-e", {}).save()
+    )
+    HlsProject(directory, directory.name, x, y, "xcu250-figd2104-2L-e", {}).save()
     parts = []
     for column, chosen in labels.items():
         for label in chosen:
