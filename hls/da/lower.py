@@ -13,10 +13,35 @@ import numpy as np
 
 from hypersonic.hls.da.cmvm import BLOCK
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, Network, Scaling, Unrolled, Wiring
-from hypersonic.hls.da.numbers import Number, Numbers, cast, merged, plus, relu, zero
+from hypersonic.hls.da.network import (
+    Activation,
+    Concatenation,
+    Dense,
+    Dot,
+    Layer,
+    Merge,
+    Network,
+    Scaling,
+    Steps,
+    Unrolled,
+    Wiring,
+)
+from hypersonic.hls.da.numbers import (
+    Number,
+    Numbers,
+    cast,
+    merged,
+    plus,
+    product,
+    relu,
+    total,
+    tree,
+    where_negative,
+    zero,
+)
 from hypersonic.hls.da.products import check_weights, dense, matmul
 from hypersonic.hls.da.unroll import unrolled
+from hypersonic.hls.fixed import Overflow
 
 
 def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: None) -> AdderGraph:
@@ -56,10 +81,37 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
         case Concatenation(_, (a, b), (run_a, run_b)):
             turns = zip(_runs(numbers[a], run_a), _runs(numbers[b], run_b), strict=True)
             return [y for left, right in turns for y in (*left, *right)]
+        case Dot():
+            return [_dot(graph, layer, *(numbers[source] for source in layer.sources))]
+        case Steps(_, source, above, below):
+            limits = zip(above.raw.tolist(), below.raw.tolist(), strict=True)
+            return [_step(graph, x, *at, above.fraction) for x, at in zip(numbers[source], limits, strict=True)]
         case Wiring(_, source, places):
             return [zero(graph) if place < 0 else numbers[source][place] for place in places]
         case Unrolled(_, sources, read):
             return unrolled(graph, read, *(numbers[source] for source in sources))
+
+
+def _dot(graph: AdderGraph, layer: Dot, a: Numbers, b: Numbers) -> Number:
+    terms = [cast(graph, product(graph, x, y), layer.accum) for x, y in zip(a, b, strict=True)]
+    if layer.accum.overflow is Overflow.WRAP:
+        return cast(graph, tree(graph, terms), layer.accum)
+    y = zero(graph)
+    for term in terms:
+        y = cast(graph, total(graph, y, term), layer.accum)
+    return y
+
+
+def _step(graph: AdderGraph, x: Number, above: int, below: int, fraction: int) -> Number:
+    """x <= below is below - x >= 0, which is not below - x < 0."""
+    one, rests = Number(graph.constant(1), 0), []
+    for limit in (above, below):
+        at = plus(graph, Number(graph.constant(0), x.fraction), limit, fraction)
+        rests.append(total(graph, at, x, subtract=True))
+    high, over = (where_negative(graph, one, rest) for rest in rests)
+    low = total(graph, one, over, subtract=True)
+    both = Number(graph.select(low.node, high.node, 0), 0)
+    return total(graph, total(graph, high, low, subtract=True), both)
 
 
 def _runs(numbers: Numbers, length: int) -> Iterable[Numbers]:

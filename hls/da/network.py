@@ -9,6 +9,8 @@ nnet_merge.h). An arrow is a cast:
     activation     relu or identity -> result
     merge          a + b, a - b, mean, maximum or minimum, exact -> result
     concatenation  the elements of two layers -> result
+    dot            each product -> accum, sum in accum -> result
+    steps          1, 0 or -1 by two thresholds -> result     (binary and ternary tanh)
     wiring         elements of a layer in another order, or zeros -> result        (Transpose, Cropping)
     unrolled       a layer of the rf core, computed at once (hls/da/unroll.py)
 """
@@ -99,6 +101,27 @@ class Concatenation:
 
 
 @dataclass(frozen=True)
+class Dot:
+    """y = the sum of a[i] * b[i], one number: each product is cast to accum, and so is each sum (nnet_merge.h dot1d)."""
+
+    name: str
+    sources: tuple[str, str]
+    accum: FixedPoint
+    result: FixedPoint
+
+
+@dataclass(frozen=True)
+class Steps:
+    """y = 1 where x > above, otherwise -1 where x <= below, otherwise 0, elementwise. above, below: (n,)."""
+
+    name: str
+    source: str
+    above: Constants
+    below: Constants
+    result: FixedPoint
+
+
+@dataclass(frozen=True)
 class Wiring:
     """y[i] = source[places[i]], or 0 where places[i] is negative."""
 
@@ -125,7 +148,7 @@ class Unrolled:
         return self.read.y.precision
 
 
-Layer = Dense | Scaling | Activation | Merge | Concatenation | Wiring | Unrolled
+Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | Steps | Wiring | Unrolled
 
 
 @dataclass(frozen=True)
@@ -162,7 +185,7 @@ class Network:
         return tuple(results[name] for name in self.outputs for _ in range(sizes[name]))
 
 
-def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
+def _size(node: Source | Layer, sizes: dict[str, int]) -> int:  # noqa: PLR0911 - one for each layer
     match node:
         case Source(size=size):
             return size
@@ -170,9 +193,11 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
             return int(weight.raw.shape[1])
         case Concatenation(sources=(a, b)):
             return sizes[a] + sizes[b]
+        case Dot():
+            return 1
         case Wiring(places=places):
             return len(places)
         case Unrolled(read=read):
             return read.y.size
-        case Scaling(source=source) | Activation(source=source) | Merge(sources=(source, _)):
+        case Scaling(source=source) | Activation(source=source) | Steps(source=source) | Merge(sources=(source, _)):
             return sizes[source]

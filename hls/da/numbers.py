@@ -76,6 +76,11 @@ def relu(graph: AdderGraph, x: Number) -> Number:
     return Number(graph.clamp(x.node, 0, None), x.fraction)
 
 
+def where_negative(graph: AdderGraph, x: Number, sign: Number) -> Number:
+    """x where `sign` is negative, otherwise 0."""
+    return Number(graph.select(x.node, sign.node, graph.nodes[sign.node].width - 1), x.fraction)
+
+
 def greater(graph: AdderGraph, a: Number, b: Number, *, least: bool = False) -> Number:
     """max(a, b) = b + relu(a - b), or min(a, b) = a - relu(a - b) with `least`."""
     above = relu(graph, total(graph, a, b, subtract=True))

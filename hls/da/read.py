@@ -16,12 +16,14 @@ from hypersonic.hls.da.network import (
     Activation,
     Concatenation,
     Dense,
+    Dot,
     Layer,
     Merge,
     MergeOperation,
     Network,
     Scaling,
     Source,
+    Steps,
     Unrolled,
     Wiring,
 )
@@ -35,7 +37,7 @@ from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
 
-_SUPPORTED = ", ".join(sorted({*READERS, *ACTIVATION_CLASSES, "Cropping1D", "Cropping2D"} - {"Repack"}))
+_SUPPORTED = ", ".join(sorted({*READERS, *ACTIVATION_CLASSES, "Cropping1D", "Cropping2D", "Dot"} - {"Repack"}))
 
 
 def read_network(model: Any) -> Network:
@@ -79,6 +81,8 @@ def _layers(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]) 
     function = str(layer.get_attr("activation")).lower()
     if layer.class_name == "Activation" and function in ("relu", "linear"):
         return (Activation(layer.name, sources[0], function == "relu", result_precision(layer)),)
+    if layer.class_name == "Activation" and function == "binary_tanh":
+        return (_binary(layer, sources[0], types[sources[0]]),)
     if layer.class_name in _OWN:
         return (_OWN[layer.class_name](layer, sources),)
     return _unrolled(layer, sources, types)
@@ -119,6 +123,25 @@ def _places(layer: Any) -> tuple[int, ...]:
     first = [int(layer.get_attr(f"crop_{side}", 0) or 0) for side in ("top", "left")][2 - (len(shape) - 1) :]
     cut = image[tuple(slice(start, start + size) for start, size in zip(first, out, strict=False))]
     return tuple(map(int, cut.reshape(-1)))
+
+
+def _dot(layer: Any, sources: tuple[str, ...]) -> Dot:
+    a, b = sources
+    accum = precision_of(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
+    return Dot(layer.name, (a, b), accum, result_precision(layer))
+
+
+def _binary(layer: Any, source: str, kind: FixedPoint) -> Steps:
+    """1 where x >= 0, otherwise -1: a step at the number before 0."""
+    before = Constants(np.full(_size(layer.get_output_variable()), -1, np.int64), kind.fraction)
+    return Steps(layer.name, source, before, before, result_precision(layer))
+
+
+def _ternary(layer: Any, sources: tuple[str, ...]) -> Steps:
+    """A quantised tanh with the normalisation before it, as two thresholds for each channel (nnet_batchnorm.h)."""
+    result, size = result_precision(layer), _size(layer.get_output_variable())
+    high, low = (_repeated(written_constants(layer, f"threshold_{end}"), size) for end in ("hi", "lo"))
+    return Steps(layer.name, sources[0], high, low, result)
 
 
 def _wiring(layer: Any, sources: tuple[str, ...]) -> Wiring:
@@ -185,5 +208,7 @@ _OWN: dict[str, Callable[[Any, tuple[str, ...]], Layer]] = {
     **dict.fromkeys(("BatchNormalization", "ApplyAlpha"), _scaling),
     "Merge": _merge,
     "Concatenate": _concatenation,
+    "Dot": _dot,
+    "BatchNormalizationQuantizedTanh": _ternary,
     **dict.fromkeys(("Transpose", "Cropping1D", "Cropping2D"), _wiring),
 }

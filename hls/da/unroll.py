@@ -29,6 +29,7 @@ from hypersonic.hls.da.numbers import (
     scaled,
     total,
     tree,
+    where_negative,
     zero,
 )
 from hypersonic.hls.da.products import check_weights, dense, matmul
@@ -193,7 +194,7 @@ def _mapped(graph: AdderGraph, layer: Map, x: Number, scale: int, bias: int) -> 
             return _clamped(graph, x, bias, layer.bias.fraction)
         case MapFunction.THRESHOLD:
             rest = plus(graph, Number(graph.constant(0), x.fraction), bias, layer.bias.fraction)
-            return _where_negative(graph, x, total(graph, rest, x, subtract=True))
+            return where_negative(graph, x, total(graph, rest, x, subtract=True))
     line = plus(graph, _times(graph, layer, x, scale), bias, layer.bias.fraction)
     if layer.function is MapFunction.AFFINE:
         return line
@@ -209,11 +210,6 @@ def _clamped(graph: AdderGraph, x: Number, most: int, fraction: int) -> Number:
     """x, limited to 0 and most * 2**-fraction."""
     common = max(x.fraction, fraction)
     return Number(graph.clamp(at_fraction(graph, x, common), 0, most << (common - fraction)), common)
-
-
-def _where_negative(graph: AdderGraph, x: Number, sign: Number) -> Number:
-    """x where `sign` is negative, otherwise 0."""
-    return Number(graph.select(x.node, sign.node, graph.nodes[sign.node].width - 1), x.fraction)
 
 
 @_unrolled.register
@@ -235,7 +231,7 @@ def _looked_up(graph: AdderGraph, layer: Table, x: Number) -> Number:
     if not layer.negative_only:
         return found
     above = cast(graph, _times(graph, layer, relu(graph, x), int(layer.scale.raw[0])), to)
-    return total(graph, above, _where_negative(graph, found, x))
+    return total(graph, above, where_negative(graph, found, x))
 
 
 @_unrolled.register
@@ -258,7 +254,7 @@ def _(layer: Softmax, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
 def _argmax(graph: AdderGraph, layer: Softmax, x: Numbers) -> list[Number]:
     """1 for the first of the greatest: no earlier one is as great, and no later one is greater."""
     greatest, one = _greatest(graph, x), Number(graph.constant(1), 0)
-    below = [_where_negative(graph, one, total(graph, number, greatest, subtract=True)) for number in x]
+    below = [where_negative(graph, one, total(graph, number, greatest, subtract=True)) for number in x]
     del layer
     first, answers = one, []
     for less in below:

@@ -21,7 +21,7 @@ from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import retype
 
 #: layers that hls4ml fuses other layers into
-_FUSED = ("Dense", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
+_FUSED = ("Dense", "Conv2DBatchnorm", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
 
 
 def write_project(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,12 +22,14 @@ from hypersonic.hls.da.network import (
     Activation,
     Concatenation,
     Dense,
+    Dot,
     Layer,
     Merge,
     MergeOperation,
     Network,
     Scaling,
     Source,
+    Steps,
     Unrolled,
     Wiring,
 )
@@ -62,9 +65,9 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 @st.composite
-def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:
+def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:  # noqa: PLR0911 - one a kind
     result = draw(precisions)
-    kinds = ["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation", "wiring"]
+    kinds = ["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation", "wiring", "dot", "steps"]
     kind = draw(st.sampled_from(kinds))
     bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
     sizes = before.sizes
@@ -84,6 +87,11 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
     if kind == "concatenation":
         turns = draw(st.sampled_from([turns for turns in range(1, 5) if size % turns == 0 == sizes[b] % turns]))
         return Concatenation(name, (a, b), (size // turns, sizes[b] // turns), result)
+    if kind == "dot":
+        b = draw(st.sampled_from([other for other, elements in sizes.items() if elements == size]))
+        return Dot(name, (a, b), draw(precisions), result)
+    if kind == "steps":
+        return Steps(name, a, constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb), result)
     if kind == "wiring":
         return Wiring(name, a, tuple(draw(st.lists(st.integers(-1, size - 1), min_size=1, max_size=5))), result)
     return Activation(name, a, kind == "relu", result)
@@ -102,9 +110,14 @@ def reference(network: Network, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(rows)
 
 
-def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:
+def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:  # noqa: PLR0911 - one a kind
     if isinstance(layer, Merge):
         return _merged(layer, values, fractions)
+    if isinstance(layer, Dot):
+        fraction, total = sum(fractions[name] for name in layer.sources), 0
+        for x, y in zip(*(values[name] for name in layer.sources), strict=True):
+            total = layer.accum.confine(total + layer.accum.cast(x * y, fraction))
+        return [layer.result.cast(total, layer.accum.fraction)]
     if isinstance(layer, Concatenation):
         (a, b), (run_a, run_b) = layer.sources, layer.runs
         moved = [[layer.result.cast(value, fractions[name]) for value in values[name]] for name in (a, b)]
@@ -117,6 +130,14 @@ def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]
     if isinstance(layer, Wiring):
         return [layer.result.cast(x[place] if place >= 0 else 0, fraction) for place in layer.places]
+    if isinstance(layer, Steps):
+        limits = [
+            [Fraction(int(limit), 1) / Fraction(2) ** layer.above.fraction for limit in pair]
+            for pair in zip(layer.above.raw, layer.below.raw, strict=True)
+        ]
+        points = [Fraction(value) / Fraction(2) ** fraction for value in x]
+        steps = [1 if at > high else -1 if at <= low else 0 for at, (high, low) in zip(points, limits, strict=True)]
+        return [layer.result.cast(step, 0) for step in steps]
     assert isinstance(layer, Scaling | Dense)
     if isinstance(layer, Scaling):
         product, bias = fraction + layer.scale.fraction, layer.bias.fraction
