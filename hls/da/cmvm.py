@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,9 @@ from hypersonic.hls.fixed import Rounding
 
 #: the most inputs, and the most outputs, of a matrix that the solver takes in one piece
 BLOCK = 64
+
+#: solutions that are kept: the windows at an image's edges differ
+_KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,7 @@ def _tree(graph: AdderGraph, terms: Sequence[int]) -> int:
 
 def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], first: int) -> list[int]:
     """As `factored`, for a matrix that the solver takes in one piece. first: the index of its first column in the layer."""
-    from da4ml.cmvm import solve
-
-    ranges = [(*map(float, graph.range(node)), 1.0) for node in x]
-    solution = solve(np.ascontiguousarray(weight, dtype=np.float32), qintervals=ranges, adder_size=1, carry_size=-1, hard_dc=2)
+    solution = _solution(weight.astype(np.int64).tobytes(), weight.shape, tuple(graph.range(node) for node in x))
     identity = np.eye(len(x), dtype=np.int64)
     forms = [_Form(node, 0, identity[i]) for i, node in enumerate(x)]
     bounds = _Bounds.of(graph, x)
@@ -80,6 +81,16 @@ def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.i
             f"layer {layer!r}: da4ml's adders do not reproduce the weights of outputs {wrong}; {INSTEAD}"
         )
     return [graph.drop(form.node, form.fraction, Rounding.TRN) for form in forms]
+
+
+@lru_cache(_KEPT)
+def _solution(weight: bytes, shape: tuple[int, ...], ranges: tuple[tuple[int, int], ...]) -> Any:
+    """da4ml's solution, which is the same for every window of a convolution. weight: int64."""
+    from da4ml.cmvm import solve
+
+    matrix = np.ascontiguousarray(np.frombuffer(weight, dtype=np.int64).reshape(shape), dtype=np.float32)
+    intervals = [(float(low), float(high), 1.0) for low, high in ranges]
+    return solve(matrix, qintervals=intervals, adder_size=1, carry_size=-1, hard_dc=2)
 
 
 @dataclass(frozen=True)

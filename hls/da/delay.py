@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hypersonic.hls.da.graph import Add, AdderGraph, Clamp, Drop
+from hypersonic.hls.da.graph import Add, AdderGraph, Clamp, Drop, Lookup, Select
 from hypersonic.hls.fixed import Rounding
 
 #: ps: a wire, a LUT, into a carry chain, along it (per four bits), out of it
@@ -23,7 +23,7 @@ WIRE, LUT, CARRY_IN, CARRY_ALONG, CARRY_OUT = 300, 100, 150, 10, 100
 FF_OUT, FF_SETUP = 80, 50
 
 _LEVEL = WIRE + LUT
-_LUT_INPUTS = 6
+LUT_INPUTS = 6
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ def arrival(graph: AdderGraph, i: int, operands: Sequence[Arrival]) -> Arrival:
             return _rounded(operands[0], rounding, adder_ps(graph.nodes[a].width + 1))
         case Clamp(a, low, high):
             return Arrival(operands[0].ps + _clamp_ps(low, high, graph.nodes[a].width))
+        case Select():
+            return Arrival(max(operand.ps for operand in operands) + _LEVEL)
+        case Lookup(_, values):
+            return Arrival(operands[0].ps + _LEVEL * _table_levels(len(values)))
     return Arrival(max((operand.ps for operand in operands), default=FF_OUT))
 
 
@@ -108,7 +112,15 @@ def _upper_bits(bounds: Iterable[int], width: int) -> Iterable[int]:
 
 def _depth(inputs: int) -> int:
     """The levels of a tree of LUTs with so many inputs."""
-    levels, reach = 1, _LUT_INPUTS
+    levels, reach = 1, LUT_INPUTS
     while reach < inputs:
-        levels, reach = levels + 1, reach * _LUT_INPUTS
+        levels, reach = levels + 1, reach * LUT_INPUTS
+    return levels
+
+
+def _table_levels(entries: int) -> int:
+    """The levels of a table in LUTs: one for 64 entries, and one for each quartering of the rest, which a LUT selects."""
+    levels, reach = 1, 1 << LUT_INPUTS
+    while reach < entries:
+        levels, reach = levels + 1, reach * 4
     return levels

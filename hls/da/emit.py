@@ -7,12 +7,13 @@ as a size cast, so the text is clean under `verilator --lint-only -Wall` and mea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from hypersonic.hls.core import core_signals, module_header
 from hypersonic.hls.da.delay import is_power_of_two
-from hypersonic.hls.da.graph import Add, Clamp, Constant, Drop, Input, Node, Operation, Shift, Wrap
+from hypersonic.hls.da.graph import Add, Clamp, Constant, Drop, Input, Lookup, Node, Operation, Select, Shift, Wrap
 from hypersonic.hls.da.schedule import Schedule
 from hypersonic.hls.fixed import FixedPoint, Rounding
 
@@ -66,7 +67,10 @@ def _stage(plan: Schedule, stage: int, x: Lanes) -> Iterator[str]:
         if plan.stage[i] == stage and plan.widths[i] and not isinstance(node.operation, Input | Constant):
             width = plan.widths[i][0]
             yield f"  logic signed [{width - 1}:0] n{i};"
-            yield f"  assign n{i} = {_expression(plan, node.operation, stage, width)};"
+            if isinstance(node.operation, Lookup):
+                yield from _table(f"n{i}", node.operation.values, _name(plan, node.operation.a, stage), width)
+            else:
+                yield f"  assign n{i} = {_expression(plan, node.operation, stage, width)};"
 
 
 def _registers(plan: Schedule, stage: int, x: Lanes) -> Iterator[str]:
@@ -125,7 +129,23 @@ def _expression(plan: Schedule, operation: Operation, stage: int, width: int) ->
             return f"{width}'({name(a)})" if signed or width <= bits else f"{{1'b0, {bits}'({name(a)})}}"
         case Clamp(a, low, high):
             return _clamped(name(a), low, high, width, plan.graph.nodes[a])
+        case Select(a, b, bit):
+            # a sign is a comparison: lint sees that all bits are read
+            chosen = f"{name(b)} < 0" if bit == plan.graph.nodes[b].width - 1 else f"{name(b)}[{bit}]"
+            return f"{width}'({name(a)}) & {{{width}{{{chosen}}}}}"
     raise AssertionError(operation)
+
+
+def _table(name: str, values: tuple[int, ...], index: str, width: int) -> Iterator[str]:
+    """A case statement, of which synthesisers make a memory or LUTs. The commonest value is the default."""
+    bits = (len(values) - 1).bit_length()
+    words = [_literal(value, width) for value in values]
+    common = Counter(words).most_common(1)[0][0]
+    yield "  always_comb"
+    yield f"    case ({bits}'({index}))"
+    yield from (f"      {bits}'d{k}: {name} = {word};" for k, word in enumerate(words) if word != common)
+    yield f"      default: {name} = {common};"
+    yield "    endcase"
 
 
 def _shifted(name: str, bits: int, width: int) -> str:

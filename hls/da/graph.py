@@ -76,7 +76,24 @@ class Clamp:
     high: int | None
 
 
-Operation = Input | Constant | Add | Shift | Drop | Wrap | Clamp
+@dataclass(frozen=True)
+class Select:
+    """a if bit `bit` of b is 1, otherwise 0. The top bit of b's width is its sign."""
+
+    a: int
+    b: int
+    bit: int
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """values[a]: a table of constants."""
+
+    a: int
+    values: tuple[int, ...]
+
+
+Operation = Input | Constant | Add | Shift | Drop | Wrap | Clamp | Select | Lookup
 
 
 @dataclass(frozen=True)
@@ -96,9 +113,9 @@ class Node:
 def operands(operation: Operation) -> tuple[int, ...]:
     """Return the indices of the nodes that an operation reads."""
     match operation:
-        case Add(a, b):
+        case Add(a, b) | Select(a, b):
             return (a, b)
-        case Shift(a) | Drop(a) | Wrap(a) | Clamp(a):
+        case Shift(a) | Drop(a) | Wrap(a) | Clamp(a) | Lookup(a):
             return (a,)
         case _:
             return ()
@@ -178,6 +195,21 @@ class AdderGraph:
         ends = [_clamped(end, low, high) for end in (a_low, a_high)]
         return self._node(Clamp(a, low, high), ends[0], ends[1])
 
+    def select(self, a: int, b: int, bit: int) -> int:
+        """Add a if bit `bit` of b, in two's complement, is 1, otherwise 0. bit: below b's width."""
+        if (value := self.value(b)) is not None:
+            return a if value >> bit & 1 else self.constant(0)
+        if bit == self.nodes[b].width - 1 and (self.nodes[b].low >= 0 or self.nodes[b].high < 0):
+            return self.constant(0) if self.nodes[b].low >= 0 else a  # its sign is known
+        low, high = self.range(a)
+        return self._node(Select(a, b, bit), min(low, 0), max(high, 0))
+
+    def lookup(self, a: int, values: tuple[int, ...]) -> int:
+        """Add values[a]. a: a node whose range is inside 0 to len(values) - 1."""
+        low, high = self.range(a)
+        used = values[low : high + 1]
+        return self._node(Lookup(a, values), min(used), max(used))
+
     def narrow(self, a: int, low: int, high: int) -> None:
         """Narrow a node's range to low..high, when more is known than its operands' ranges. Only before anything reads it."""
         node = self.nodes[a]
@@ -216,7 +248,7 @@ def _clamped(value: int, low: int | None, high: int | None) -> int:
     return floored if high is None else min(floored, high)
 
 
-def _moved(operation: Operation, place: dict[int, int]) -> Operation:
+def _moved(operation: Operation, place: dict[int, int]) -> Operation:  # noqa: PLR0911 - one for each operation
     match operation:
         case Add(a, b, shift_a, shift_b, subtract):
             return Add(place[a], place[b], shift_a, shift_b, subtract)
@@ -228,6 +260,10 @@ def _moved(operation: Operation, place: dict[int, int]) -> Operation:
             return Wrap(place[a], width, signed)
         case Clamp(a, low, high):
             return Clamp(place[a], low, high)
+        case Select(a, b, bit):
+            return Select(place[a], place[b], bit)
+        case Lookup(a, values):
+            return Lookup(place[a], values)
         case _:
             return operation
 
@@ -250,4 +286,8 @@ def _evaluate(operation: Operation, x: NDArray[Any], values: list[NDArray[Any]])
             y = (values[a] + bias) % (1 << width) - bias
         case Clamp(a, low, high):
             y = np.array([_clamped(value, low, high) for value in values[a]], dtype=object)
+        case Select(a, b, bit):
+            y = values[a] * (values[b] >> bit & 1)
+        case Lookup(a, table):
+            y = np.array([table[value] for value in values[a]], dtype=object)
     return y

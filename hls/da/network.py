@@ -6,10 +6,13 @@ nnet_merge.h). An arrow is a cast:
 
     dense          each product -> accum, bias -> accum, sum in accum -> result
     scaling        data * scale + bias, exact -> result     (BatchNormalization, ApplyAlpha)
-    quantiser      each element -> a type of its own -> result     (FixedPointQuantizer)
     activation     relu or identity -> result
     merge          a + b, a - b, mean, maximum or minimum, exact -> result
     concatenation  the elements of two layers -> result
+    dot            each product -> accum, sum in accum -> result
+    steps          1, 0 or -1 by two thresholds -> result     (binary and ternary tanh)
+    wiring         elements of a layer in another order, or zeros -> result        (Transpose, Cropping)
+    unrolled       a layer of the rf core, computed at once (hls/da/unroll.py)
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.rf.layers import Layer as RfLayer
 
 
 @dataclass(frozen=True)
@@ -38,16 +42,6 @@ class Dense:
     weight: Constants
     bias: Constants
     accum: FixedPoint
-    result: FixedPoint
-
-
-@dataclass(frozen=True)
-class Quantiser:
-    """y = each element cast to a type of its own. types: one for each element; None makes it 0."""
-
-    name: str
-    source: str
-    types: tuple[FixedPoint | None, ...]
     result: FixedPoint
 
 
@@ -77,6 +71,7 @@ class MergeOperation(StrEnum):
 
     ADD = "add"
     SUBTRACT = "subtract"
+    MULTIPLY = "multiply"
     AVERAGE = "average"
     MAXIMUM = "maximum"
     MINIMUM = "minimum"
@@ -105,7 +100,55 @@ class Concatenation:
     result: FixedPoint
 
 
-Layer = Dense | Quantiser | Scaling | Activation | Merge | Concatenation
+@dataclass(frozen=True)
+class Dot:
+    """y = the sum of a[i] * b[i], one number: each product is cast to accum, and so is each sum (nnet_merge.h dot1d)."""
+
+    name: str
+    sources: tuple[str, str]
+    accum: FixedPoint
+    result: FixedPoint
+
+
+@dataclass(frozen=True)
+class Steps:
+    """y = 1 where x > above, otherwise -1 where x <= below, otherwise 0, elementwise. above, below: (n,)."""
+
+    name: str
+    source: str
+    above: Constants
+    below: Constants
+    result: FixedPoint
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """y[i] = source[places[i]], or 0 where places[i] is negative."""
+
+    name: str
+    source: str
+    places: tuple[int, ...]
+    result: FixedPoint
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """A layer as the rf core has it (hls/rf/layers.py): the noun in the file of its stage says what it computes.
+
+    sources: the layers that give its inputs, in order.
+    """
+
+    name: str
+    sources: tuple[str, ...]
+    read: RfLayer
+
+    @property
+    def result(self) -> FixedPoint:
+        """The type of its elements."""
+        return self.read.y.precision
+
+
+Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | Steps | Wiring | Unrolled
 
 
 @dataclass(frozen=True)
@@ -142,7 +185,7 @@ class Network:
         return tuple(results[name] for name in self.outputs for _ in range(sizes[name]))
 
 
-def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
+def _size(node: Source | Layer, sizes: dict[str, int]) -> int:  # noqa: PLR0911 - one for each layer
     match node:
         case Source(size=size):
             return size
@@ -150,5 +193,11 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:
             return int(weight.raw.shape[1])
         case Concatenation(sources=(a, b)):
             return sizes[a] + sizes[b]
-        case Scaling(source=source) | Quantiser(source=source) | Activation(source=source) | Merge(sources=(source, _)):
+        case Dot():
+            return 1
+        case Wiring(places=places):
+            return len(places)
+        case Unrolled(read=read):
+            return read.y.size
+        case Scaling(source=source) | Activation(source=source) | Steps(source=source) | Merge(sources=(source, _)):
             return sizes[source]

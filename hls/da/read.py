@@ -6,6 +6,7 @@ hls4ml is not imported here (see hls/model_graph.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -15,25 +16,28 @@ from hypersonic.hls.da.network import (
     Activation,
     Concatenation,
     Dense,
+    Dot,
     Layer,
     Merge,
     MergeOperation,
     Network,
-    Quantiser,
     Scaling,
     Source,
+    Steps,
+    Unrolled,
+    Wiring,
 )
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import Constants
-from hypersonic.hls.model_graph import check_merge, element_types, precision_of, result_precision, written_constants
+from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.model_graph import check_merge, precision_of, result_precision, written_constants
+from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.rf.parts.attributes import tensor
+from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
 
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
 
-_SUPPORTED = (
-    "Dense, BatchNormalization, Activation (relu, linear), ReLU, quantisers, Add, Subtract, Average, Maximum, Minimum, "
-    "Concatenate, Flatten and Reshape"
-)
+_SUPPORTED = ", ".join(sorted({*READERS, *ACTIVATION_CLASSES, "Cropping1D", "Cropping2D", "Dot"} - {"Repack"}))
 
 
 def read_network(model: Any) -> Network:
@@ -53,8 +57,9 @@ def read_network(model: Any) -> Network:
         if layer.class_name in _TRANSPARENT:
             holder.update(dict.fromkeys(layer.outputs, sources[0]))
         else:
-            layers.append(_layer(layer, sources))
-            holder[layer.outputs[0]] = layer.name
+            types = {node.name: node.result for node in (*inputs.values(), *layers)}
+            layers += _layers(layer, sources, types)
+            holder[layer.outputs[0]] = layers[-1].name
     outputs = tuple(holder[tensor] for tensor in model.outputs)
     return Network(model.config.get_project_name(), tuple(inputs[tensor] for tensor in model.inputs), tuple(layers), outputs)
 
@@ -72,42 +77,93 @@ def _size(variable: Any) -> int:
     return prod(int(size) for size in variable.shape)
 
 
-def _layer(layer: Any, sources: tuple[str, ...]) -> Layer:
-    match layer.class_name:
-        case "Dense":
-            return _dense(layer, sources[0])
-        case "BatchNormalization" | "ApplyAlpha":
-            size = _size(layer.get_output_variable())
-            scale, bias = (_repeated(written_constants(layer, name), size) for name in ("scale", "bias"))
-            return Scaling(layer.name, sources[0], scale, bias, result_precision(layer))
-        case "Activation":
-            function = str(layer.get_attr("activation")).lower()
-            if function in ("relu", "linear"):
-                return Activation(layer.name, sources[0], function == "relu", result_precision(layer))
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: activation is {function}, the da core computes relu and linear; {INSTEAD}"
-            )
-        case "FixedPointQuantizer":
-            size = _size(layer.get_output_variable())
-            return Quantiser(layer.name, sources[0], element_types(layer, size), result_precision(layer))
-        case "Merge":
-            return _merge(layer, sources)
-        case "Concatenate":
-            return _concatenation(layer, sources)
-        case other:
-            raise UnsupportedLayerError(
-                f"layer {layer.name!r}: {other} is not in the da core, which computes {_SUPPORTED}; {INSTEAD}"
-            )
+def _layers(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]) -> tuple[Layer, ...]:
+    function = str(layer.get_attr("activation")).lower()
+    if layer.class_name == "Activation" and function in ("relu", "linear"):
+        return (Activation(layer.name, sources[0], function == "relu", result_precision(layer)),)
+    if layer.class_name == "Activation" and function == "binary_tanh":
+        return (_binary(layer, sources[0], types[sources[0]]),)
+    if layer.class_name in _OWN:
+        return (_OWN[layer.class_name](layer, sources),)
+    return _unrolled(layer, sources, types)
 
 
-def _dense(layer: Any, source: str) -> Dense:
+def _unrolled(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]) -> tuple[Layer, ...]:
+    """The layer as a stage of the rf core reads it, in one step or in several."""
+    function = str(layer.get_attr("activation")).lower()
+    reader = ACTIVATIONS.get(function) if layer.class_name in ACTIVATION_CLASSES else READERS.get(layer.class_name)
+    if reader is None and layer.class_name in ACTIVATION_CLASSES:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: activation is {function}, the da core computes {', '.join(sorted(ACTIVATIONS))}; {INSTEAD}"
+        )
+    if reader is None:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: {layer.class_name} is not in the da core, which computes {_SUPPORTED}; {INSTEAD}"
+        )
+    variables = [layer.get_input_variable(tensor) for tensor in layer.inputs if tensor]
+    inputs = [
+        Tensor(source, tuple(int(size) for size in variable.shape), types[source])
+        for source, variable in zip(sources, variables, strict=True)
+    ]
+    y = tensor(layer.get_output_variable(), layer.name, layer)
+    read = reader(layer, *inputs, y)
+    steps = read if isinstance(read, tuple) else (read,)
+    return tuple(Unrolled(step.y.name, tuple(one.name for one in step.inputs), step) for step in steps)
+
+
+def _places(layer: Any) -> tuple[int, ...]:
+    """The elements that a Transpose or a Cropping passes on, in order (nnet_transpose.h, nnet_cropping.h)."""
+    shape = [int(size) for size in layer.get_input_variable().shape]
+    image = np.arange(prod(shape)).reshape(shape)
+    if layer.class_name == "Transpose":
+        return tuple(map(int, image.transpose([int(axis) for axis in layer.get_attr("perm")]).reshape(-1)))
+    if str(layer.get_attr("data_format", "channels_last")) != "channels_last":
+        raise UnsupportedLayerError(f"layer {layer.name!r}: data_format is channels_first, expected channels_last; {INSTEAD}")
+    out = [int(size) for size in layer.get_output_variable().shape]
+    first = [int(layer.get_attr(f"crop_{side}", 0) or 0) for side in ("top", "left")][2 - (len(shape) - 1) :]
+    cut = image[tuple(slice(start, start + size) for start, size in zip(first, out, strict=False))]
+    return tuple(map(int, cut.reshape(-1)))
+
+
+def _dot(layer: Any, sources: tuple[str, ...]) -> Dot:
+    a, b = sources
+    accum = precision_of(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
+    return Dot(layer.name, (a, b), accum, result_precision(layer))
+
+
+def _binary(layer: Any, source: str, kind: FixedPoint) -> Steps:
+    """1 where x >= 0, otherwise -1: a step at the number before 0."""
+    before = Constants(np.full(_size(layer.get_output_variable()), -1, np.int64), kind.fraction)
+    return Steps(layer.name, source, before, before, result_precision(layer))
+
+
+def _ternary(layer: Any, sources: tuple[str, ...]) -> Steps:
+    """A quantised tanh with the normalisation before it, as two thresholds for each channel (nnet_batchnorm.h)."""
+    result, size = result_precision(layer), _size(layer.get_output_variable())
+    high, low = (_repeated(written_constants(layer, f"threshold_{end}"), size) for end in ("hi", "lo"))
+    return Steps(layer.name, sources[0], high, low, result)
+
+
+def _wiring(layer: Any, sources: tuple[str, ...]) -> Wiring:
+    return Wiring(layer.name, sources[0], _places(layer), result_precision(layer))
+
+
+def _scaling(layer: Any, sources: tuple[str, ...]) -> Scaling:
+    size = _size(layer.get_output_variable())
+    scale, bias = (_repeated(written_constants(layer, name), size) for name in ("scale", "bias"))
+    return Scaling(layer.name, sources[0], scale, bias, result_precision(layer))
+
+
+def _dense(layer: Any, sources: tuple[str, ...]) -> Dense:
     n_in, n_out = int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))
     weight = written_constants(layer, "weight")
+    transposed = bool(layer.get_attr("_weights_transposed", False))  # by hls4ml, for Strategy Resource
+    matrix = weight.raw.reshape(n_out, n_in).T if transposed else weight.raw.reshape(n_in, n_out)
     accum = precision_of(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
     return Dense(
         layer.name,
-        source,
-        Constants(weight.raw.reshape(n_in, n_out), weight.fraction),
+        sources[0],
+        Constants(matrix, weight.fraction),
         written_constants(layer, "bias"),
         accum,
         result_precision(layer),
@@ -144,3 +200,15 @@ def _concatenation(layer: Any, sources: tuple[str, ...]) -> Concatenation:
 def _repeated(constants: Constants, size: int) -> Constants:
     """Expand one number per channel to one per element, by repeating the channels, as hls4ml does."""
     return Constants(np.resize(constants.raw.reshape(-1), size), constants.fraction)
+
+
+#: readers of layers that are not read as a stage of the rf core
+_OWN: dict[str, Callable[[Any, tuple[str, ...]], Layer]] = {
+    "Dense": _dense,
+    **dict.fromkeys(("BatchNormalization", "ApplyAlpha"), _scaling),
+    "Merge": _merge,
+    "Concatenate": _concatenation,
+    "Dot": _dot,
+    "BatchNormalizationQuantizedTanh": _ternary,
+    **dict.fromkeys(("Transpose", "Cropping1D", "Cropping2D"), _wiring),
+}

@@ -10,8 +10,21 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hypersonic.hls.da.delay import FF_SETUP, REGISTERED, WIRE, Arrival, arrival
-from hypersonic.hls.da.graph import Add, AdderGraph, Clamp, Constant, Drop, Input, Operation, Shift, Wrap, operands
+from hypersonic.hls.da.delay import FF_SETUP, LUT_INPUTS, REGISTERED, WIRE, Arrival, arrival
+from hypersonic.hls.da.graph import (
+    Add,
+    AdderGraph,
+    Clamp,
+    Constant,
+    Drop,
+    Input,
+    Lookup,
+    Operation,
+    Select,
+    Shift,
+    Wrap,
+    operands,
+)
 from hypersonic.hls.fixed import BY_SIGN, Rounding
 
 #: estimated ns from register to register; 300 MHz are 3.33 ns, and the difference is a margin for long wires
@@ -55,14 +68,22 @@ class Schedule:
 
     @property
     def estimated_luts(self) -> int:
-        """One LUT per bit of an adder or clamp: an estimate from the graph, not the result of synthesis."""
+        """One LUT per bit of an adder, clamp or selection, and per 64 entries of a table's bit: an estimate from the graph, not
+        the result of synthesis."""
         nodes = zip(self.graph.nodes, self.widths, strict=True)
-        return sum(widths[0] for node, widths in nodes if widths and is_logic(node.operation))
+        return sum(widths[0] * _luts(node.operation) for node, widths in nodes if widths and is_logic(node.operation))
 
 
 def is_logic(operation: Operation) -> bool:
     """Return whether an operation needs logic and not only wires."""
-    return isinstance(operation, Add | Clamp) or (isinstance(operation, Drop) and operation.rounding is not Rounding.TRN)
+    return isinstance(operation, Add | Clamp | Select | Lookup) or (
+        isinstance(operation, Drop) and operation.rounding is not Rounding.TRN
+    )
+
+
+def _luts(operation: Operation) -> int:
+    """LUTs for one bit of the operation's result."""
+    return -(-len(operation.values) // (1 << LUT_INPUTS)) if isinstance(operation, Lookup) else 1
 
 
 def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = STAGE_NS) -> Schedule:
@@ -124,3 +145,8 @@ def _needs(graph: AdderGraph, i: int, width: int) -> Iterator[tuple[int, int]]:
             yield a, min(width, bits)
         case Clamp(a):
             yield a, graph.nodes[a].width
+        case Lookup(a, values):
+            yield a, (len(values) - 1).bit_length()
+        case Select(a, b, bit):
+            yield a, width
+            yield b, bit + 1

@@ -21,7 +21,7 @@ from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import retype
 
 #: layers that hls4ml fuses other layers into
-_FUSED = ("Dense", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
+_FUSED = ("Dense", "Conv2DBatchnorm", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
 
 
 def write_project(
@@ -32,6 +32,16 @@ def write_project(
     The notes, a line each, say where hls4ml deviates from the YAML. Raises ConversionError for a model that hls4ml cannot
     convert, and for one that it would convert wrongly.
     """
+    graph, remarks = model_graph(trained, description, inputs, outputs, directory, core)
+    graph.write()
+    repair(directory)
+    return graph, remarks
+
+
+def model_graph(
+    trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind
+) -> tuple[Any, list[str]]:
+    """Do what write_project does without writing the project. directory: where the graph would be written."""
     options = dict(description.hls4ml)
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
@@ -49,8 +59,6 @@ def write_project(
     if core is CoreKind.CSIM:  # da unrolls everything, and rf uses the YAML's factors even if the C++ does not support them
         check_own_settings(graph, options)
     snap_weights(graph)
-    graph.write()
-    repair(directory)
     called = [f"layer {old!r} is called {new!r} in the HLS project" for old, new in trained.names.items()]
     return graph, [*called, *trained.notes, *notes(graph, options, core), *heard]
 

@@ -19,7 +19,7 @@ from hypersonic.hls.rf.layers import WeightsIn
 _SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3}
 
 #: hls4ml's classes whose weights can be in UltraRAM or in the card's memory
-_WITH_MEMORIES = ("Dense", "Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
+_WITH_MEMORIES = ("Dense", "Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
 
 #: texts in hls4ml's warnings that are dropped: they have a note of their own here, or are about hls4ml's own proposals
 _SAID = (

@@ -16,7 +16,7 @@ from typing import Any
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.model_graph import is_streamed, number_of, strategy_of
 
-_DENSE = ("Dense", "Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
+_DENSE = ("Dense", "Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
 _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 
 #: hls4ml's classes with a state, and their number of gates: products that a state takes part in

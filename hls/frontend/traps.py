@@ -46,7 +46,7 @@ _ACTIVATIONS = frozenset(
 #: the functions in nnet_recr_activations.h
 _RECURRENT_ACTIVATIONS = ("relu", "sigmoid", "tanh")
 
-_CONVOLUTIONS = ("Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D")
+_CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
 _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 
 
@@ -236,8 +236,8 @@ def _check_resize(layer: Any) -> None:
 _Check = Callable[[Any], object]
 _CHECKS: dict[str, tuple[_Check, ...]] = {
     "Dense": (_check_dense,),
-    **dict.fromkeys(_CONVOLUTIONS[:2], (_check_format, _check_convolution, _check_dense, _check_stride)),
-    **dict.fromkeys(_CONVOLUTIONS[2:], (_check_format, _check_convolution, _check_dense)),
+    **dict.fromkeys(_CONVOLUTIONS[:3], (_check_format, _check_convolution, _check_dense, _check_stride)),
+    **dict.fromkeys(_CONVOLUTIONS[3:], (_check_format, _check_convolution, _check_dense)),
     **dict.fromkeys(_DEPTHWISE, (_check_format, _check_depthwise, _check_stride)),
     **dict.fromkeys(("Pooling1D", "Pooling2D"), (_check_pool,)),
     "Activation": (_check_activation,),

@@ -21,6 +21,7 @@ from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
+from hypersonic.hls.frontend.keras.wrappers import unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
@@ -58,7 +59,8 @@ def keras_model(model: Any) -> TrainedModel:
     _check_graph(model)
     check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
     custom = _custom_objects()
-    paired = in_pairs(model, custom)
+    plain, remarks = unwrapped(model, custom)
+    paired = in_pairs(plain, custom)
     named, names = named_for_hls4ml(paired.model, custom)
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
     for name in paired.means:
@@ -84,7 +86,7 @@ def keras_model(model: Any) -> TrainedModel:
     layers = _linear(named), _branching(named), _fused(named)
     parameters = int(model.count_params())
     return TrainedModel(
-        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=paired.notes
+        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=(*remarks, *paired.notes)
     )
 
 

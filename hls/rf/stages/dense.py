@@ -89,6 +89,10 @@ def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
     return Dense(layer.name, x, y, weight, bias, accum, *reuse(layer), weights_in=_weights_in(layer))
 
 
+#: hls4ml's names of layers that are read as a convolution
+_CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
+
+
 def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense:
     return _product(layer, x, y, (int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))))
 
@@ -257,7 +261,7 @@ STAGE = StageType(
     LayerType(
         Dense,
         _plan,
-        readers={"Dense": _dense, **dict.fromkeys(("Conv1D", "Conv2D", "PointwiseConv1D", "PointwiseConv2D"), _convolution)},
+        readers={"Dense": _dense, **dict.fromkeys(_CONVOLUTIONS, _convolution)},
         sharing=Sharing(lambda dense: dense_shape(dense).reuse_factor, lambda dense: dense.vectors, _choices),
     ),
 )

@@ -56,7 +56,7 @@ def linear(name: str, x: Tensor, y: Tensor) -> Map:
 _MAPS: dict[str, tuple[MapFunction, tuple[str, str] | None, tuple[str, str] | None]] = {
     "linear": (MapFunction.LINEAR, None, None),
     "relu": (MapFunction.RELU, None, None),
-    "leakyrelu": (MapFunction.LEAKY, ("activ_param", "param_t"), None),
+    **dict.fromkeys(("leakyrelu", "leaky_relu"), (MapFunction.LEAKY, ("activ_param", "param_t"), None)),
     "thresholdedrelu": (MapFunction.THRESHOLD, None, ("activ_param", "param_t")),
     "hard_sigmoid": (MapFunction.HARD_SIGMOID, ("slope", "slope_t"), ("shift", "shift_t")),
     "hard_tanh": (MapFunction.HARD_TANH, ("slope", "slope_t"), ("shift", "shift_t")),

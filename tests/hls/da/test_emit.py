@@ -11,10 +11,24 @@ import pytest
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import Activation, Concatenation, Dense, Layer, Merge, MergeOperation, Network, Scaling, Source
+from hypersonic.hls.da.network import (
+    Activation,
+    Concatenation,
+    Dense,
+    Layer,
+    Merge,
+    MergeOperation,
+    Network,
+    Scaling,
+    Source,
+    Unrolled,
+    Wiring,
+)
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
+from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.rf.stages.table import Table
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
@@ -61,8 +75,25 @@ def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
             MergeOperation.MINIMUM,
             fixed_point(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP),
         ),
+        Merge(
+            "times",
+            ("sum", "back"),
+            MergeOperation.MULTIPLY,
+            fixed_point(12, 6, signed, Rounding.RND, Overflow.SAT_ZERO),
+        ),
+        Wiring("moved", "times", (1, -1, 0), fixed_point(10, 5)),
+        curve("sigmoid", "sum", fixed_point(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM), rng, negative_only=False),
+        curve("elu", "moved", fixed_point(10, 5), rng, negative_only=True),
     )
-    return Network(name, (Source("x", 3, source), Source("t", 2, other)), layers, ("least", "sum"))
+    return Network(name, (Source("x", 3, source), Source("t", 2, other)), layers, ("least", "sum", "moved", "sigmoid", "elu"))
+
+
+def curve(name: str, source: str, kind: FixedPoint, rng: np.random.Generator, *, negative_only: bool) -> Unrolled:
+    """A function in a table of 40 entries, of a source with two or three elements."""
+    size, to = 3 if negative_only else 2, fixed_point(7, 4)
+    x, y = Tensor(source, (size,), kind), Tensor(name, (size,), to)
+    values = Constants(rng.integers(to.min_raw, to.max_raw, 40), to.fraction)
+    return Unrolled(name, (source,), Table(name, x, y, values, 3, negative_only, Constants(np.array([3]), 1)))
 
 
 def row(network: Network, names: Iterable[str]) -> Row:
@@ -121,7 +152,7 @@ def random_casts(seed: int) -> Network:
 
     def kind() -> FixedPoint:
         width, signed = int(rng.integers(1, 19)), bool(rng.integers(2))
-        modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice([o for o in Overflow if o is not Overflow.SAT_ZERO]))
+        modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice(list(Overflow)))
         return fixed_point(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
 
     def layer(name: str, at: str, other: str) -> Layer:

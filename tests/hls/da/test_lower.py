@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,13 +21,16 @@ from hypersonic.hls.da.network import (
     Activation,
     Concatenation,
     Dense,
+    Dot,
     Layer,
     Merge,
     MergeOperation,
     Network,
-    Quantiser,
     Scaling,
     Source,
+    Steps,
+    Unrolled,
+    Wiring,
 )
 from hypersonic.hls.da.schedule import schedule
 from hypersonic.hls.errors import UnsupportedLayerError
@@ -60,11 +64,10 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 @st.composite
-def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:
-    result = draw(precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO))
-    kind = draw(
-        st.sampled_from(["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation", "quantiser"])
-    )
+def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator) -> Layer:  # noqa: PLR0911 - one a kind
+    result = draw(precisions)
+    kinds = ["dense", "dense", "scaling", "relu", "linear", "merge", "merge", "concatenation", "wiring", "dot", "steps"]
+    kind = draw(st.sampled_from(kinds))
     bits, lsb = draw(st.integers(1, 10)), draw(st.integers(-2, 10))
     sizes = before.sizes
     a, b = (draw(st.sampled_from(list(sizes)[-4:])) for _ in range(2))
@@ -75,9 +78,6 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
         accum = fixed_point(draw(st.integers(6, 70)), fraction, True, draw(st.sampled_from(Rounding)))
         bias = constants(rng, (n_out,), bits, draw(st.integers(-2, 12)))
         return Dense(name, a, constants(rng, (size, n_out), bits, lsb), bias, accum, result)
-    if kind == "quantiser":
-        types = st.none() | precisions.filter(lambda to: to.overflow is not Overflow.SAT_ZERO)
-        return Quantiser(name, a, tuple(draw(types) for _ in range(size)), result)
     if kind == "scaling":
         return Scaling(name, a, constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb + 3), result)
     if kind == "merge":
@@ -86,6 +86,13 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
     if kind == "concatenation":
         turns = draw(st.sampled_from([turns for turns in range(1, 5) if size % turns == 0 == sizes[b] % turns]))
         return Concatenation(name, (a, b), (size // turns, sizes[b] // turns), result)
+    if kind == "dot":
+        b = draw(st.sampled_from([other for other, elements in sizes.items() if elements == size]))
+        return Dot(name, (a, b), draw(precisions), result)
+    if kind == "steps":
+        return Steps(name, a, constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb), result)
+    if kind == "wiring":
+        return Wiring(name, a, tuple(draw(st.lists(st.integers(-1, size - 1), min_size=1, max_size=5))), result)
     return Activation(name, a, kind == "relu", result)
 
 
@@ -102,21 +109,35 @@ def reference(network: Network, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array(rows)
 
 
-def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:
+def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:  # noqa: PLR0911 - one a kind
     if isinstance(layer, Merge):
         return _merged(layer, values, fractions)
+    if isinstance(layer, Dot):
+        fraction, total = sum(fractions[name] for name in layer.sources), 0
+        for x, y in zip(*(values[name] for name in layer.sources), strict=True):
+            total = layer.accum.confine(total + layer.accum.cast(x * y, fraction))
+        return [layer.result.cast(total, layer.accum.fraction)]
     if isinstance(layer, Concatenation):
         (a, b), (run_a, run_b) = layer.sources, layer.runs
         moved = [[layer.result.cast(value, fractions[name]) for value in values[name]] for name in (a, b)]
         turns = len(moved[0]) // run_a
         parts = [(moved[0][k * run_a : (k + 1) * run_a], moved[1][k * run_b : (k + 1) * run_b]) for k in range(turns)]
         return [value for left, right in parts for value in (*left, *right)]
+    assert not isinstance(layer, Unrolled)
     x, fraction = values[layer.source], fractions[layer.source]
     if isinstance(layer, Activation):
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]
-    if isinstance(layer, Quantiser):
-        cast = [(to.cast(value, fraction), to.fraction) if to else (0, 0) for value, to in zip(x, layer.types, strict=True)]
-        return [layer.result.cast(*one) for one in cast]
+    if isinstance(layer, Wiring):
+        return [layer.result.cast(x[place] if place >= 0 else 0, fraction) for place in layer.places]
+    if isinstance(layer, Steps):
+        limits = [
+            [Fraction(int(limit), 1) / Fraction(2) ** layer.above.fraction for limit in pair]
+            for pair in zip(layer.above.raw, layer.below.raw, strict=True)
+        ]
+        points = [Fraction(value) / Fraction(2) ** fraction for value in x]
+        steps = [1 if at > high else -1 if at <= low else 0 for at, (high, low) in zip(points, limits, strict=True)]
+        return [layer.result.cast(step, 0) for step in steps]
+    assert isinstance(layer, Scaling | Dense)
     if isinstance(layer, Scaling):
         product, bias = fraction + layer.scale.fraction, layer.bias.fraction
         finest = max(product, bias)
@@ -141,11 +162,13 @@ def _merged(layer: Merge, values: dict[str, list[int]], fractions: dict[str, int
     compute: dict[MergeOperation, Callable[[int, int], int]] = {
         MergeOperation.ADD: lambda x, y: x + y,
         MergeOperation.SUBTRACT: lambda x, y: x - y,
+        MergeOperation.MULTIPLY: lambda x, y: x * y,
         MergeOperation.AVERAGE: lambda x, y: (x + y) // 2,
         MergeOperation.MAXIMUM: max,
         MergeOperation.MINIMUM: min,
     }
-    return [layer.result.cast(compute[layer.operation](x, y), finest + 1) for x, y in zip(a, b, strict=True)]
+    fraction = (finest + 1) * (2 if layer.operation is MergeOperation.MULTIPLY else 1)
+    return [layer.result.cast(compute[layer.operation](x, y), fraction) for x, y in zip(a, b, strict=True)]
 
 
 def random_rows(network: Network, count: int) -> NDArray[np.int64]:

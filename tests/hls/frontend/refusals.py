@@ -18,6 +18,7 @@ from hypersonic.hls.frontend.keras.model import use_keras_2
 
 def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
     """name -> (model, LayerName of its YAML)."""
+    from qkeras import QActivation
     from tf_keras import Input, Model, Sequential, layers
     from tf_keras.initializers import Constant
 
@@ -36,9 +37,6 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
 
     def normalised() -> Any:
         return Sequential([Input((3,), name="x"), layers.Dense(2, name="d"), layers.BatchNormalization(name="bn")])
-
-    def multiply(x: Any) -> Any:
-        return layers.Multiply(name="product")([layers.Dense(2, name="a")(x), layers.Dense(2, name="b")(x)])
 
     def shared(x: Any) -> Any:
         layer = layers.Dense(3, name="d")
@@ -72,14 +70,12 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "nan_weights": (nan_weights, {}),
         "unknown_shape": (lambda: with_layer(layers.ReLU(name="r"), (None,)), {}),
         "accum_drops_bits": (dense, precision(accum="ap_fixed<16,12>")),
-        "overflow_mode": (dense, precision(result="ap_fixed<16,8,AP_RND,AP_SAT_ZERO>")),
         "weight_out_of_range": (dense, precision(weight="ap_fixed<8,0>")),
-        "sigmoid": (lambda: dense(activation="sigmoid"), {}),
+        "binary": (lambda: with_layer(QActivation("binary(alpha=1)", name="b")), {}),
         "clipped_relu": (lambda: with_layer(layers.ReLU(6.0, name="r6")), {}),
-        "leaky_relu": (lambda: with_layer(layers.LeakyReLU(name="leaky")), {}),
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
-        "convolution": (lambda: with_layer(layers.Conv1D(2, 2, name="conv"), (4, 3)), {}),
-        "multiply": (model(multiply), {}),
+        "lstm": (lambda: with_layer(layers.LSTM(2, name="lstm"), (4, 3)), {}),
+        "many_products": (lambda: with_layer(layers.Conv2D(8, 1, name="conv", padding="same"), (64, 64, 16)), {}),
         "dropout_output": (model(lambda x: layers.Dropout(0.5, name="drop")(layers.Dense(2, name="d")(x))), {}),
         "input_as_output": (
             model(lambda x: [layers.Activation("linear", name="same")(x), layers.Dense(2, name="d")(x)]),

@@ -60,9 +60,6 @@ CONVERTED = (
 
 #: case -> what is said of it
 REFUSED = {
-    Case("u_net", "da"): r"layer 'conv2d': Conv2D is not in the da core, .*--core rf",
-    Case("resnet_1d", "da"): r"layer 'conv1d': Conv1D is not in the da core, .*--core rf",
-    Case("deep_sets", "da"): r"layer 'dense_1': PointwiseConv1D is not in the da core, .*--core rf",
     Case("dense_resnet", "da", STREAM): r"io_type is io_stream, the da core takes io_parallel.*--core rf",
     Case(
         "image_and_list", "rf", STREAM

@@ -16,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.da.lower import adder_graph
+from hypersonic.hls.da.read import read_network
+from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.graph import snap_weights
 from hypersonic.hls.frontend.keras.model import conversion_options, use_keras_2
@@ -53,9 +56,21 @@ def convert(model: Any, names: Config, name: str, directory: Path, io_type: str 
     inputs, outputs = (_row(tensors) for tensors in (network.inputs, network.outputs))
     (path / "network.pickle").write_bytes(pickle.dumps(network))
     beats = name.startswith("beats")
+    if io_type == "io_parallel":
+        _write_da(graph, inputs, outputs, path / "da")
     _, figures = write_rf_core(network, name, inputs, outputs, path / "core", whole_row_bits=0 if beats else 1 << 20)
     HlsProject(path, name, inputs, outputs, "xcu250-figd2104-2L-e", {}, {"core": figures}).save()
     return True
+
+
+def _write_da(graph: Any, inputs: Row, outputs: Row, path: Path) -> None:
+    """The da core of the same graph, if it takes it: <path>/core.json and adders.pickle, else the words of its refusal."""
+    try:
+        adders = adder_graph(network := read_network(graph))
+        write_core(network, "da", inputs, outputs, path)
+        (path / "adders.pickle").write_bytes(pickle.dumps(adders))
+    except UnsupportedLayerError as error:
+        path.with_suffix(".refused").write_text(str(error))
 
 
 def _row(tensors: tuple[Tensor, ...]) -> Row:

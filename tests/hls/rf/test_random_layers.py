@@ -8,7 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.hls.core import Core
+from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.verilator import lint
@@ -30,6 +31,8 @@ FAMILIES = (
     ("wiring", 1), ("several", 1), ("beats", 1),
 )  # fmt: skip
 ROWS = 60
+#: at least so many of the models in io_parallel, which the da core can compute
+DA_CORES = 5
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Made:
     network: RfNetwork
     x: NDArray[np.int64]
     y: NDArray[np.int64]
+    adders: AdderGraph | None
+    da: Core | None
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +62,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[Made]:
 def _made(path: Path) -> Made:
     network = pickle.loads((path / "network.pickle").read_bytes())
     x = random_rows(network, ROWS, SEED)
-    return Made(Core.load(path / "core"), network, x, golden(path, x))
+    adders, da = None, None
+    if (path / "da" / "adders.pickle").is_file():
+        adders, da = pickle.loads((path / "da" / "adders.pickle").read_bytes()), Core.load(path / "da")
+        da = replace(da, name=f"da_{path.name}")
+    return Made(Core.load(path / "core"), network, x, golden(path, x), adders, da)
 
 
 def test_every_layer_type_equals_hls4mls_cpp_under_stalls_and_after_a_reset(models: list[Made]) -> None:
@@ -78,6 +87,16 @@ def test_every_core_is_clean_under_wall(models: list[Made]) -> None:
 def test_what_the_layers_promise_is_what_hls4mls_cpp_computes(models: list[Made]) -> None:
     for one in models:
         np.testing.assert_array_equal(evaluate(one.network, one.x).astype(np.int64), one.y, err_msg=one.core.name)
+
+
+def test_the_adders_of_the_da_core_compute_the_same(models: list[Made]) -> None:
+    made = [one for one in models if one.adders]
+    assert len(made) >= DA_CORES
+    for one in made:
+        assert one.adders is not None
+        assert one.da is not None
+        np.testing.assert_array_equal(one.adders.evaluate(one.x), one.y, err_msg=one.core.name)
+        lint(one.da.sources, one.da.top)
 
 
 def test_measured_clocks_are_those_predicted(models: list[Made]) -> None:

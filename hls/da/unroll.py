@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers as the rf core reads them (hls/rf/stages/), computed all at once, with a place in the graph for each number.
+
+The noun in the file of a stage says what its layer computes. Numbers are returned before the cast to the layer's result type,
+unless that cast is a part of the layer; casting twice to one type changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import singledispatch
+from itertools import cycle
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.da.graph import AdderGraph
+from hypersonic.hls.da.network import Dense as Matrix
+from hypersonic.hls.da.numbers import (
+    Number,
+    Numbers,
+    at_fraction,
+    cast,
+    greater,
+    plus,
+    product,
+    relu,
+    scaled,
+    total,
+    tree,
+    where_negative,
+    zero,
+)
+from hypersonic.hls.da.products import check_weights, dense, matmul
+from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
+from hypersonic.hls.rf.layers import Layer, Tensor, Window
+from hypersonic.hls.rf.parts.casts import cast_all
+from hypersonic.hls.rf.parts.windows import window_shape
+from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.depthwise import Depthwise
+from hypersonic.hls.rf.stages.embedding import Embedding
+from hypersonic.hls.rf.stages.global_pool import GlobalPool
+from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.quantise import Quantise
+from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
+from hypersonic.hls.rf.stages.table import Table
+from hypersonic.hls.rf.stages.upsample import Upsample
+from hypersonic.hls.rf.stages.zero_pad import ZeroPad
+
+#: most products of a layer at all its pixels; beyond that, a core would not fit a card, and writing it takes long
+MAX_PRODUCTS = 1 << 18
+
+#: indices of elements, -1 for padding
+Places = NDArray[np.int64]
+
+
+def unrolled(graph: AdderGraph, layer: Layer, x: Numbers) -> Sequence[Number]:
+    """Return the layer's numbers. x: those of its input.
+
+    Raises UnsupportedLayerError, with the layer's name, for arithmetic that adders cannot do exactly.
+    """
+    return _unrolled(layer, graph, x)
+
+
+@singledispatch
+def _unrolled(layer: Layer, graph: AdderGraph, x: Numbers) -> Sequence[Number]:  # noqa: ARG001 - the registered ones use them
+    raise UnsupportedLayerError(f"layer {layer.name!r}: the da core has no {type(layer).__name__}; {INSTEAD}")
+
+
+def windows(tensor: Tensor, seen: Window) -> Places:
+    """Return the elements of each window: (output pixels, kernel pixels, channels)."""
+    pads = ((seen.pad_top, seen.pad_bottom), (seen.pad_left, seen.pad_right), (0, 0))
+    image = np.pad(np.arange(tensor.size).reshape(tensor.image), pads, constant_values=-1)
+    height, width = window_shape(tensor, seen)
+    (rows, columns), (down, across) = seen.kernel, seen.stride
+    cut = [
+        image[kh : kh + (height - 1) * down + 1 : down, kw : kw + (width - 1) * across + 1 : across]
+        for kh in range(rows)
+        for kw in range(columns)
+    ]
+    return np.stack(cut, axis=2).reshape(height * width, seen.size, tensor.channels)
+
+
+def _taken(x: Numbers, places: Places, instead: Number) -> list[Number]:
+    return [x[place] if place >= 0 else instead for place in places.reshape(-1).tolist()]
+
+
+# ---------------------------------------------------------------- products with constants
+@_unrolled.register
+def _(layer: Dense, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    if layer.window is None:
+        places = np.arange(layer.x.size).reshape(-1, layer.n_in)
+    else:
+        places = windows(layer.x, layer.window).reshape(-1, layer.n_in)
+    _check_size(layer, len(places))
+    return _vectors(graph, layer, x, places, layer.weight, layer.bias)
+
+
+@_unrolled.register
+def _(layer: Depthwise, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    places, (weight, bias) = windows(layer.x, layer.window), (layer.weight, layer.bias)
+    _check_size(layer, len(places))
+    channels = [
+        _vectors(
+            graph, layer, x, places[:, :, c],
+            Constants(weight.raw[:, [c]], weight.fraction), Constants(bias.raw[[c]], bias.fraction),
+        )
+        for c in range(layer.x.channels)
+    ]  # fmt: skip
+    return [number for pixel in zip(*channels, strict=True) for number in pixel]
+
+
+def _check_size(layer: Dense | Depthwise, vectors: int) -> None:
+    if (count := vectors * layer.weight.raw.size) > MAX_PRODUCTS:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r}: unrolled it has {count} products, the da core takes up to {MAX_PRODUCTS}; {INSTEAD}"
+        )
+
+
+def _vectors(
+    graph: AdderGraph, layer: Dense | Depthwise, x: Numbers, places: Places, weight: Constants, bias: Constants
+) -> list[Number]:
+    """Apply a matrix to each vector of elements. places: (vectors, n_in)."""
+    matrix = Matrix(layer.name, "", weight, bias, layer.accum, layer.y.precision)
+    return [y for vector in places for y in dense(graph, matrix, _taken(x, vector, zero(graph)))]
+
+
+# ---------------------------------------------------------------- pooling
+@_unrolled.register
+def _(layer: Pool, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    kind = layer.x.precision
+    lowest = Number(graph.constant(kind.confine(1 << (kind.width - 1))), kind.fraction)
+    places = windows(layer.x, layer.window)
+    return [_pooled(graph, layer, x, pixel[:, c], lowest) for pixel in places for c in range(layer.x.channels)]
+
+
+@_unrolled.register
+def _(layer: GlobalPool, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    places = np.arange(layer.x.size).reshape(-1, layer.x.channels)
+    return [_pooled(graph, layer, x, places[:, c], zero(graph)) for c in range(layer.x.channels)]
+
+
+def _pooled(graph: AdderGraph, layer: Pool | GlobalPool, x: Numbers, places: Places, lowest: Number) -> Number:
+    if layer.operation is PoolOperation.MAX:
+        return _greatest(graph, _taken(x, places, lowest))
+    count = len(places) if isinstance(layer, Pool) and layer.count_pad else int((places >= 0).sum())
+    mean = cast(graph, tree(graph, _taken(x, places, zero(graph))), layer.accum)
+    raw = Number(at_fraction(graph, mean, layer.accum.fraction), 0)
+    return Number(_quotient(graph, raw, count), layer.accum.fraction)
+
+
+def _greatest(graph: AdderGraph, x: Sequence[Number]) -> Number:
+    if len(x) == 1:
+        return x[0]
+    half = len(x) // 2
+    return greater(graph, _greatest(graph, x[:half]), _greatest(graph, x[half:]))
+
+
+def _quotient(graph: AdderGraph, x: Number, count: int) -> int:
+    """The node of x / count, towards zero, for an integer x.
+
+    For count * magnitude < 2**point, floor(n / count) is n * ceil(2**point / count) >> point for every n up to the magnitude.
+    """
+    if count & (count - 1) == 0:
+        return graph.drop(x.node, count.bit_length() - 1, Rounding.TRN_ZERO)
+    low, high = graph.range(x.node)
+    point = (max(-low, high) * count).bit_length()
+    factor = -(-(1 << point) // count)
+    sides = relu(graph, x), relu(graph, total(graph, zero(graph), x, subtract=True))
+    above, below = (graph.drop(scaled(graph, side, factor).node, point, Rounding.TRN) for side in sides)
+    return graph.add(above, below, subtract=True)
+
+
+# ---------------------------------------------------------------- elementwise
+@_unrolled.register
+def _(layer: Map, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    check_weights(layer.name, layer.scale.raw)
+    scales, biases = (cycle(values.raw.reshape(-1).tolist() or [0]) for values in (layer.scale, layer.bias))
+    return [_mapped(graph, layer, number, scale, bias) for number, scale, bias in zip(x, scales, biases, strict=False)]
+
+
+def _mapped(graph: AdderGraph, layer: Map, x: Number, scale: int, bias: int) -> Number:  # noqa: PLR0911 - one a function
+    match layer.function:
+        case MapFunction.LINEAR:
+            return x
+        case MapFunction.RELU:
+            return relu(graph, x)
+        case MapFunction.LEAKY:
+            below = Number(graph.clamp(x.node, None, 0), x.fraction)
+            return total(graph, relu(graph, x), _times(graph, layer, below, scale))
+        case MapFunction.CAP:
+            return _clamped(graph, x, bias, layer.bias.fraction)
+        case MapFunction.THRESHOLD:
+            rest = plus(graph, Number(graph.constant(0), x.fraction), bias, layer.bias.fraction)
+            return where_negative(graph, x, total(graph, rest, x, subtract=True))
+    line = plus(graph, _times(graph, layer, x, scale), bias, layer.bias.fraction)
+    if layer.function is MapFunction.AFFINE:
+        return line
+    part = _clamped(graph, line, 1, 0)
+    return part if layer.function is MapFunction.HARD_SIGMOID else plus(graph, Number(part.node, part.fraction - 1), -1, 0)
+
+
+def _times(graph: AdderGraph, layer: Map | Table, x: Number, factor: int) -> Number:
+    return matmul(graph, layer.name, (x,), np.array([[factor]]), layer.scale.fraction)[0]
+
+
+def _clamped(graph: AdderGraph, x: Number, most: int, fraction: int) -> Number:
+    """x, limited to 0 and most * 2**-fraction."""
+    common = max(x.fraction, fraction)
+    return Number(graph.clamp(at_fraction(graph, x, common), 0, most << (common - fraction)), common)
+
+
+@_unrolled.register
+def _(layer: Quantise, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    return [cast(graph, number, to) if to else zero(graph) for number, to in zip(x, layer.types, strict=True)]
+
+
+@_unrolled.register
+def _(layer: Table, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    return [_looked_up(graph, layer, number) for number in x]
+
+
+def _looked_up(graph: AdderGraph, layer: Table, x: Number) -> Number:
+    """As table_value in the table's stage, which has the index of each x."""
+    values, to = tuple(map(int, layer.values.raw)), layer.y.precision
+    size = len(values)
+    steps = scaled(graph, x, size)
+    if layer.negative_only:
+        steps = relu(graph, total(graph, zero(graph), steps, subtract=True))
+    whole = graph.drop(steps.node, steps.fraction + layer.span_log2, Rounding.TRN_ZERO)
+    if not layer.negative_only:
+        whole = graph.add(whole, graph.constant(size // 2))
+    found = Number(graph.lookup(graph.clamp(whole, 0, size - 1), values), to.fraction)
+    if not layer.negative_only:
+        return found
+    above = cast(graph, _times(graph, layer, relu(graph, x), int(layer.scale.raw[0])), to)
+    return total(graph, above, where_negative(graph, found, x))
+
+
+@_unrolled.register
+def _(layer: Embedding, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    words, fraction = layer.table.raw, layer.table.fraction
+    indices = [graph.clamp(at_fraction(graph, number, 0), 0, len(words) - 1) for number in x]
+    columns = [tuple(map(int, column)) for column in words.T]
+    return [Number(graph.lookup(index, column), fraction) for index in indices for column in columns]
+
+
+# ---------------------------------------------------------------- softmax
+@_unrolled.register
+def _(layer: Softmax, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    classes = layer.x.channels
+    rows = [x[at : at + classes] for at in range(0, len(x), classes)]
+    each = _argmax if layer.kind is SoftmaxKind.ARGMAX else _softmax
+    return [y for row in rows for y in each(graph, layer, row)]
+
+
+def _argmax(graph: AdderGraph, layer: Softmax, x: Numbers) -> list[Number]:
+    """1 for the first of the greatest: no earlier one is as great, and no later one is greater."""
+    greatest, one = _greatest(graph, x), Number(graph.constant(1), 0)
+    below = [where_negative(graph, one, total(graph, number, greatest, subtract=True)) for number in x]
+    del layer
+    first, answers = one, []
+    for less in below:
+        answers.append(total(graph, first, Number(graph.select(first.node, less.node, 0), 0), subtract=True))
+        first = Number(graph.select(first.node, less.node, 0), 0)
+    return answers
+
+
+def _softmax(graph: AdderGraph, layer: Softmax, x: Numbers) -> list[Number]:
+    kind, terms = layer.x.precision, x
+    if layer.kind is SoftmaxKind.STABLE:
+        greatest, kind = _greatest(graph, x), layer.normalised
+        terms = tuple(cast(graph, total(graph, greatest, number, subtract=True), kind) for number in x)
+    powers = tuple(cast_all(layer.exp_table, layer.accum))
+    e = [Number(graph.lookup(_address(graph, term, kind, len(powers)), powers), layer.accum.fraction) for term in terms]
+    summed = cast(graph, cast(graph, tree(graph, e), layer.accum), layer.inverse_input)
+    inverses = tuple(map(int, layer.inv_table.raw))
+    r = Number(graph.lookup(_address(graph, summed, layer.inverse_input, len(inverses)), inverses), layer.inv_table.fraction)
+    return [product(graph, power, r) for power in e]
+
+
+def _address(graph: AdderGraph, x: Number, kind: FixedPoint, size: int) -> int:
+    """The top bits of x in its type, which address a table of `size` entries."""
+    bits = graph.wrap(at_fraction(graph, x, kind.fraction), kind.width, signed=False)
+    return graph.drop(bits, kind.width - (size.bit_length() - 1), Rounding.TRN)
+
+
+# ---------------------------------------------------------------- wires
+@_unrolled.register
+def _(layer: Upsample, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    image = np.arange(prod(layer.x.image)).reshape(layer.x.image)
+    return _taken(x, image.repeat(layer.factor[0], axis=0).repeat(layer.factor[1], axis=1), zero(graph))
+
+
+@_unrolled.register
+def _(layer: ZeroPad, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    top, bottom, left, right = layer.pad
+    image = np.arange(prod(layer.x.image)).reshape(layer.x.image)
+    return _taken(x, np.pad(image, ((top, bottom), (left, right), (0, 0)), constant_values=-1), zero(graph))

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small Keras model for each row of the table in docs/layers.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+TYPE = "ap_fixed<8,4>"
+INDEX = "ap_ufixed<3,3>"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model with one layer, or a few, whose names begin with that of the case.
+
+    shapes: of its inputs. build: (layers, name, inputs) -> output, by tf_keras or QKeras. settings: hls4ml's LayerName, by the
+    end of a layer's name. x: the type of the inputs.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    build: Callable[..., Any]
+    settings: dict[str, Any] = field(default_factory=dict)
+    x: str = TYPE
+
+
+def _layer(kind: str, *arguments: Any, **options: Any) -> Callable[..., Any]:
+    """A model of one layer; every kernel and bias is random."""
+
+    def build(layers: Any, name: str, *x: Any) -> Any:
+        found = getattr(layers, kind)(*arguments, **options, name=name)
+        return found(x[0] if len(x) == 1 else list(x))
+
+    return build
+
+
+def _one(shape: tuple[int, ...], kind: str, *arguments: Any, **options: Any) -> Case:
+    return Case((shape,), _layer(kind, *arguments, **options))
+
+
+def _two(a: tuple[int, ...], b: tuple[int, ...], kind: str, **options: Any) -> Case:
+    return Case((a, b), _layer(kind, **options))
+
+
+def _softmax(layers: Any, name: str, x: Any) -> Any:
+    return layers.Activation("softmax", name=name)(x)
+
+
+def _quantised(kind: str, *arguments: Any, **options: Any) -> Callable[..., Any]:
+    def build(layers: Any, name: str, x: Any) -> Any:
+        import qkeras
+
+        del layers
+        return getattr(qkeras, kind)(*arguments, **options, name=name)(x)
+
+    return build
+
+
+def _bits(*names: str) -> dict[str, str]:
+    return dict.fromkeys(names, "quantized_bits(6,1,alpha=1)")
+
+
+_KERNEL = _bits("kernel_quantizer", "bias_quantizer")
+_DEPTHWISE = _bits("depthwise_quantizer", "bias_quantizer")
+
+
+def _time_distributed(layers: Any, name: str, x: Any) -> Any:
+    return layers.TimeDistributed(layers.Dense(2, name=f"{name}_d"), name=name)(x)
+
+
+def _bidirectional(layers: Any, name: str, x: Any) -> Any:
+    return layers.Bidirectional(layers.LSTM(2, name=f"{name}_d"), name=name)(x)
+
+
+def _flatten(layers: Any, name: str, x: Any) -> Any:
+    y = layers.Flatten(name=name)(x)
+    return layers.Dense(2, name=f"{name}_d")(y)
+
+
+def _reshape(layers: Any, name: str, x: Any) -> Any:
+    y = layers.Reshape((2, 6), name=name)(x)
+    return layers.Activation("relu", name=f"{name}_r")(y)
+
+
+def _dropout(layers: Any, name: str, x: Any) -> Any:
+    return layers.Dense(2, name=f"{name}_d")(layers.Dropout(0.2, name=name)(x))
+
+
+def _permute(order: tuple[int, ...]) -> Callable[..., Any]:
+    def build(layers: Any, name: str, x: Any) -> Any:
+        return layers.Activation("relu", name=f"{name}_r")(layers.Permute(order, name=name)(x))
+
+    return build
+
+
+_IMAGE, _LINE = (4, 3, 2), (4, 3)
+#: types with which hls4ml's softmax is correct (docs/hls4ml-traps.md)
+_SOFTMAX = {
+    "inp_norm_t": "ap_ufixed<10,5,AP_RND,AP_SAT>",
+    "inv_inp_t": "ap_ufixed<20,3>",
+    "inv_table_t": "ap_ufixed<18,1,AP_RND,AP_SAT>",
+    "Precision": {"accum": "ap_ufixed<20,3>", "result": "ap_ufixed<16,0,AP_RND,AP_SAT>"},
+}
+#: hls4ml fails where both types of a Dot are automatic
+_DOT = {"Precision": {"accum": "ap_fixed<20,10>"}}
+
+#: the label of a row -> its model
+CASES: dict[str, Case] = {
+    "Dense": _one((3,), "Dense", 2),
+    "Dense on the last of several axes": _one(_LINE, "Dense", 2),
+    "QDense": Case(((3,),), _quantised("QDense", 2, **_KERNEL)),
+    "BatchNormalization": _one((3,), "BatchNormalization"),
+    "QBatchNormalization": Case(((3,),), _quantised("QBatchNormalization")),
+    "Dropout": Case(((3,),), _dropout),
+    "Conv1D": _one(_LINE, "Conv1D", 2, 2),
+    "Conv2D": _one(_IMAGE, "Conv2D", 2, 2, padding="same"),
+    "QConv1D": Case((_LINE,), _quantised("QConv1D", 2, 2, **_KERNEL)),
+    "QConv2D": Case((_IMAGE,), _quantised("QConv2D", 2, 2, **_KERNEL)),
+    "QConv2DBatchnorm": Case((_IMAGE,), _quantised("QConv2DBatchnorm", 2, 2, **_KERNEL)),
+    "QConv1D + QBatchNormalization": Case(
+        (_LINE,),
+        lambda layers, name, x: _quantised("QBatchNormalization")(
+            layers, f"{name}_b", _quantised("QConv1D", 2, 2, **_KERNEL)(layers, name, x)
+        ),
+    ),
+    "Conv2D, channels_first": _one(_IMAGE, "Conv2D", 2, 2, data_format="channels_first"),
+    "Conv2D, dilation_rate": _one(_IMAGE, "Conv2D", 2, 2, dilation_rate=2),
+    "Conv2DTranspose": _one(_IMAGE, "Conv2DTranspose", 2, 2),
+    "DepthwiseConv1D": _one(_LINE, "DepthwiseConv1D", 2),
+    "DepthwiseConv2D": _one(_IMAGE, "DepthwiseConv2D", 2),
+    "DepthwiseConv2D, depth_multiplier > 1": _one(_IMAGE, "DepthwiseConv2D", 2, depth_multiplier=2),
+    "QDepthwiseConv2D": Case((_IMAGE,), _quantised("QDepthwiseConv2D", 2, **_DEPTHWISE)),
+    "SeparableConv1D": _one(_LINE, "SeparableConv1D", 2, 2),
+    "SeparableConv2D": _one(_IMAGE, "SeparableConv2D", 2, 2),
+    "MaxPooling1D": _one(_LINE, "MaxPooling1D"),
+    "MaxPooling2D": _one((4, 4, 2), "MaxPooling2D"),
+    "AveragePooling1D": _one(_LINE, "AveragePooling1D"),
+    "AveragePooling2D": _one((4, 4, 2), "AveragePooling2D"),
+    "GlobalMaxPooling1D": _one(_LINE, "GlobalMaxPooling1D"),
+    "GlobalMaxPooling2D": _one(_IMAGE, "GlobalMaxPooling2D"),
+    "GlobalAveragePooling1D": _one(_LINE, "GlobalAveragePooling1D"),
+    "GlobalAveragePooling2D": _one(_IMAGE, "GlobalAveragePooling2D"),
+    "Activation('linear')": _one((3,), "Activation", "linear"),
+    "Activation('relu')": _one((3,), "Activation", "relu"),
+    "ReLU": _one((3,), "ReLU"),
+    "ReLU(max_value=6)": _one((3,), "ReLU", 6.0),
+    "LeakyReLU": _one((3,), "LeakyReLU", 0.3),
+    "Activation('leaky_relu')": _one((3,), "Activation", "leaky_relu"),
+    "PReLU": _one((3,), "PReLU", alpha_initializer="random_uniform"),
+    "ThresholdedReLU": _one((3,), "ThresholdedReLU", 0.5),
+    "ELU": _one((3,), "ELU"),
+    "Activation('elu')": _one((3,), "Activation", "elu"),
+    "Activation('selu')": _one((3,), "Activation", "selu"),
+    "Activation('sigmoid')": _one((3,), "Activation", "sigmoid"),
+    "Activation('tanh')": _one((3,), "Activation", "tanh"),
+    "Activation('softplus')": _one((3,), "Activation", "softplus"),
+    "Activation('softsign')": _one((3,), "Activation", "softsign"),
+    "Activation('hard_sigmoid')": _one((3,), "Activation", "hard_sigmoid"),
+    "Activation('gelu')": _one((3,), "Activation", "gelu"),
+    "Activation('softmax')": Case(((3,),), _softmax, {"y": _SOFTMAX}),
+    "Softmax": _one((3,), "Softmax"),
+    "QActivation('quantized_relu')": Case(((3,),), _quantised("QActivation", "quantized_relu(6,2)")),
+    "QActivation('quantized_bits')": Case(((3,),), _quantised("QActivation", "quantized_bits(6,2,alpha=1)")),
+    "QActivation('quantized_tanh')": Case(((3,),), _quantised("QActivation", "quantized_tanh(6)")),
+    "QActivation('quantized_sigmoid')": Case(((3,),), _quantised("QActivation", "quantized_sigmoid(6)")),
+    "QActivation('binary')": Case(((3,),), _quantised("QActivation", "binary(alpha=1)")),
+    "QActivation('ternary')": Case(((3,),), _quantised("QActivation", "ternary(alpha=1)")),
+    "QDense, binary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None)),
+    "QDense, ternary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="ternary(alpha=1)")),
+    "Add": _two(_LINE, _LINE, "Add"),
+    "Subtract": _two(_LINE, _LINE, "Subtract"),
+    "Multiply": _two(_LINE, _LINE, "Multiply"),
+    "Average": _two(_LINE, _LINE, "Average"),
+    "Maximum": _two(_LINE, _LINE, "Maximum"),
+    "Minimum": _two(_LINE, _LINE, "Minimum"),
+    "Concatenate": _two((3,), (2,), "Concatenate"),
+    "Concatenate, first axis": _two(_LINE, (2, 3), "Concatenate", axis=1),
+    "Dot": Case(((3,), (3,)), _layer("Dot", axes=1), {"y": _DOT}),
+    "Dot of matrices": _two(_LINE, _LINE, "Dot", axes=2),
+    "Multiply of (4, 3) and (1, 3)": _two(_LINE, (1, 3), "Multiply"),
+    "Flatten": Case((_LINE,), _flatten),
+    "Reshape": Case(((4, 3),), _reshape),
+    "Permute": Case((_LINE,), _permute((2, 1))),
+    "ZeroPadding1D": _one(_LINE, "ZeroPadding1D", (1, 2)),
+    "ZeroPadding2D": _one(_IMAGE, "ZeroPadding2D", ((1, 0), (2, 1))),
+    "Cropping1D": _one(_LINE, "Cropping1D", (1, 2)),
+    "Cropping2D": _one(_IMAGE, "Cropping2D", ((1, 0), (0, 1))),
+    "UpSampling1D": _one(_LINE, "UpSampling1D", 2),
+    "UpSampling2D": _one(_IMAGE, "UpSampling2D", (2, 3)),
+    "UpSampling2D, bilinear": _one(_IMAGE, "UpSampling2D", 2, interpolation="bilinear"),
+    "Embedding": Case(((3,),), _layer("Embedding", 6, 2), {}, INDEX),
+    "TimeDistributed(Dense)": Case((_LINE,), _time_distributed),
+    "SimpleRNN": _one(_LINE, "SimpleRNN", 2),
+    "LSTM": _one(_LINE, "LSTM", 2),
+    "GRU": _one(_LINE, "GRU", 2),
+    "GRU(reset_after=False)": _one(_LINE, "GRU", 2, reset_after=False),
+    "Bidirectional(LSTM)": Case((_LINE,), _bidirectional),
+    "EinsumDense": _one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2)),
+    "LayerNormalization": _one(_LINE, "LayerNormalization"),
+    "MultiHeadAttention": Case((_LINE, _LINE), lambda layers, name, a, b: layers.MultiHeadAttention(1, 2, name=name)(a, b)),
+    "Conv3D": _one((3, 3, 3, 2), "Conv3D", 2, 2),
+}
+
+#: rows for a second network, because hls4ml's C++ of a one- and a two-dimensional depthwise convolution does not compile in one
+#: file (docs/hls4ml-traps.md), and a network has up to 64 inputs
+SECOND = tuple(label for label in CASES if "1D" in label or "Activation" in label)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/layers.md: each row is a small model. Where the page says "exact", the core's integers are those of hls4ml's C++; where
+it says "refused", the error contains the page's reason; where it says "open", there is an error too.
+
+The da core's integers are those of its adder graph (tests/hls/da shows that the RTL computes them), the rf core's those of its
+layers (tests/hls/rf/test_random_layers.py shows the same of its RTL).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.da.graph import AdderGraph
+from hypersonic.hls.project import HlsProject
+from tests.hls.layers.layer_rows import CASES
+from tests.hls.rf.reference import evaluate
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "layers.md"
+ROWS = 60
+_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_REFUSED = re.compile(r'^\| ([^|]+) \| ("[^|]+") \|$', re.MULTILINE)
+
+
+def table() -> dict[str, list[str]]:
+    """Label of a row -> its three cells. A row of the second table is refused on every core."""
+    rows = [[cell.replace("`", "") for cell in match.groups()] for match in _ROW.finditer(PAGE.read_text())]
+    refused = [[match[1].replace("`", ""), *3 * [f"refused: {match[2]}"]] for match in _REFUSED.finditer(PAGE.read_text())]
+    return {label: cells for label, *cells in rows[1:] + refused if set(label) != {"-"}}
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a session that converted every row."""
+    directory = tmp_path_factory.mktemp("layers")
+    (directory / "cells.json").write_text(json.dumps(table()))
+    argv = [sys.executable, str(Path(__file__).with_name("layer_session.py")), str(directory / "cells.json"), str(directory)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    return directory
+
+
+def test_the_page_has_a_row_for_each_layer_and_no_other_word_in_a_cell() -> None:
+    assert table().keys() == CASES.keys()
+    for label, cells in table().items():
+        assert all(re.fullmatch(r'exact|open|refused: ".+"', cell) for cell in cells), label
+
+
+def test_a_refused_layer_is_refused_with_the_reason_on_the_page_and_an_open_one_by_name(session: Path) -> None:
+    messages = json.loads((session / "messages.json").read_text())
+    for label, said in messages.items():
+        cells = [cell for cell in table()[label] if cell != "exact"]
+        for cell, (column, message) in zip(cells, said.items(), strict=True):
+            wanted = cell.removeprefix("refused: ").strip('"') if cell != "open" else "layer '"
+            assert wanted in message, f"{label}, {column}: {message}"
+
+
+def test_an_exact_layer_gives_the_integers_of_hls4mls_cpp(session: Path) -> None:
+    seen = []
+    for path in sorted(session.glob("io_*/parts.pickle")):
+        project = HlsProject.load(path.parent)
+        x = random_rows(project)
+        y = Csim(compile_csim(project, optimisation="-O0"), project).predict_raw(x)
+        inputs, outputs = project.inputs.split(x), project.outputs.split(y)
+        for label, column, network, taken, given in pickle.loads(path.read_bytes()):
+            own = np.concatenate([inputs[k] for k in taken], axis=1)
+            expected = np.concatenate([outputs[k] for k in given], axis=1)
+            np.testing.assert_array_equal(computed(network, own), expected, err_msg=f"{label}, {column}")
+            assert len(np.unique(expected)) > 1, f"{label}, {column}: every answer is the same"
+            seen.append((label, column))
+    assert len(seen) == len(set(seen)) == sum(cells.count("exact") for cells in table().values())
+
+
+def computed(network: Any, x: NDArray[np.int64]) -> NDArray[np.int64]:
+    y = network.evaluate(x) if isinstance(network, AdderGraph) else evaluate(network, x)
+    return np.asarray(y).astype(np.int64)
+
+
+def random_rows(project: HlsProject) -> NDArray[np.int64]:
+    """Half of them anywhere in the range, half near zero, and both ends."""
+    rng = np.random.default_rng(1)
+    types = [tensor.fixed for tensor in project.inputs.tensors for _ in range(tensor.size)]
+    low, high = [fixed.min_raw for fixed in types], [fixed.max_raw for fixed in types]
+    x = rng.integers(low, high, (ROWS, len(types)), endpoint=True)
+    x[ROWS // 2 :] >>= rng.integers(0, [fixed.width for fixed in types], (ROWS - ROWS // 2, len(types)))
+    x[0], x[1] = low, high
+    return x
