@@ -49,7 +49,7 @@ def compare(
     Raises ConversionError if a difference exceeds the gate's tolerance, and DescriptionError if the gate's rows are unusable.
     """
     project = csim.project
-    rows = _rows(gate.rows, project.inputs, trained, directory) if gate else _random_rows(project.inputs, vocabularies)
+    rows = _given_rows(gate.rows, project.inputs, trained, directory) if gate else _random_rows(project.inputs, vocabularies)
     x_raw = project.inputs.to_raw(rows)
     _check_vocabularies(project, gate, x_raw, vocabularies)
     numbers = zip(project.inputs.tensors, trained.inputs, project.inputs.split(x_raw), strict=True)
@@ -124,13 +124,16 @@ def _figures(
     }
 
 
-def _rows(place: str, inputs: Row, trained: TrainedModel, directory: Path) -> Sequence[NDArray[Any]]:
-    """Read the file, or call the user's function "module:function"; return one array (rows, size) float32 per input.
+def _given_rows(place: str, inputs: Row, trained: TrainedModel, directory: Path) -> Sequence[NDArray[Any]]:
+    """The gate's rows as wire numbers: those of the file, or of the user's function."""
+    return _rows_of_file(directory / place, inputs, trained) if is_rows_file(place) else _rows(place, inputs)
+
+
+def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
+    """Call the user's function "module:function"; return one array (rows, size) float32 per input.
 
     The function returns an array for one input, and a sequence of arrays for several.
     """
-    if is_rows_file(place):
-        return _rows_of_file(directory / place, inputs, trained)
     module, function = place.split(":", 1)
     count = len(inputs.tensors)
     try:

@@ -25,10 +25,12 @@ _FUSED = ("Dense", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise"
 
 
 def write_project(
-    trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind
-) -> tuple[Any, list[str]]:
+    trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind,
+    *, trace: bool = False,
+) -> tuple[Any, list[str]]:  # fmt: skip
     """Convert the model with hls4ml and write its HLS project into `directory`; return the ModelGraph and notes.
 
+    trace: let the C++ copy each layer's result (csim/trace.py); nothing else changes.
     The notes, a line each, say where hls4ml deviates from the YAML. Raises ConversionError for a model that hls4ml cannot
     convert, and for one that it would convert wrongly.
     """
@@ -49,6 +51,10 @@ def write_project(
     if core is CoreKind.CSIM:  # da unrolls everything, and rf uses the YAML's factors even if the C++ does not support them
         check_own_settings(graph, options)
     snap_weights(graph)
+    if trace:
+        graph.config.trace_output = True
+        for layer in graph.get_layers():
+            layer.set_attr("trace", True)
     graph.write()
     repair(directory)
     called = [f"layer {old!r} is called {new!r} in the HLS project" for old, new in trained.names.items()]

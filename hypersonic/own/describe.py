@@ -62,6 +62,14 @@ def write_description(
     return place
 
 
+def describe_if_missing(model: str, rows: Path | None, progress: Callable[[str], None]) -> None:
+    """Write the YAML of a model file that has none, if rows are given; progress says so. Raises as write_description does."""
+    file = Path(model)
+    if rows and file.suffix in SUFFIXES and file.is_file() and not file.with_suffix(".yaml").exists():
+        place = write_description(file, rows=rows, output=None, force=False, progress=progress)
+        progress(f"{place} was missing and is written, as `hypersonic new` does")
+
+
 def describe_model(model: Path, found: Survey, rows: str | None) -> str:
     """Return the YAML's text. rows: the path of the rows' file from the YAML, as it is written into the gate; or None."""
     name = _name(model.stem)
@@ -90,14 +98,6 @@ def describe_model(model: Path, found: Survey, rows: str | None) -> str:
 
 def _name(stem: str) -> str:
     return Namespace().identifier(stem[: MAX_NAME_LENGTH - 2])
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _about(numbers: Numbers | None) -> str:
-    return f"  # {numbers.least:.4g} to {numbers.greatest:.4g} in the rows" if numbers else ""
 
 
 def _sides(side: str, tensors: tuple[TensorSurvey, ...], lines: Callable[[TensorSurvey], Iterator[str]]) -> Iterator[str]:

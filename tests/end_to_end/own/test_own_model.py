@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -21,14 +22,33 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_a_new_yaml_builds_as_it_is_and_is_close_to_the_trained_model(mine: Path, tmp_path: Path) -> None:
-    done = hypersonic("new", mine / "mine.keras", "--rows", mine / "rows.npy")
-    assert (done.returncode, done.stdout) == (0, f"{mine / 'mine.yaml'}\n"), done.stderr
-    done = hypersonic("build", mine / "mine.keras", "--target", "sw_emu", *places(tmp_path))
+def test_a_model_without_a_yaml_is_described_built_served_and_judged_by_one_command(mine: Path, tmp_path: Path) -> None:
+    files = (mine / "mine.keras", "--rows", mine / "rows.npy", "--labels", mine / "labels.npy")
+    done = hypersonic("run", *files, "--target", "sw_emu", "--events", "7", *places(tmp_path), "--output", tmp_path / "result")
     assert done.returncode == 0, done.stderr
+    assert f"{mine / 'mine.yaml'} was missing and is written" in done.stderr
     assert "WARNING" not in done.stderr
-    assert "accuracy: 600 rows (rows.npy) against the trained model: " in done.stdout
-    assert float(done.stdout.partition("worst difference ")[2].partition(",")[0]) < 0.02
+    figures = json.loads((tmp_path / "result" / "figures.json").read_text())
+    assert (figures["events"], figures["integers_equal_to_csim"]) == (7, 600 * 3)
+    assert figures["own"]["accuracy"]["served"] > 0.9
+    assert abs(figures["own"]["accuracy"]["served"] - figures["own"]["accuracy"]["trained"]) < 0.01
+    assert figures["own"]["from the trained model"]["served"] < 0.02
+    assert "the trained model's 0.9" in done.stdout
+    assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_report_of_ones_own_model_compares_trained_model_csim_and_rtl(mine: Path, tmp_path: Path) -> None:
+    done = hypersonic(
+        "report", mine / "mine.yaml", "--rows", mine / "rows.npy", "--labels", mine / "labels.npy", "--output", tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    (line,) = json.loads((tmp_path / "figures.json").read_text())
+    assert (line["model"], line["rows"], line["equal"], line["core"]) == ("mine", 600, 600 * 3, "rf")
+    assert line["parameters"] == 6 * 4 + 6 * 6 + 6 + 6 * 3 + 3
+    assert line["merit"]["csim"] == pytest.approx(line["merit"]["float"], abs=0.01)
+    assert "accuracy: csim 0.9" in done.stdout
+    assert "dense_1: close to the trained model: rms difference" in done.stdout
+    assert (tmp_path / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_rows_that_are_not_the_models_are_refused_by_new(mine: Path, tmp_path: Path) -> None:

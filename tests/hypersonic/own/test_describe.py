@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The YAML that `hypersonic new` writes, from surveys made by hand; tests/end_to_end/own/test_own_model.py builds a real one."""
+"""The YAML that `hypersonic new` writes, from surveys made by hand. tests/end_to_end/own builds a real one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_types_come_from_the_numbers_in_the_rows(tmp_path: Path) -> None:
     value, text = read(tmp_path, FOUND)
     assert value["input"] == {"name": "input_1", "precision": "ap_fixed<21,12,AP_RND_CONV,AP_SAT>", "datatype": "FP32"}
     assert value["output"] == {"name": "last", "precision": "ap_fixed<16,4,AP_RND_CONV,AP_SAT>", "datatype": "FP32"}
-    assert value["hls4ml"]["LayerName"] == {  # type: ignore[index, call-overload]
+    assert value["hls4ml"]["LayerName"] == {  # type: ignore[index]
         "dense": {"Precision": {"weight": "ap_fixed<16,3>", "bias": "ap_fixed<16,1>"}},
         "dense_relu": {"Precision": {"result": "ap_ufixed<16,7,AP_RND,AP_SAT>"}},
         "last": {"Precision": {"weight": "ap_fixed<16,3>", "bias": "ap_fixed<16,1>"}},
@@ -74,8 +74,8 @@ def test_types_come_from_the_numbers_in_the_rows(tmp_path: Path) -> None:
 def test_without_rows_types_are_a_guess_except_those_of_weights(tmp_path: Path) -> None:
     bare = Survey((replace(X, numbers=None),), (replace(Y, numbers=None),), (replace(DENSE, numbers=None), LAST), 0)
     value, text = read(tmp_path, bare, None)
-    assert value["input"]["precision"] == "ap_fixed<16,6,AP_RND_CONV,AP_SAT>"  # type: ignore[index, call-overload]
-    layers = value["hls4ml"]["LayerName"]  # type: ignore[index, call-overload]
+    assert value["input"]["precision"] == "ap_fixed<16,6,AP_RND_CONV,AP_SAT>"  # type: ignore[index]
+    layers = value["hls4ml"]["LayerName"]  # type: ignore[index]
     assert layers["dense_relu"]["Precision"]["result"] == "ap_fixed<16,6,AP_RND,AP_SAT>"
     assert layers["dense"]["Precision"]["weight"] == "ap_fixed<16,3>"
     assert "gate" not in value
@@ -87,8 +87,8 @@ def test_small_dense_networks_are_unrolled_and_others_share_multipliers(tmp_path
     for layer in (SOFTMAX, replace(LAST, kind="Conv2D"), replace(LAST, count=100_000)):
         assert read_after(tmp_path, replace(FOUND, layers=(DENSE, layer))) is CoreKind.RF
     value, _ = read(tmp_path, replace(FOUND, layers=(DENSE, replace(LAST, kind="Conv1D", count=100_000))))
-    assert value["hls4ml"]["IOType"] == "io_stream"  # type: ignore[index, call-overload]
-    assert value["hls4ml"]["Model"]["ReuseFactor"] == 256  # type: ignore[index, call-overload]
+    assert value["hls4ml"]["IOType"] == "io_stream"  # type: ignore[index]
+    assert value["hls4ml"]["Model"]["ReuseFactor"] == 256  # type: ignore[index]
 
 
 def read_after(directory: Path, found: Survey) -> CoreKind:
@@ -98,8 +98,8 @@ def read_after(directory: Path, found: Survey) -> CoreKind:
 
 def test_a_softmax_has_tables_that_do_not_wrap_and_its_output_is_a_probability(tmp_path: Path) -> None:
     value, _ = read(tmp_path, replace(FOUND, layers=(DENSE, SOFTMAX)))
-    assert value["output"]["precision"] == "ap_ufixed<16,0,AP_RND_CONV,AP_SAT>"  # type: ignore[index, call-overload]
-    layers = value["hls4ml"]["LayerName"]  # type: ignore[index, call-overload]
+    assert value["output"]["precision"] == "ap_ufixed<16,0,AP_RND_CONV,AP_SAT>"  # type: ignore[index]
+    layers = value["hls4ml"]["LayerName"]  # type: ignore[index]
     assert layers["last"]["Precision"]["result"] == "ap_fixed<16,5,AP_RND,AP_SAT>"
     assert layers["last_softmax"]["inv_inp_t"] == "ap_ufixed<20,4>"
 
