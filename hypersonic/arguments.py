@@ -23,7 +23,13 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
 
     files: the output may be a file or a directory for the answers to a file's events; its default is then None.
     """
-    parser.add_argument("--events", type=int, default=50, metavar="N", help="number of generated events to send")
+    parser.add_argument(
+        "--events",
+        type=int,
+        default=50,
+        metavar="N",
+        help="number of generated events to send; with --rows, of requests, at most",
+    )
     parser.add_argument(
         "--event-rows",
         type=int,

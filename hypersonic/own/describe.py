@@ -157,7 +157,7 @@ def _model(found: Survey) -> Iterator[str]:
 def is_unrolled(found: Survey) -> bool:
     """Return whether the da core computes all layers and the network is small enough to be unrolled."""
     plain = all(
-        layer.kind.removeprefix("Q") in _UNROLLED and layer.activation.startswith(_UNROLLED_ACTIVATIONS)
+        layer.kind.removeprefix("Q") in _UNROLLED and (layer.activation or "linear").startswith(_UNROLLED_ACTIVATIONS)
         for layer in found.layers
     )
     return plain and bool(found.layers) and sum(layer.count for layer in found.layers) <= MOST_UNROLLED

@@ -25,6 +25,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.csim.trace import MOST_ROWS
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.predict import trained_predict
@@ -35,7 +36,8 @@ from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of,
 from hypersonic.own.labels import table as figures_of
 from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
-from hypersonic.reporting.closeness import closeness
+from hypersonic.reporting.closeness import closeness, is_far
+from hypersonic.reporting.layers import explain_difference
 from hypersonic.reporting.line import Answers, CoreReport, ModelReport, OwnAnswers
 
 #: the seed of the generated rows
@@ -117,6 +119,9 @@ def _report_own(model: str, data: OwnData, progress: Step, on: OnCard) -> Answer
     lines += [
         f"{output.name}: {closeness(*pair)}" for output, *pair in zip(project.outputs.tensors, csim, trained, strict=True)
     ]
+    if any(is_far(*pair) for pair in zip(csim, trained, strict=True)):
+        progress(f"{project.name}: the layers one by one, {min(MOST_ROWS, sample.rows)} rows")
+        lines += explain_difference(description.file, project, own.rows)
     numbers: dict[str, Outputs | None] = {"float": trained, "quantised": None, "csim": csim}
     answers = _answers(project.name, task, sample, numbers, own.parameters(), csim_us, verilated)
     return replace(answers, lines=tuple(lines), own=OwnAnswers(csim, trained, labels))

@@ -84,6 +84,8 @@ def test_without_rows_types_are_a_guess_except_those_of_weights(tmp_path: Path) 
 
 def test_small_dense_networks_are_unrolled_and_others_share_multipliers(tmp_path: Path) -> None:
     assert read_after(tmp_path, FOUND) is CoreKind.DA
+    normalised = replace(DENSE, name="bn", result="bn", kind="BatchNormalization", activation="")
+    assert read_after(tmp_path, replace(FOUND, layers=(normalised, DENSE, LAST))) is CoreKind.DA
     for layer in (SOFTMAX, replace(LAST, kind="Conv2D"), replace(LAST, count=100_000)):
         assert read_after(tmp_path, replace(FOUND, layers=(DENSE, layer))) is CoreKind.RF
     value, _ = read(tmp_path, replace(FOUND, layers=(DENSE, replace(LAST, kind="Conv1D", count=100_000))))
