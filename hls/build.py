@@ -23,6 +23,7 @@ from hypersonic.hls.frontend.description import (
 )
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside
+from hypersonic.hls.frontend.rows import is_rows_file
 from hypersonic.hls.frontend.zoo_weights import sources_of
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.sources import sources_hash
@@ -90,7 +91,7 @@ def _parts(model_file: Path, description: ModelDescription, core: str, card: str
     parts = [core, card, *_sources(model_file), *_versions()]
     if description.gate:
         rows = description.gate.rows
-        parts += [rows, *sources_of(rows), *_module_beside(model_file, rows)]
+        parts += [rows, *sources_of(rows), *_file_beside(model_file, rows)]
     return parts
 
 
@@ -108,8 +109,11 @@ def _sources(model_file: Path) -> list[str | bytes | Path]:
     return [model_file, *data_beside(model_file), description_file(model_file), sources_hash(_ROOM, "zoo"), *beside]
 
 
-def _module_beside(model_file: Path, reference: str) -> list[Path]:
-    """The file beside the model that "module:function" names; empty if there is none."""
+def _file_beside(model_file: Path, reference: str) -> list[Path]:
+    """The file of rows, or the module beside the model that "module:function" names; empty if there is none."""
+    if is_rows_file(reference):
+        file = model_file.parent / reference
+        return [file] if file.is_file() else []
     file = model_file.parent.joinpath(*reference.partition(":")[0].split(".")).with_suffix(".py")
     return [file] if file.is_file() else []
 

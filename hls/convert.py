@@ -91,7 +91,7 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     csim = Csim(compile_csim(project), project)
     _say("comparing with the trained model")
     with modules_beside(model_file):
-        report["gate"] = compare(csim, trained, description.gate, vocabulary_sizes(graph))
+        report["gate"] = compare(csim, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
     project = replace(project, report=report)
     project.save()
     return project

@@ -23,7 +23,13 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
 
     files: the output may be a file or a directory for the answers to a file's events; its default is then None.
     """
-    parser.add_argument("--events", type=int, default=50, metavar="N", help="number of generated events to send")
+    parser.add_argument(
+        "--events",
+        type=int,
+        default=50,
+        metavar="N",
+        help="number of generated events to send; with --rows, of requests, at most",
+    )
     parser.add_argument(
         "--event-rows",
         type=int,
@@ -43,6 +49,21 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
         parser.add_argument(
             "--output", type=Path, default=Path("result"), metavar="DIR", help="directory for the picture and the figures"
         )
+
+
+def add_own_options(parser: argparse.ArgumentParser) -> None:
+    """Add --rows and --labels, which stand for the generator and the truth of a user's own model."""
+    group = parser.add_argument_group("a model of your own (a .keras, .h5 or .onnx file, or the YAML beside it)")
+    group.add_argument(
+        "--rows", type=Path, metavar="FILE",
+        help="the rows to compute, each once: a .npy with an array (rows, ...), or for several inputs a .npz with an array for "
+        "each by its name; a zoo model has generated ones instead",
+    )  # fmt: skip
+    group.add_argument(
+        "--labels", type=Path, metavar="FILE",
+        help="true outputs of the rows, as a .npy, or a .npz by the outputs' names: classes as integers or one-hot, for the "
+        "accuracy; or numbers, for resolution and bias",
+    )  # fmt: skip
 
 
 def parse_gbps(text: str) -> float:

@@ -27,6 +27,10 @@ a first session:
   hypersonic build facile --target hw_emu      build a kernel from a trained network, into ./models
   hypersonic serve --model-repository models   serve it over Triton's protocol on ports 8000, 8001 and 8002
   hypersonic infer facile                      send events to that server; show rate, latency, resolution, a picture
+a model of your own:
+  hypersonic new own.keras --rows rows.npy     write own.yaml, with fixed-point types from the numbers in the rows
+  hypersonic run own.keras --rows rows.npy --labels labels.npy     build, serve and compute the rows; show the accuracy
+  hypersonic report own.keras --rows rows.npy --labels labels.npy  trained model, csim and RTL; the layer that differs, if any
 """
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import DescriptionError, Gate
+from hypersonic.hls.frontend.rows import Wanted, is_rows_file, read_rows
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -36,17 +37,19 @@ def modules_beside(model_file: Path) -> Iterator[None]:
         sys.path.remove(directory)
 
 
-def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: Sequence[int]) -> dict[str, Any]:
+def compare(
+    csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: Sequence[int], directory: Path = Path()
+) -> dict[str, Any]:
     """Compare csim with the trained model, in each output's units on the wire; return the figures for the report.
 
     The rows are the gate's, or random ones without a gate. vocabularies: for each input, the rows of the table that it
-    indexes, or 0 (see model_graph.vocabulary_sizes).
+    indexes, or 0 (see model_graph.vocabulary_sizes). directory: of a gate's file of rows.
     The figures are the worst over all outputs, and under "outputs" those of each output by name, with the smallest and largest
-    answer of the trained model. Without a gate, "warnings" has a sentence for each output that is far from the trained model's.
+    answer of the trained model. Without a tolerance, "warnings" has a sentence for each output that is far from that model's.
     Raises ConversionError if a difference exceeds the gate's tolerance, and DescriptionError if the gate's rows are unusable.
     """
     project = csim.project
-    rows = _rows(gate.rows, project.inputs) if gate else _random_rows(project.inputs, vocabularies)
+    rows = _given_rows(gate.rows, project.inputs, trained, directory) if gate else _random_rows(project.inputs, vocabularies)
     x_raw = project.inputs.to_raw(rows)
     _check_vocabularies(project, gate, x_raw, vocabularies)
     numbers = zip(project.inputs.tensors, trained.inputs, project.inputs.split(x_raw), strict=True)
@@ -64,16 +67,21 @@ def compare(csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: 
         "fraction_exact": min(figures["fraction_exact"] for figures in outputs.values()),
         "tolerance": gate.tolerance if gate else None,
         "outputs": outputs,
-        "warnings": [] if gate else _warnings(project, outputs, len(x_raw)),
+        "warnings": [] if gate and gate.tolerance is not None else _warnings(project, outputs, len(x_raw), gate),
     }
 
 
-def _warnings(project: HlsProject, outputs: Mapping[str, Mapping[str, float]], rows: int) -> list[str]:
+def _warnings(project: HlsProject, outputs: Mapping[str, Mapping[str, float]], rows: int, gate: Gate | None) -> list[str]:
+    where = f"{rows:,} rows of {gate.rows}" if gate else f"{rows:,} random rows"
+    given = "with gate.tolerance in the YAML the model is refused if a difference exceeds it"
+    both = (
+        "with gate.rows and gate.tolerance in the YAML the model is compared on your rows, and refused if a difference exceeds"
+    )
+    advice = given if gate else f"{both} the tolerance"
     return [
-        f"output {spec.name!r} of model {project.name!r} is not what the trained model answers: on {rows:,} random rows the "
+        f"output {spec.name!r} of model {project.name!r} is not what the trained model answers: on {where} the "
         f"worst difference is {figures['max_abs_difference']:g}, and the trained model's answers run from "
-        f"{figures['least']:g} to {figures['greatest']:g}. Give the layers wider types; with gate.rows and gate.tolerance in "
-        "the YAML the model is compared on your rows, and refused if a difference exceeds the tolerance"
+        f"{figures['least']:g} to {figures['greatest']:g}. Give the layers wider types; {advice}"
         for spec, figures in ((spec, outputs[spec.name]) for spec in project.outputs.tensors)
         if _is_far(spec, figures)
     ]
@@ -116,6 +124,11 @@ def _figures(
     }
 
 
+def _given_rows(place: str, inputs: Row, trained: TrainedModel, directory: Path) -> Sequence[NDArray[Any]]:
+    """The gate's rows as wire numbers: those of the file, or of the user's function."""
+    return _rows_of_file(directory / place, inputs, trained) if is_rows_file(place) else _rows(place, inputs)
+
+
 def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
     """Call the user's function "module:function"; return one array (rows, size) float32 per input.
 
@@ -138,6 +151,17 @@ def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
         wanted = " and ".join(f"(rows, {tensor.size})" for tensor in inputs.tensors)
         raise DescriptionError(f"gate.rows {place!r} gives shape {' and '.join(map(str, shapes))}, expected {wanted}")
     return rows
+
+
+def _rows_of_file(file: Path, inputs: Row, trained: TrainedModel) -> Sequence[NDArray[Any]]:
+    """Wire numbers for each input. The file has numbers in the wire's units, whatever the datatype on the wire."""
+    wanted = [
+        Wanted((tensor.name, spec.name), tensor.shape) for tensor, spec in zip(trained.inputs, inputs.tensors, strict=True)
+    ]
+    try:
+        return [spec.quantise(x) for spec, x in zip(inputs.tensors, read_rows(file, wanted), strict=True)]
+    except OSError as error:
+        raise DescriptionError(f"gate.rows is {str(file)!r}, which cannot be read: {error.strerror}") from error
 
 
 def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[NDArray[Any]]:

@@ -26,8 +26,10 @@ hls4ml:                             # overrides config_from_keras_model(granular
   IOType: io_parallel               # default; io_stream for images
 network: package.module:function    # for a zoo folder without a .h5: writes one to the given path (frontend/zoo_weights.py)
 gate:
-  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs
-  tolerance: 0.05                   # largest |csim - Keras| of any output, in its units on the wire; or one per output by name
+  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs;
+                                    # or a .npy or .npz file, from the YAML's directory (frontend/rows.py)
+  tolerance: 0.05                   # largest |csim - Keras| of any output, in its units on the wire; or one per output by name;
+                                    # without it nothing is refused
 """
 
 from __future__ import annotations
@@ -45,6 +47,7 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.frontend.hgq import uses_hgq
+from hypersonic.hls.frontend.rows import is_rows_file
 from hypersonic.hls.frontend.zoo_weights import make_model
 from hypersonic.hls.names import KEYWORDS
 from hypersonic.hls.project import is_identifier
@@ -107,16 +110,17 @@ class Side:
 class Gate:
     """The comparison of csim with the trained model that a conversion has to pass.
 
-    rows: "module:function" that gives the rows. tolerance: the largest |csim - Keras| allowed, in an output's units on the
-    wire: one number for all outputs, or one for each output by the model's name.
+    rows: "module:function" that gives the rows, or a .npy or .npz file, from the YAML's directory. tolerance: the largest
+    |csim - Keras| allowed, in an output's units on the wire: one number for all outputs, or one for each output by the model's
+    name; None: nothing is refused.
     """
 
     rows: str
-    tolerance: float | dict[str, float]
+    tolerance: float | dict[str, float] | None
 
     def tolerance_of(self, output: str) -> float:
-        """Return the tolerance of one output, in its units on the wire. output: the model's name."""
-        return self.tolerance[output] if isinstance(self.tolerance, dict) else self.tolerance
+        """Return the tolerance of one output, in its units on the wire; infinity for none. output: the model's name."""
+        return self.tolerance[output] if isinstance(self.tolerance, dict) else inf if self.tolerance is None else self.tolerance
 
     def check(self, outputs: Sequence[str]) -> None:
         """Raise DescriptionError unless tolerances by name are those of `outputs`, the model's names."""
@@ -384,10 +388,14 @@ def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
         return None
     rows, tolerance = str(gate.get("rows", "")), gate.get("tolerance")
     numbers: dict[Any, Any] = tolerance if isinstance(tolerance, dict) else {"": tolerance}
-    if ":" not in rows or not all(isinstance(number, int | float) and 0 <= number < inf for number in numbers.values()):
+    if tolerance is None and is_rows_file(rows):
+        return Gate(rows, None)
+    if not (":" in rows or is_rows_file(rows)) or not all(
+        isinstance(number, int | float) and 0 <= number < inf for number in numbers.values()
+    ):
         raise DescriptionError(
-            f"{file}: gate is {gate}, expected rows: 'module:function' and tolerance: a number, 0 or more, or one for each "
-            "output by name"
+            f"{file}: gate is {gate}, expected rows: 'module:function' or a .npy or .npz file, and tolerance: a number, 0 or "
+            "more, or one for each output by name"
         )
     tolerances = {str(name): float(number) for name, number in numbers.items()}
     return Gate(rows, tolerances if isinstance(tolerance, dict) else tolerances[""])

@@ -25,14 +25,20 @@ _FUSED = ("Dense", "Conv2DBatchnorm", *(f"{kind}Conv{n}D" for kind in ("", "Poin
 
 
 def write_project(
-    trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind
-) -> tuple[Any, list[str]]:
+    trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind,
+    *, trace: bool = False,
+) -> tuple[Any, list[str]]:  # fmt: skip
     """Convert the model with hls4ml and write its HLS project into `directory`; return the ModelGraph and notes.
 
+    trace: let the C++ copy each layer's result (csim/trace.py); nothing else changes.
     The notes, a line each, say where hls4ml deviates from the YAML. Raises ConversionError for a model that hls4ml cannot
     convert, and for one that it would convert wrongly.
     """
     graph, remarks = model_graph(trained, description, inputs, outputs, directory, core)
+    if trace:
+        graph.config.trace_output = True
+        for layer in graph.get_layers():
+            layer.set_attr("trace", True)
     graph.write()
     repair(directory)
     return graph, remarks

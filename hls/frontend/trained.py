@@ -28,6 +28,25 @@ class Tensor:
 
 
 @dataclass(frozen=True)
+class LayerFacts:
+    """A layer of the model, by hls4ml's names.
+
+    name: of the layer with the weights. result: of the layer that gives the result, another one where hls4ml makes a layer of
+    an activation. kind: the framework's class. weights: by hls4ml's names of weights. followed_by: the class of the layer that
+    alone reads this one and to which hls4ml may give its work or its type; "" otherwise. activation: the framework's name.
+    classes: the size of the result's last axis.
+    """
+
+    name: str
+    result: str
+    kind: str
+    weights: Mapping[str, NDArray[np.float64]]
+    followed_by: str = ""
+    activation: str = ""
+    classes: int = 1
+
+
+@dataclass(frozen=True)
 class TrainedModel:
     """A loaded model, with the functions that run it and convert it.
 
@@ -43,6 +62,8 @@ class TrainedModel:
     names: hls4ml's name of a layer by the model's, where they differ.
     origins: the file's name of a layer by the model's, where a file names its nodes (see origins.py).
     notes: changes to the model before hls4ml reads it, as lines for the report.
+    layers: gives the facts of each layer in the model's order; None if the front end does not know them (QONNX).
+    results: rows as for predict -> each layer's result by hls4ml's name, float64 (rows, ...); None for the same front end.
     """
 
     inputs: tuple[Tensor, ...]
@@ -57,3 +78,5 @@ class TrainedModel:
     names: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    layers: Callable[[], tuple[LayerFacts, ...]] | None = None
+    results: Callable[[Sequence[NDArray[np.float32]]], dict[str, NDArray[np.float64]]] | None = None

@@ -44,7 +44,7 @@ class Task:
     truth) -> figure; None for a model that is not trained, in which case `figure` says so. float_predict: the network before
     quantisation; None if the model file itself holds that network. rows: rows that `hypersonic report` gives to csim.
     rtl_rows: how many of them also run in the Verilated core; 0 if the model has no core. event_rows: rows in one request of
-    `hypersonic infer`.
+    `hypersonic infer`. given: the number of rows if they are a user's, which are used once each, instead of generated ones.
     """
 
     sample: Callable[[int, int], Sample]
@@ -54,6 +54,7 @@ class Task:
     rows: int = 2000
     rtl_rows: int = 200
     event_rows: int = 16
+    given: int = 0
 
     def measured(self, outputs: Outputs, truth: Any) -> float | None:
         """Return the figure of merit of `outputs`, or None for a model without one."""

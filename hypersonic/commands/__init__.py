@@ -5,4 +5,4 @@ These modules import heavy packages only inside functions, because all of them a
 """
 
 #: the commands, in the order of `hypersonic --help`
-NAMES = ("run", "build", "serve", "infer", "load", "plan", "events", "report", "train", "inspect", "devices", "bench")
+NAMES = ("new", "run", "build", "serve", "infer", "load", "plan", "events", "report", "train", "inspect", "devices", "bench")

@@ -18,7 +18,9 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
     from hypersonic.hls.core_kind import CORE_CHOICES
 
     parser.add_argument(
-        "model", metavar="MODEL", help="a zoo name (such as facile), or a .keras, .h5 or .onnx file with a YAML beside it"
+        "model",
+        metavar="MODEL",
+        help="a zoo name (such as facile), or a .keras, .h5 or .onnx file with a YAML beside it, which `hypersonic new` writes",
     )
     parser.add_argument(
         "--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu",
@@ -107,9 +109,10 @@ def build_as_asked(
     from hypersonic.building.fit import FitOptions
     from hypersonic.building.model import build
     from hypersonic.building.request import CardOptions
+    from hypersonic.own.task import trained_file
 
     return build(
-        args.model,
+        trained_file(args.model),
         target=args.target,
         platform=args.platform,
         core=args.core,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hypersonic.arguments import add_event_options, add_network_option
+from hypersonic.arguments import add_event_options, add_network_option, add_own_options
 
 HELP = "send generated events, or the events of files, to a running server; show rate, latency, physics figures and a picture"
 
@@ -15,7 +15,11 @@ _URL = "localhost:8001"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.add_argument("model", metavar="MODEL", help="a zoo name, whose generator makes the events; with --input any model")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a zoo name, whose generator makes the events; with --rows a model file of your own; with --input any model",
+    )
     parser.add_argument("--name", default="", metavar="NAME", help="name of the model on the server (default: the zoo name)")
     add_event_options(parser, files=True)
     parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
@@ -32,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-check", dest="check", action="store_false", help="do not compare the answers with csim as integers"
     )
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
+    add_own_options(parser)
     _add_file_options(parser.add_argument_group("events of files (docs/columns.md)"))
 
 
@@ -59,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
     With args.input, write files with the answers instead, and print a line.
     """
+    if args.input and (args.rows or args.labels):
+        raise OptionError("--rows and --labels are of a model of your own: got --input too, expected one or the other")
     if args.input:
         return _run_files(args)
     given = [f"--{name.replace('_', '-')}" for name in _OF_FILES if getattr(args, name)]
@@ -98,11 +105,14 @@ def _run_generated(args: argparse.Namespace, url: str) -> int:
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
+    from hypersonic.own.task import own_data, trained_file
     from hypersonic.progress import progress
 
+    model = trained_file(args.model)
+    data = own_data(model, args.rows, args.labels)
     with progress(quiet=args.quiet) as step:
         outcome = infer(
-            args.model,
+            model,
             name=args.name,
             url=url,
             metrics_url=args.metrics_url,
@@ -113,6 +123,7 @@ def _run_generated(args: argparse.Namespace, url: str) -> int:
             check=args.check,
             progress=step,
             on=OnCard(args.platform, args.network_gbps),
+            data=data,
         )
     show(outcome, args.output or Path("result"))
     return 0

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic report`: compare the four engines of zoo models on the same rows."""
+"""`hypersonic report`: compare the four engines of models on the same rows."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from hypersonic.arguments import add_network_option
+from hypersonic.arguments import add_network_option, add_own_options
 
-HELP = "compare zoo models as float network, quantised network, csim and RTL; write a table and pictures"
+HELP = "compare models as float network, quantised network, csim and RTL; write a table and pictures"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="a zoo name")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="a zoo name; with --rows one model file of your own")
     parser.add_argument(
         "--all", action="store_true", help="report on every zoo model that has a generator; takes an hour the first time"
     )
@@ -22,16 +22,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
     add_network_option(parser)
+    add_own_options(parser)
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the reports, and print the table on standard output. Return 0."""
     from hypersonic.events.outcome import OnCard
+    from hypersonic.own.describe import describe_if_missing
+    from hypersonic.own.task import DataOptionError, own_data, trained_file
     from hypersonic.progress import progress
     from hypersonic.reporting.engines import report_models
 
+    models = [trained_file(model) for model in args.models]
     on = OnCard(args.platform, args.network_gbps)
     with progress(quiet=args.quiet) as step:
-        print(report_models(args.models, everything=args.all, directory=args.output, progress=step, on=on))
+        data = None
+        if len(models) == 1:
+            describe_if_missing(models[0], args.rows, step)
+            data = own_data(models[0], args.rows, args.labels)
+        elif args.rows or args.labels:
+            raise DataOptionError(f"--rows and --labels go with one model, got {', '.join(models) or 'none'}")
+        print(report_models(models, everything=args.all, directory=args.output, progress=step, on=on, data=data))
     return 0

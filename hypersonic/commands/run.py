@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from hypersonic.arguments import add_event_options
+from hypersonic.arguments import add_event_options, add_own_options
 from hypersonic.commands.build import add_build_options, build_as_asked
 
 HELP = "do everything in one go: build a model, serve it, send events, check every answer, show the figures"
@@ -15,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
     add_build_options(parser)
     add_event_options(parser)
+    add_own_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -22,10 +23,15 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
+    from hypersonic.own.describe import describe_if_missing
+    from hypersonic.own.task import own_data, trained_file
     from hypersonic.progress import progress
     from hypersonic.server_process import start_server
 
+    args.model = trained_file(args.model)
     with progress(quiet=args.quiet) as step:
+        describe_if_missing(args.model, args.rows, step)
+        data = own_data(args.model, args.rows, args.labels)
         name = build_as_asked(args, step).parent.name
         # load only this model: others in the repository must not keep the server from starting
         options = ("--model-control-mode=explicit", f"--load-model={name}")
@@ -42,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
                 check=True,
                 progress=step,
                 on=OnCard(args.platform, args.network_gbps, args.kernel_mhz),
+                data=data,
             )
             step("server: SIGTERM, drain")
     show(outcome, args.output)

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic import Client
+from hypersonic.building.csim import build_csim
 from hypersonic.client.describe import describe
 from hypersonic.client.specs import ModelSpec
 from hypersonic.events.golden import load_golden
-from hypersonic.events.outcome import ON_U250, SERVED, Merit, OnCard, Outcome
+from hypersonic.events.outcome import ON_U250, SERVED, Judged, Merit, OnCard, Outcome
 from hypersonic.events.sending import Tensors, closed_loop, send
 from hypersonic.firmware.estimate.rates import card_rate
 from hypersonic.firmware.platform import find_platform
@@ -30,6 +31,8 @@ from hypersonic.hls.zoo.facile.report import (
     resolution_table,
 )
 from hypersonic.hls.zoo.task import Outputs, Sample, Task, task_of
+from hypersonic.own.labels import Labels, table
+from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
 
 #: the timeout of an event: csim of a large image takes a quarter of a minute, and other clients' events may be ahead of it
@@ -60,22 +63,36 @@ def infer(
     name: str = "",
     event_rows: int = 0,
     on: OnCard = ON_U250,
+    data: OwnData | None = None,
 ) -> Outcome:
     """Send `events` generated events to the server at `url`; with `check`, compare each answer with csim as integers.
 
-    model: a zoo name. url: the gRPC address, host:port. metrics_url: from which the kernel's clocks are read. name: the model's
-    name on the server; "" the zoo name. event_rows: the rows of an event, which is one request; 0: those of the model's task.
+    model: a zoo name; with data the path of a user's model file, whose rows are sent once each, in at most `events` requests.
+    url: the gRPC address, host:port. metrics_url: from which the kernel's clocks are read. name: the model's name on the
+    server; "" the zoo name, or that of the user's YAML. event_rows: the rows of an event, which is one request; 0: those of the
+    model's task.
     on: the card whose rate is predicted. progress: called with one line per step.
-    Raises NoTaskError, NoEventsError, PlatformError, ClientError, MetricsError, WrongAnswerError.
+    Raises NoTaskError, NoEventsError, PlatformError, ClientError, MetricsError, WrongAnswerError, and what own_task raises.
     """
-    task, platform = task_of(model), find_platform(on.platform, retired_too=True)
+    platform = find_platform(on.platform, retired_too=True)
+    labels: tuple[Labels, ...] = ()
+    if data:
+        project, _ = build_csim(model, progress)
+        name = name or project.name
+        own = own_task(model, project, data)
+        task, labels = own.task, own.labels
+    else:
+        task = task_of(model)
     if events < 1 or clients < 1 or event_rows < 0:
         got = f"--events is {events}, --clients is {clients} and --event-rows is {event_rows}"
         raise NoEventsError(f"{got}, expected 1 or more of each")
     rows = event_rows or task.event_rows
-    progress(f"events: {events} of {rows} rows, seed {seed}")
+    if task.given:
+        events = -(-task.given // event_rows) if event_rows else min(events, task.given)
+        rows = -(-task.given // events)
+    progress(f"events: {events} of {rows} rows, seed {seed}" if not task.given else f"rows: {task.given} in {events} requests")
     sample = task.sample(events * rows, seed)
-    if sample.rows != events * rows:
+    if not task.given and sample.rows != events * rows:
         raise NoEventsError(
             f"--event-rows is {rows}: for {events} of them the generator of {model} makes {sample.rows} rows, expected "
             f"{events * rows}; leave it out for events of {task.event_rows} rows"
@@ -99,6 +116,7 @@ def infer(
     progress(f"figures: {task.figure}")
     real = golden.real(answers) if golden else tuple(np.asarray(y, np.float64).reshape(len(y), -1) for y in answers)
     tables = compare_methods(sample, real[0].reshape(-1)) if model == "facile" else ((), ())
+    judged = _judge(task, labels, sample, real) if data else None
     rate = None
     if clocks:
         event_bytes = rows * row_bytes(served, "inputs"), rows * row_bytes(served, "outputs")
@@ -106,7 +124,17 @@ def infer(
         rate = card_rate(
             platform, clocks / events, event_bytes, units=units, network_gbps=on.network_gbps, kernel_mhz=on.kernel_mhz
         )
-    return Outcome(model, load, clients, clocks, compared, rows, merit(task, sample, real), *tables, rate)
+    return Outcome(
+        served.name if data else model, load, clients, clocks, compared, rows, merit(task, sample, real), *tables, rate, judged
+    )
+
+
+def _judge(task: Task, labels: tuple[Labels, ...], sample: Sample, served: Outputs) -> Judged:
+    trained = task.float_predict(sample.inputs) if task.float_predict else served
+    off = np.abs(np.concatenate(served, axis=1) - np.concatenate(trained, axis=1))
+    figures = table(labels, {"served": served, "trained": trained})
+    figures.append(("from the trained model", {"served": float(off.max())}, "the worst difference of an output"))
+    return Judged(served, trained, labels, tuple(figures))
 
 
 def merit(task: Task, sample: Sample, served: Outputs) -> Merit:

@@ -6,9 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hypersonic.events.sending import Answers
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, CardRate
 from hypersonic.hls.zoo.facile.report import EmptyChannels, Resolution
+from hypersonic.own.labels import Labels
 
 #: the served model's name in the table of methods
 SERVED = "served"
@@ -40,12 +44,26 @@ class Merit:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """A user's rows as they were answered.
+
+    answers: of the server and of the trained model, (rows, elements) for each output, in the wire's units. labels: of the
+    outputs that have any. figures: (name, value by engine, meaning), for the engines "served" and "trained".
+    """
+
+    served: tuple[NDArray[np.float64], ...]
+    trained: tuple[NDArray[np.float64], ...]
+    labels: tuple[Labels, ...]
+    figures: tuple[tuple[str, dict[str, float], str], ...]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """The result of sending events.
 
     compared: the number of integers that equal csim's; 0: not checked. clocks: kernel clocks of all events. rows: rows of an
     event. resolution, empty: FACILE's tables; empty for other models. rate: the predicted rate on a card; None if no clocks
-    were counted (sw_emu has no clock).
+    were counted (sw_emu has no clock). judged: of a user's own rows; None for generated ones.
     """
 
     model: str
@@ -58,6 +76,7 @@ class Outcome:
     resolution: tuple[Resolution, ...]
     empty: tuple[EmptyChannels, ...]
     rate: CardRate | None = None
+    judged: Judged | None = None
 
     @property
     def clocks_per_event(self) -> float:
@@ -79,5 +98,6 @@ class Outcome:
             "latency_p99_ms": self.load.latency_ms(0.99),
             "rows_an_event": self.rows,
             "merit": self.merit.served,
+            **({"own": {name: values for name, values, _ in self.judged.figures}} if self.judged else {}),
             **clocks,
         }

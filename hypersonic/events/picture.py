@@ -15,6 +15,7 @@ from rich.table import Table
 
 from hypersonic.events.outcome import SERVED, Outcome
 from hypersonic.hls.zoo.facile.report import Resolution
+from hypersonic.own.picture import draw_own
 
 mpl.use("Agg")
 
@@ -43,6 +44,11 @@ def print_table(outcome: Outcome, picture: Path) -> None:
         table.add_row(*row)
     if outcome.resolution:
         _add_resolution(table, outcome)
+    if outcome.judged:
+        table.add_section()
+        for name, values, meaning in outcome.judged.figures:
+            beside = f", the trained model's {values['trained']:.4g}" if "trained" in values else ""
+            table.add_row(name, f"{values['served']:.4g}", f"{meaning}{beside}")
     console.print(table)
     console.print(f"picture: {picture}", highlight=False)
 
@@ -72,6 +78,8 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
             *((f"  {limit.part}", f"{limit.events_per_s:,.0f}", str(limit)) for limit in rate.limits),
         ]
     merit = outcome.merit
+    if outcome.judged:
+        return rows
     before = "" if merit.before is None else f", the float network's {merit.before:.4f}"
     served = "-" if merit.served is None else f"{merit.served:.4f}"
     rows.append(("figure of merit", served, f"{merit.name}{before}"))
@@ -79,9 +87,17 @@ def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def draw(outcome: Outcome, file: Path) -> None:
-    """Write a PNG with the latency of every event, and for FACILE resolution and bias against true energy."""
+    """Write a PNG with the latency of every event, for FACILE resolution and bias against true energy, for a user's rows
+    what draw_own draws."""
     from matplotlib import pyplot as plt
 
+    if outcome.judged:
+        figure, (left, right, latency) = plt.subplots(1, 3, figsize=(14, 4.2), layout="constrained")
+        draw_own(left, right, outcome.judged.served, outcome.judged.trained, outcome.judged.labels)
+        _draw_latency(latency, outcome)
+        figure.savefig(file, dpi=110)
+        plt.close(figure)
+        return
     if not outcome.resolution:
         figure, axes = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
         _draw_latency(axes, outcome)

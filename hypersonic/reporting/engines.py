@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic report`: runs the four engines of a zoo model (float, quantised, csim, RTL) on the same generated rows.
+"""`hypersonic report`: runs the four engines of a model (float, quantised, csim, RTL) on the same rows, generated or a user's.
 
 float is the network before quantisation. quantised is the model file in its own framework, if that holds the quantised network;
 otherwise the file is the float network, and hls4ml quantises it. csim is hls4ml's C++. RTL is the Verilated core, which must
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
@@ -24,14 +25,20 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.csim.trace import MOST_ROWS
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of, tasks
+from hypersonic.own.labels import table as figures_of
+from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
-from hypersonic.reporting.line import Answers, CoreReport, ModelReport
+from hypersonic.reporting.closeness import closeness, is_far
+from hypersonic.reporting.layers import explain_difference
+from hypersonic.reporting.line import Answers, CoreReport, ModelReport, OwnAnswers
 
 #: the seed of the generated rows
 SEED = 1
@@ -45,40 +52,46 @@ class ReportError(RuntimeError):
     exit_code = 1
 
 
-def report_models(models: Sequence[str], *, everything: bool, directory: Path, progress: Step, on: OnCard = ON_U250) -> str:
+def report_models(
+    models: Sequence[str],
+    *,
+    everything: bool,
+    directory: Path,
+    progress: Step,
+    on: OnCard = ON_U250,
+    data: OwnData | None = None,
+) -> str:
     """Write the reports of `models` into `directory`, and return the table.
 
-    everything: report on every zoo model with a generator instead. on: the card whose rate is predicted. progress: called with
-    one line per step. Raises NoTaskError, PlatformError, and what report() raises.
+    everything: report on every zoo model with a generator instead. on: the card whose rate is predicted. data: of a user's
+    model, the only one of `models`; its figures follow the table. progress: called with one line per step.
+    Raises NoTaskError, PlatformError, and what report() raises.
     """
     wanted = list(tasks()) if everything else list(models)
     if not wanted:
         raise NoTaskError(f"no model is named: give names ({', '.join(tasks())}) or --all")
-    for model in wanted:
+    for model in wanted if data is None else ():
         task_of(model)  # so that a wrong name is refused before anything is built
     find_platform(on.platform, retired_too=True)
-    answers = [report(model, progress, on) for model in wanted]
+    answers = [report(model, progress, on, data) for model in wanted]
     write(answers, directory)
-    return table([each.report for each in answers])
+    return "\n".join([table([each.report for each in answers]), *(line for each in answers for line in each.lines)])
 
 
-def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250) -> Answers:
-    """Run all four engines of one zoo model. Raises NoTaskError, ReportError, and what convert_model and compile_csim raise."""
-    task, platform = task_of(model), find_platform(on.platform, retired_too=True)
+def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250, data: OwnData | None = None) -> Answers:
+    """Run all four engines of one model. data: of a user's model. A core that refuses it leaves out the RTL.
+
+    Raises NoTaskError, ReportError, and what own_task, convert_model and compile_csim raise.
+    """
+    if data:
+        return _report_own(model, data, progress, on)
+    task = task_of(model)
     description = describe(model)
     project, core = convert_model(description, core="" if task.rtl_rows else CoreKind.CSIM, progress=progress)
     progress(f"{model}: {task.rows} generated rows")
-    sample = task.sample(task.rows, SEED)
-    x_raw = project.inputs.to_raw(sample.inputs)
-    library = compile_csim(project)
-    progress(f"{model}: csim, {len(x_raw)} rows")
-    y_raw, csim_us = _csim(project, library, x_raw)
-    verilated = None
-    if core:
-        progress(f"{model}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
-        verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw, _rate(core, platform, on))
+    sample, y_raw, csim_us, verilated = _run(model, task, project, core, progress, on)
     progress(f"{model}: the trained model")
-    trained, parameters = _predict_trained(description.file, project, x_raw)
+    trained, parameters = _predict_trained(description.file, project, project.inputs.to_raw(sample.inputs))
     numbers: dict[str, Outputs | None] = {
         "float": task.float_predict(sample.inputs) if task.float_predict else trained,
         "quantised": trained if task.float_predict else None,
@@ -87,13 +100,57 @@ def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250) ->
     return _answers(model, task, sample, numbers, parameters, csim_us, verilated)
 
 
+def _report_own(model: str, data: OwnData, progress: Step, on: OnCard) -> Answers:
+    """Run float network, csim and RTL on a user's rows. The float network gets the rows as they are."""
+    description = describe(model)
+    lines: list[str] = []
+    try:
+        project, core = convert_model(description, progress=progress)
+    except ConversionError as error:
+        project, core = convert_model(description, core=CoreKind.CSIM, progress=progress)
+        lines.append(f"no RTL: {error}")
+    own = own_task(model, project, data)
+    task, labels = own.task, own.labels
+    sample, y_raw, csim_us, verilated = _run(project.name, task, project, core, progress, on)
+    trained = task.float_predict(sample.inputs) if task.float_predict else ()
+    csim = real(project.outputs, y_raw)
+    for name, values, meaning in figures_of(labels, {"trained": trained, "csim": csim}):
+        lines.append(f"{name}: csim {values['csim']:.4g}, trained model {values['trained']:.4g} ({meaning})")
+    lines += [
+        f"{output.name}: {closeness(*pair)}" for output, *pair in zip(project.outputs.tensors, csim, trained, strict=True)
+    ]
+    if any(is_far(*pair) for pair in zip(csim, trained, strict=True)):
+        progress(f"{project.name}: the layers one by one, {min(MOST_ROWS, sample.rows)} rows")
+        lines += explain_difference(description.file, project, own.rows)
+    numbers: dict[str, Outputs | None] = {"float": trained, "quantised": None, "csim": csim}
+    answers = _answers(project.name, task, sample, numbers, own.parameters(), csim_us, verilated)
+    return replace(answers, lines=tuple(lines), own=OwnAnswers(csim, trained, labels))
+
+
+def _run(
+    name: str, task: Task, project: HlsProject, core: Core | None, progress: Step, on: OnCard
+) -> tuple[Sample, NDArray[np.int64], float, CoreReport | None]:
+    """The task's rows, csim's integers for them, its CPU microseconds per row, and the Verilated core's figures."""
+    platform = find_platform(on.platform, retired_too=True)
+    sample = task.sample(task.rows, SEED)
+    x_raw = project.inputs.to_raw(sample.inputs)
+    library = compile_csim(project)
+    progress(f"{name}: csim, {len(x_raw)} rows")
+    y_raw, csim_us = _csim(project, library, x_raw)
+    verilated = None
+    if core:
+        progress(f"{name}: Verilated core, {min(task.rtl_rows, len(x_raw))} rows")
+        verilated = _rtl(core, project, x_raw[: task.rtl_rows], y_raw, _rate(core, platform, on))
+    return sample, y_raw, csim_us, verilated
+
+
 def _answers(
     model: str, task: Task, sample: Sample, numbers: dict[str, Outputs | None], parameters: int, csim_us: float,
     core: CoreReport | None,
 ) -> Answers:  # fmt: skip
     merit = {name: None if each is None else task.measured(each, sample.truth) for name, each in numbers.items()}
     shown = {name: np.concatenate(each, axis=1) for name, each in numbers.items() if each is not None}
-    of_file = shown["quantised"] if task.float_predict else shown["float"]
+    of_file = shown.get("quantised", shown["float"])
     difference = float(np.abs(shown["csim"] - of_file).max())
     return Answers(ModelReport(model, parameters, task.figure, sample.rows, merit, difference, csim_us, core), shown)
 

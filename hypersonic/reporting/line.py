@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.estimate.rates import CardRate
+from hypersonic.own.labels import Labels
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,22 @@ class ModelReport:
 
 
 @dataclass(frozen=True)
+class OwnAnswers:
+    """Answers to a user's rows, (rows, elements) for each output, and the labels, for the picture."""
+
+    csim: tuple[NDArray[np.float64], ...]
+    trained: tuple[NDArray[np.float64], ...]
+    labels: tuple[Labels, ...]
+
+
+@dataclass(frozen=True)
 class Answers:
-    """A model's line, and the answers of each engine for the same rows, float64 (rows, all outputs), for the picture."""
+    """A model's line, and the answers of each engine for the same rows, float64 (rows, all outputs), for the picture.
+
+    lines, own: of a user's model: figures by its labels, and what its picture shows.
+    """
 
     report: ModelReport
     numbers: dict[str, NDArray[np.float64]]
+    lines: tuple[str, ...] = ()
+    own: OwnAnswers | None = None

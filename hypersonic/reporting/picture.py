@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
+from hypersonic.own.picture import draw_own
 from hypersonic.reporting.line import Answers
 
 mpl.use("Agg")
@@ -17,10 +18,19 @@ _POINTS = 20_000
 
 
 def draw(answers: Answers, file: Path) -> None:
-    """Write a PNG with two panels: csim against the float network, and histograms of csim minus the float or quantised one."""
+    """Write a PNG with two panels: csim against the float network, and histograms of csim minus the float or quantised one.
+
+    For a user's model they are what draw_own draws.
+    """
     from matplotlib import pyplot as plt
 
     line, numbers = answers.report, answers.numbers
+    if own := answers.own:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
+        draw_own(left, right, own.csim, own.trained, own.labels)
+        figure.savefig(file, dpi=90)
+        plt.close(figure)
+        return
     x, y = (numbers[name].reshape(-1)[:_POINTS] for name in ("float", "csim"))
     figure, (scatter, spread) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
     scatter.plot(x, y, ".", ms=2, alpha=0.4, rasterized=True)

@@ -35,6 +35,7 @@ BASE = {"hypersonic", "grpcio", "numpy", "protobuf", "rich", "tritonclient"} | {
 COMMANDS = {
     "serve --model-repository models": "server",
     "build facile": "build",
+    "new model.keras": "build",
     "run facile": "build",
     "infer facile": "build",
     "report facile": "build",

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.frontend.keras.inside import layer_facts, results
 from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
@@ -86,8 +87,9 @@ def keras_model(model: Any) -> TrainedModel:
     layers = _linear(named), _branching(named), _fused(named)
     parameters = int(model.count_params())
     return TrainedModel(
-        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=(*remarks, *paired.notes)
-    )
+        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=(*remarks, *paired.notes),
+        layers=lambda: layer_facts(named, config["LayerName"]), results=lambda x: results(named, config["LayerName"], x),
+    )  # fmt: skip
 
 
 def _answer(model: Any, x: list[NDArray[np.float32]]) -> list[NDArray[np.float64]]:

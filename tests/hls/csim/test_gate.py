@@ -64,6 +64,17 @@ def test_rows_of_another_form_are_refused_with_both_forms(rows: str, inputs: tup
         gate._rows(f"{__name__}:{rows}", Row(inputs))
 
 
+def test_a_file_of_rows_has_numbers_in_the_wires_units_whatever_travels(tmp_path: Path) -> None:
+    trained: Any = SimpleNamespace(inputs=[SimpleNamespace(name="input_1", shape=(3,))])
+    np.save(tmp_path / "rows.npy", np.array([[0.5, -1.0, 3.0]]))
+    whole = TensorSpec("x", (3,), FixedPoint(8, 4), "INT8")
+    for tensor, expected in ((X, [[0.5, -1.0, 3.0]]), (whole, [[8, -16, 48]])):
+        (rows,) = gate._given_rows("rows.npy", Row((tensor,)), trained, tmp_path)
+        np.testing.assert_array_equal(rows, expected)
+    with pytest.raises(DescriptionError, match=r"gate\.rows is '.*none\.npy', which cannot be read: No such file"):
+        gate._given_rows("none.npy", Row((X,)), trained, tmp_path)
+
+
 def test_a_module_beside_the_model_gives_the_rows_unless_a_library_has_its_name(tmp_path: Path) -> None:
     for name in ("rows_beside_me", "random"):
         (tmp_path / f"{name}.py").write_text("import random\nimport numpy as np\ndef rows(): return np.ones((5, 3))\n")

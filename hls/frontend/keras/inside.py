@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is inside a Keras 2 model, by hls4ml's names of its layers: their weights, and their results for given rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.frontend.trained import LayerFacts
+
+#: layers after which nothing else reads this one's result, and to which hls4ml can add the work of the one before
+_FOLLOW = ("BatchNormalization", "QBatchNormalization", "Activation", "QActivation", "ReLU", "Softmax")
+
+#: Keras' names of weights, as hls4ml calls them
+_WEIGHTS = {"kernel": "weight", "bias": "bias"}
+
+
+def layer_facts(model: Any, configured: Mapping[str, Any]) -> tuple[LayerFacts, ...]:
+    """Return the facts of every layer but the inputs, in the model's order.
+
+    model: a Keras model whose layers have hls4ml's names. configured: LayerName of hls4ml's configuration.
+    """
+    layers = [layer for layer in model.layers if type(layer).__name__ != "InputLayer"]
+    return tuple(_facts(model, layer, configured) for layer in layers)
+
+
+def _facts(model: Any, layer: Any, configured: Mapping[str, Any]) -> LayerFacts:
+    kind, result = type(layer).__name__, _result(layer, configured)
+    last = 1 if isinstance(layer.output, list) else int(layer.output.shape[-1] or 1)
+    return LayerFacts(layer.name, result, kind, _weights(model, layer), _followed_by(model, layer), _activation(layer), last)
+
+
+def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[np.float64]]:
+    """Return each layer's result by hls4ml's name of the layer that computes it, float64 (rows, ...).
+
+    A layer with an activation of its own has two entries: hls4ml makes two layers of it. x: (rows, *shape) for each input.
+    """
+    import tensorflow as tf
+    import tf_keras
+
+    kept = [layer for layer in model.layers if type(layer).__name__ != "InputLayer" and not isinstance(layer.output, list)]
+    with_two = [layer for layer in kept if _result(layer, configured) != layer.name and hasattr(layer, "activation")]
+    wanted = [*(layer.output for layer in kept), *(layer.input for layer in with_two)]
+    numbers = tf.autograph.experimental.do_not_convert(tf_keras.Model(model.inputs, wanted))(list(x), training=False)
+    found = {_result(layer, configured): number for layer, number in zip(kept, numbers, strict=False)}
+    for layer, number in zip(with_two, numbers[len(kept) :], strict=True):
+        found[layer.name] = _without_activation(layer, number)
+    return {name: np.asarray(number, np.float64) for name, number in found.items()}
+
+
+def _without_activation(layer: Any, x: Any) -> Any:
+    activation = layer.activation
+    layer.activation = lambda number: number
+    try:
+        return layer(x)
+    finally:
+        layer.activation = activation
+
+
+def _activation(layer: Any) -> str:
+    activation = layer.get_config().get("activation")
+    return str(activation.get("class_name", "")) if isinstance(activation, dict) else str(activation or "")
+
+
+def _result(layer: Any, configured: Mapping[str, Any]) -> str:
+    """hls4ml's name of the layer that gives a Keras layer's result: the activation's, where hls4ml makes a layer of it."""
+    activation = _activation(layer)
+    name = f"{layer.name}_{activation}"
+    return name if name in configured and activation != "linear" else str(layer.name)
+
+
+def _weights(model: Any, layer: Any) -> dict[str, NDArray[np.float64]]:
+    """The weights by hls4ml's names, as hls4ml computes with them: a normalisation as a factor and a shift, and those of one
+    that alone reads a Dense or a convolution in that layer's weights."""
+    own = _named(layer)
+    before = [node.inbound_layers for node in layer.inbound_nodes]
+    if "moving_variance" in own:
+        alone = len(before) == 1 and not isinstance(before[0], list) and _reader(model, before[0]) is layer
+        return {} if alone and "kernel" in _named(before[0]) else _affine(layer, own)
+    after = _reader(model, layer)
+    if "kernel" in own and after is not None and "moving_variance" in (theirs := _named(after)):
+        affine = _affine(after, theirs)
+        own["kernel"] = own["kernel"] * affine["scale"]
+        own["bias"] = own.get("bias", 0.0) * affine["scale"] + affine["bias"]
+    return {_WEIGHTS.get(name, name): values for name, values in own.items()}
+
+
+def _named(layer: Any) -> dict[str, NDArray[np.float64]]:
+    return {weight.name.rsplit("/", 1)[-1].split(":")[0]: np.asarray(weight.numpy(), np.float64) for weight in layer.weights}
+
+
+def _affine(layer: Any, own: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+    factor = own.get("gamma", 1.0) / np.sqrt(own["moving_variance"] + layer.epsilon)
+    return {"scale": factor, "bias": own.get("beta", 0.0) - own["moving_mean"] * factor}
+
+
+def _reader(model: Any, layer: Any) -> Any:
+    """The only layer that reads this one's result, if this is not an output of the model; None otherwise."""
+    nodes = (node.outbound_layer for node in layer.outbound_nodes)
+    readers = [reader for reader in nodes if any(reader is each for each in model.layers)]
+    return readers[0] if len(readers) == 1 and layer.name not in model.output_names else None
+
+
+def _followed_by(model: Any, layer: Any) -> str:
+    kind = type(_reader(model, layer)).__name__
+    return kind if kind in _FOLLOW else ""

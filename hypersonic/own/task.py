@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's rows and labels as a Task, so that the commands treat the user's model as one of the zoo's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.frontend.description import SUFFIXES, DescriptionError, describe
+from hypersonic.hls.frontend.predict import trained_predict
+from hypersonic.hls.frontend.rows import Wanted, read_arrays, read_rows
+from hypersonic.hls.project import HlsProject
+from hypersonic.hls.zoo.task import Outputs, Sample, Task
+from hypersonic.own.labels import Labels, read_labels
+
+#: rows that also run in the Verilated core for a report, at most
+_RTL_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """A user's files. rows: .npy or .npz with the rows of the inputs; labels: the same with the true outputs, or None."""
+
+    rows: Path
+    labels: Path | None = None
+
+
+class DataOptionError(ValueError):
+    """--rows and --labels do not go with the model or with each other. The message says what to give."""
+
+
+def trained_file(model: str) -> str:
+    """Return the model file for the path of a YAML; anything else as it is. Raises DescriptionError if it is not one file."""
+    path = Path(model)
+    if path.suffix != ".yaml":
+        return model
+    files = [file for suffix in SUFFIXES if (file := path.with_suffix(suffix)).is_file()]
+    if len(files) != 1:
+        found = " and ".join(map(str, files)) or "none"
+        raise DescriptionError(
+            f"{path}: beside a YAML one model file of its name is expected ({', '.join(SUFFIXES)}), got {found}"
+        )
+    return str(files[0])
+
+
+def own_data(model: str, rows: Path | None, labels: Path | None) -> OwnData | None:
+    """Return the files of a user's model, or None for a zoo model.
+
+    Reads the files once, so that what is no array is refused before a build. Raises DataOptionError, DescriptionError,
+    RowsError, OSError.
+    """
+    is_file = Path(model).suffix in SUFFIXES
+    if rows is None:
+        if is_file:
+            raise DataOptionError(
+                f"{model} is a model of your own, for which nothing is generated: give its rows with --rows FILE"
+            )
+        if labels is not None:
+            raise DataOptionError("--labels needs --rows: generated events have true values of their own")
+        return None
+    if not is_file:
+        raise DataOptionError(f"--rows goes with a file, such as own.keras or own.yaml; the rows of {model} are generated")
+    describe(model)
+    for file in (rows, *([labels] if labels else [])):
+        read_arrays(file)
+    return OwnData(rows, labels)
+
+
+@dataclass(frozen=True)
+class Own:
+    """A user's model as the commands need it.
+
+    rows: float32 (rows, size) for each input, in the wire's units. parameters: gives their number; -1 if the format does not
+    contain it.
+    """
+
+    task: Task
+    labels: tuple[Labels, ...]
+    rows: tuple[NDArray[np.float32], ...]
+    parameters: Callable[[], int]
+
+
+def own_task(model: str, project: HlsProject, data: OwnData) -> Own:
+    """Return the Task of a user's model, with all of its rows once, and the labels.
+
+    model: the path. project: the model's. The rows are numbers in the wire's units, whatever the datatype on the wire. Raises
+    RowsError and ConversionError.
+    """
+    file = describe(model).file
+    names = {side.name: side.tensor or side.name for side in describe(model).inputs}
+    tensors = project.inputs.tensors
+    rows = read_rows(data.rows, [Wanted((tensor.name, names[tensor.name]), tensor.shape) for tensor in tensors])
+    trained = _answers(file, project, rows)
+    inputs = tuple(tensor.quantise(x) for tensor, x in zip(tensors, rows, strict=True))
+    labels = read_labels(data.labels, project.outputs, len(rows[0]), trained()[0]) if data.labels else ()
+    figure, measure = _merit(labels)
+    count = len(rows[0])
+    task = Task(
+        lambda _rows, _seed: Sample(inputs),
+        figure,
+        measure,
+        lambda _inputs: trained()[0],
+        rows=count,
+        rtl_rows=min(count, _RTL_ROWS),
+        given=count,
+    )
+    return Own(task, labels, rows, lambda: trained()[1])
+
+
+def _answers(file: Path, project: HlsProject, rows: tuple[NDArray[np.float32], ...]) -> Callable[[], tuple[Outputs, int]]:
+    """A function that gives the trained model's answers to the rows as they are, before any rounding, and its parameters.
+
+    The answers are in the wire's units.
+    """
+
+    @cache
+    def answers() -> tuple[Outputs, int]:
+        tensors = zip(project.inputs.tensors, rows, strict=True)
+        outputs, parameters = trained_predict(file, [np.ldexp(x, tensor.exponents).astype(np.float32) for tensor, x in tensors])
+        scaled = zip(project.outputs.tensors, outputs, strict=True)
+        return tuple(np.ldexp(y, -tensor.exponents) for tensor, y in scaled), parameters
+
+    return answers
+
+
+def _merit(labels: tuple[Labels, ...]) -> tuple[str, Callable[[Outputs, object], float] | None]:
+    """The first labelled output's first figure: its name, and the function of the outputs."""
+    if not labels:
+        return "none: no labels are given", None
+    first = labels[0]
+    kind = "accuracy" if first.classes is not None else "rms"
+    name = f"{kind} of {first.name}" if len(labels) > 1 else kind
+    return name, lambda outputs, _truth: first.figures(np.asarray(outputs[first.output]))[kind]

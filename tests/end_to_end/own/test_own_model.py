@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user's own model with default layer names, float64 rows and one-hot labels, in a directory of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hypersonic.hls.child import keras_2_environment, script_argv
+from tests.end_to_end.command_line import hypersonic, places, refused
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of the stranger's model, rows and labels."""
+    directory = tmp_path_factory.mktemp("mine")
+    script = Path(__file__).with_name("own_model.py")
+    subprocess.run(script_argv(script, str(directory)), env=keras_2_environment(), check=True, capture_output=True)
+    return directory
+
+
+def test_a_model_without_a_yaml_is_described_built_served_and_judged_by_one_command(mine: Path, tmp_path: Path) -> None:
+    files = (mine / "mine.keras", "--rows", mine / "rows.npy", "--labels", mine / "labels.npy")
+    done = hypersonic("run", *files, "--target", "sw_emu", "--events", "7", *places(tmp_path), "--output", tmp_path / "result")
+    assert done.returncode == 0, done.stderr
+    assert f"{mine / 'mine.yaml'} was missing and is written" in done.stderr
+    assert "WARNING" not in done.stderr
+    figures = json.loads((tmp_path / "result" / "figures.json").read_text())
+    assert (figures["events"], figures["integers_equal_to_csim"]) == (7, 600 * 3)
+    assert figures["own"]["accuracy"]["served"] > 0.9
+    assert abs(figures["own"]["accuracy"]["served"] - figures["own"]["accuracy"]["trained"]) < 0.01
+    assert figures["own"]["from the trained model"]["served"] < 0.02
+    assert "the trained model's 0.9" in done.stdout
+    assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_report_of_a_model_with_a_type_too_narrow_names_the_layer_where_the_difference_begins(
+    mine: Path, tmp_path: Path
+) -> None:
+    text, changed = re.subn(r'(dense_relu: .*"ap_ufixed<16),\d+', r"\1,-1", (mine / "mine.yaml").read_text())
+    assert changed == 1
+    (tmp_path / "narrow.yaml").write_text(text)
+    for file in ("mine.keras", "rows.npy"):
+        shutil.copy(mine / file, tmp_path / file.replace("mine", "narrow"))
+    files = (tmp_path / "narrow.yaml", "--rows", mine / "rows.npy", "--labels", mine / "labels.npy")
+    done = hypersonic("report", *files, "--output", tmp_path / "report")
+    assert done.returncode == 0, done.stderr
+    (line,) = json.loads((tmp_path / "report" / "figures.json").read_text())
+    assert (line["model"], line["rows"], line["equal"], line["core"]) == ("mine", 600, 600 * 3, "rf")
+    assert line["parameters"] == 6 * 4 + 6 * 6 + 6 + 6 * 3 + 3
+    assert line["merit"]["float"] > 0.9
+    assert "accuracy: csim 0." in done.stdout
+    assert "dense_1: far from the trained model: rms difference" in done.stdout
+    assert "the difference begins in 'dense_relu' (Activation)" in done.stdout
+    assert "give it more integer bits in hls4ml.LayerName.dense_relu.Precision.result" in done.stdout
+    layers = [words[0] for words in map(str.split, done.stdout.splitlines()) if len(words) > 2 and words[1].startswith("ap_")]
+    assert layers == ["input_1", "batch_normalization", "dense", "dense_relu", "dense_1", "dense_1_softmax"]
+    assert (tmp_path / "report" / "mine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_that_cannot_be_read_is_refused_by_new_and_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "torn.onnx").write_bytes(b"not a model")
+    done = hypersonic("new", tmp_path / "torn.onnx")
+    refused(done, "torn.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["torn.onnx"]
