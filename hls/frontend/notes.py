@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.frontend.softmax import check_softmax
+from hypersonic.hls.frontend.softmax.faults import check_softmax
 from hypersonic.hls.model_graph import input_precision, is_streamed, number_of, strategy_of
 from hypersonic.hls.rf.layers import WeightsIn
 

@@ -35,7 +35,7 @@ from hls4ml.model.types import (
 from numpy.typing import NDArray
 
 from hypersonic.hls.frontend import reuse
-from hypersonic.hls.frontend.softmax_types import wanted_types
+from hypersonic.hls.frontend.softmax.exact import wanted_types
 from hypersonic.hls.model_graph import retype
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.reuse import inputs_of
-from hypersonic.hls.frontend.softmax import check_softmax, faults
+from hypersonic.hls.frontend.softmax.faults import check_softmax, faults
 from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of
 
 #: widest ap_fixed of Vitis (AP_INT_MAX_W)

@@ -34,8 +34,8 @@ from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.frontend.passes import register as register_fusions
 from hypersonic.hls.frontend.passes import register_possible_settings
 from hypersonic.hls.frontend.repairs import repair
-from hypersonic.hls.frontend.softmax import faults
-from hypersonic.hls.frontend.softmax_error import USUAL, probability_errors
+from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
+from hypersonic.hls.frontend.softmax.faults import faults
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import strategy_of, tensor_types
 from hypersonic.hls.plugin.words import in_words, to_floats

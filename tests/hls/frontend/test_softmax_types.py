@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.frontend.softmax import Tables
-from hypersonic.hls.frontend.softmax_error import computed
-from hypersonic.hls.frontend.softmax_types import exact_types
+from hypersonic.hls.frontend.softmax.error import computed
+from hypersonic.hls.frontend.softmax.exact import exact_types
+from hypersonic.hls.frontend.softmax.faults import Tables
 
 #: hls4ml's own type of the exponentials
 EXP = FixedPoint.parse("ap_fixed<18,8,AP_RND,AP_SAT>")

@@ -23,7 +23,7 @@ from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
 from hypersonic.hls.frontend.reuse import check_own_settings
 from hypersonic.hls.frontend.settings import check_settings, spread_model_settings
-from hypersonic.hls.frontend.softmax import check_softmax
+from hypersonic.hls.frontend.softmax.faults import check_softmax
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import tensor_types
 from hypersonic.hls.rf.plan import plan

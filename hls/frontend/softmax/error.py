@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import MAX_WIDTH
-from hypersonic.hls.frontend.softmax import Tables, reachable, tables_of
+from hypersonic.hls.frontend.softmax.faults import Tables, reachable, tables_of
 from hypersonic.hls.model_graph import input_precision
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 

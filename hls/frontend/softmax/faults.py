@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint, Overflow
-from hypersonic.hls.frontend.softmax_types import INVERSE, NORMALISED, sum_type
+from hypersonic.hls.frontend.softmax.exact import INVERSE, NORMALISED, sum_type
 from hypersonic.hls.model_graph import input_precision, is_streamed, precision_of, result_precision
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 
