@@ -42,8 +42,9 @@ def _in_accum(graph: AdderGraph, y: Number, accum: FixedPoint) -> Number:
 
 def _loses_bits(graph: AdderGraph, layer: Dense, x: Number, row: NDArray[np.int64]) -> list[bool]:
     """Whether the product of x with each weight of its row, (n_out,), has bits that the accumulator's type has not."""
-    lost = max(_lost_bits(layer, x), 0)
-    value = graph.value(x.node)
+    lost, value = _lost_bits(layer, x), graph.value(x.node)
+    if lost <= 0:
+        return [False] * len(row)
     return [(int(w) * (1 if value is None else value)) & ((1 << lost) - 1) != 0 for w in row]
 
 

@@ -130,6 +130,7 @@ def setting_cases() -> dict[str, Case]:
         ),
         "target_cycles": Case(mlp, {"d": {"Strategy": "Resource", "TargetCycles": 90}}),
         "unrolled": Case(mlp, {"d": {"Strategy": "ResourceUnrolled"}}),
+        "unrolled_rf": Case(mlp, {"d": {"Strategy": "ResourceUnrolled", "ReuseFactor": 3}}, core="rf"),
         "da_reuse": Case(mlp, {"d": {"ReuseFactor": 4}}, core="da"),
         "key": Case(mlp, {"d": {"Reusefactor": 4}}),
         "small_attribute": Case(mlp, {"d": {"reuse_factor": 4}}),
