@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import REFUSAL, keras_2_environment, python_argv
+from hypersonic.hls.child import REFUSAL, python_argv
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.description import description_file, read_description, sides_of
 from hypersonic.hls.frontend.graph import write_project
+from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside, load_trained
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.model_graph import result_precision
@@ -87,7 +88,7 @@ def trace_layers(model_file: Path, project: HlsProject, rows: Sequence[NDArray[n
             np.savez(x, allow_pickle=False, **{str(place): each for place, each in enumerate(inputs)})
             argv = python_argv("-m", __name__, str(model_file), str(project.path), str(x), str(directory / "layers.json"))
             done = subprocess.run(
-                argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False
+                argv, env=environment_of(model_file), capture_output=True, text=True, errors="replace", check=False
             )
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         if done.returncode:

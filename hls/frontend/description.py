@@ -73,8 +73,7 @@ _HLS4ML_FIELDS = {"Model", "LayerType", "LayerName", "IOType"}
 _IO_TYPES = ("io_parallel", "io_stream")
 _GATE_FIELDS = {"rows", "tolerance"}
 
-#: a part's name is written into Tcl scripts that Vitis runs
-_PART_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_PART_NAME = re.compile(r"[A-Za-z0-9_-]+")  # it is written into Tcl scripts that Vitis runs
 
 
 class DescriptionError(ConversionError):

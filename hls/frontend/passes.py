@@ -74,7 +74,7 @@ def _holding(powers: Numbers) -> FixedPrecisionType:
 
 
 class SoftmaxTypes(OptimizerPass):  # type: ignore[misc]
-    """Gives a Softmax the types of softmax_types.py, in place."""
+    """Gives a Softmax the types of softmax/exact.py, in place."""
 
     def match(self, node: Any) -> bool:
         """Return whether any type or table size of a Softmax changes."""

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.child import REFUSAL, keras_2_environment, python_argv
+from hypersonic.hls.child import REFUSAL, python_argv
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.rows import Wanted, read_rows
 from hypersonic.hls.frontend.trained import LayerFacts, TrainedModel
@@ -76,7 +77,7 @@ class LayerSurvey:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a model is made of. layers: empty if the front end does not know them. rows: the number surveyed; 0 without rows."""
+    """The parts of a model. layers: empty if the front end does not know them. rows: the number surveyed; 0 without rows."""
 
     inputs: tuple[TensorSurvey, ...]
     outputs: tuple[TensorSurvey, ...]
@@ -92,7 +93,9 @@ def survey(model_file: Path, rows: Path | None = None) -> Survey:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "survey.json"
         argv = python_argv("-m", __name__, str(model_file), str(out), *([str(rows)] if rows else []))
-        done = subprocess.run(argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False)
+        done = subprocess.run(
+            argv, env=environment_of(model_file), capture_output=True, text=True, errors="replace", check=False
+        )
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         refusal = next((line for line in reversed(lines) if line.startswith(REFUSAL)), None)
         if done.returncode == 2 and refusal:

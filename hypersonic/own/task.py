@@ -51,7 +51,7 @@ def trained_file(model: str) -> str:
 def own_data(model: str, rows: Path | None, labels: Path | None) -> OwnData | None:
     """Return the files of a user's model, or None for a zoo model.
 
-    Reads the files once, so that what is no array is refused before a build. Raises DataOptionError, DescriptionError,
+    Reads the files once, so that anything but an array is refused before a build. Raises DataOptionError, DescriptionError,
     RowsError, OSError.
     """
     is_file = Path(model).suffix in SUFFIXES

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is inside a Keras 2 model, by hls4ml's names of its layers: their weights, and their results for given rows."""
+"""The inside of a Keras 2 model, by hls4ml's names of its layers: their weights, and their results for given rows."""
 
 from __future__ import annotations
 

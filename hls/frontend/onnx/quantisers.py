@@ -25,7 +25,7 @@ _ROUNDING = {"ROUND": "AP_RND_CONV", "FLOOR": "AP_TRN"}
 def take_quantisers(proto: Any) -> dict[str, str]:
     """Replace each Quant of a ModelProto by its rounded constant, or by an Identity; return hls4ml's types by tensor.
 
-    Raises UnsupportedLayerError, with the node's name in the file, for a Quant that is no type of ap_fixed.
+    Raises UnsupportedLayerError, with the node's name in the file, for a Quant that ap_fixed has no type for.
     """
     from onnx import helper, numpy_helper
     from qonnx.custom_op.general.quant import quant

@@ -36,7 +36,7 @@ _SAME_NUMBERS = ("Reshape", "Clone", "Repack")
 
 @dataclass(frozen=True)
 class Tables:
-    """What hls4ml's template computes with. address: the type whose top bits index the exponentials. sizes: of both tables."""
+    """Types and tables of hls4ml's template. address: the type whose top bits index the exponentials. sizes: of both tables."""
 
     kind: str
     address: FixedPoint

@@ -243,7 +243,7 @@ def cases() -> dict[str, Case]:
 
 
 def old_opsets() -> dict[str, Case]:
-    """What opsets 11 and 12 write differently: axes as attributes, Softmax of the flattened input, outputs of training."""
+    """Graphs that opsets 11 and 12 write otherwise: axes as attributes, Softmax of the flattened input, outputs of training."""
     training = "a m v saved_m saved_v"
     return {
         "old_squeeze": Case(
@@ -322,8 +322,8 @@ def write(case: Case, file: Path) -> Path:
             constants.append(numpy_helper.from_array(numbers, names[-1]))
         sides = [*node.inputs, *names], node.output.split()
         nodes.append(helper.make_node(node.kind, *sides, f"/{i}/{node.kind}", **node.options))
-    sides = zip("xy", case.sides or ([case.batch, *case.shape], None), strict=True)
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in sides)
+    shapes = zip("xy", case.sides or ([case.batch, *case.shape], None), strict=True)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes)
     listed = [helper.make_tensor_value_info(c.name, c.data_type, c.dims) for c in constants] if case.listed else []
     graph = helper.make_graph(nodes, "main_graph", [x, *listed], [y], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset)], ir_version=case.ir_version)
@@ -362,7 +362,7 @@ def answer(file: Path) -> Any:
 
 
 def narrow(directory: Path) -> str:
-    """What is said of a network whose first weights do not fit their type."""
+    """The error for a network whose first weights do not fit their type."""
     file = write(cases()["linear"], directory / "narrow.onnx")
     types = {"LayerName": {"Gemm_0": {"Precision": {"weight": "ap_fixed<8,-3>"}}}}
     description = {"name": "narrow", "input": {"precision": "ap_fixed<16,6>"}, "output": {}, "hls4ml": types}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QONNX files of Brevitas: types come from the quantisers, and what is no type is refused by the node's name."""
+"""QONNX files of Brevitas: types come from the quantisers, and a Quant without such a type is refused by the node's name."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def messages(label: str, columns: list[str], directory: Path) -> dict[str, str]:
 
 
 def compute(graph: Any, core: CoreKind) -> Any:
-    """What the core computes of a ModelGraph: an AdderGraph or an RfNetwork."""
+    """The core of a ModelGraph: an AdderGraph or an RfNetwork."""
     if core is CoreKind.DA:
         return adder_graph(read_network(graph))
     network = read_rf_network(graph)
