@@ -194,10 +194,13 @@ def _ranges(trained: TrainedModel, x: Sequence[NDArray[np.float32]]) -> dict[str
     for first in range(0, len(x[0]), _BATCH):
         for name, values in trained.results([part[first : first + _BATCH] for part in x]).items():
             now, before = _whole(values), found.get(name)
-            found[name] = now if before is None else Numbers(
-                min(now.least, before.least), max(now.greatest, before.greatest), min(now.finest, before.finest)
-            )  # fmt: skip
+            found[name] = _both(now, before) if before else now
     return found
+
+
+def _both(one: Numbers, other: Numbers) -> Numbers:
+    fine = [each.finest for each in (one, other) if each.finest > 0]
+    return Numbers(min(one.least, other.least), max(one.greatest, other.greatest), min(fine, default=0.0))
 
 
 def _whole(values: NDArray[Any]) -> Numbers:
