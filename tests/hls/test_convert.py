@@ -207,7 +207,6 @@ def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: P
     [
         ("accum_drops_bits", r"layer 'd': accum is .*, 4 fraction bits, and its products have 16"),
         ("weight_out_of_range", r"layer 'd': weight runs from 1 to 1, its type .* from -0.5 to 0.49"),
-        ("binary", r"layer 'b': activation is binary_tanh, the da core computes elu, "),
         ("clipped_relu", r"layer 'r6': ReLU with max_value=6.0, which hls4ml ignores"),
         ("unknown_layer", r"layer 'unit': hls4ml's Keras front end has no UnitNormalization"),
         ("lstm", r"layer 'lstm': LSTM is not in the da core, which computes Activation, ApplyAlpha, "),

@@ -18,7 +18,6 @@ from hypersonic.hls.frontend.keras.model import use_keras_2
 
 def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
     """name -> (model, LayerName of its YAML)."""
-    from qkeras import QActivation
     from tf_keras import Input, Model, Sequential, layers
     from tf_keras.initializers import Constant
 
@@ -71,7 +70,6 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "unknown_shape": (lambda: with_layer(layers.ReLU(name="r"), (None,)), {}),
         "accum_drops_bits": (dense, precision(accum="ap_fixed<16,12>")),
         "weight_out_of_range": (dense, precision(weight="ap_fixed<8,0>")),
-        "binary": (lambda: with_layer(QActivation("binary(alpha=1)", name="b")), {}),
         "clipped_relu": (lambda: with_layer(layers.ReLU(6.0, name="r6")), {}),
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
         "lstm": (lambda: with_layer(layers.LSTM(2, name="lstm"), (4, 3)), {}),
