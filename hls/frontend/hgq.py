@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import PROGRESS, keras_2_environment, python_environment
+from hypersonic.hls.child import PROGRESS, keras_2_environment, python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
 
 #: the version that is installed, as pip's --require-hashes wants it
@@ -75,7 +75,7 @@ def installed(progress: Callable[[str], None] = lambda _: None) -> Path:
 def _installer() -> list[str]:
     """pip of this environment, or uv."""
     if find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        return python_argv("-m", "pip", "--disable-pip-version-check")
     beside = Path(sys.executable).with_name("uv")
     uv = str(beside) if beside.is_file() else shutil.which("uv")
     if uv is None:

@@ -68,7 +68,6 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
     return {
         "nan_weights": (nan_weights, {}),
         "unknown_shape": (lambda: with_layer(layers.ReLU(name="r"), (None,)), {}),
-        "accum_drops_bits": (dense, precision(accum="ap_fixed<16,12>")),
         "weight_out_of_range": (dense, precision(weight="ap_fixed<8,0>")),
         "clipped_relu": (lambda: with_layer(layers.ReLU(6.0, name="r6")), {}),
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
