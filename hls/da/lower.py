@@ -12,12 +12,15 @@ from itertools import count
 import numpy as np
 
 from hypersonic.hls.da.cmvm import BLOCK
+from hypersonic.hls.da.einsum import einsum, einsum_dense
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import (
     Activation,
     Concatenation,
     Dense,
     Dot,
+    Einsum,
+    EinsumDense,
     Layer,
     Merge,
     Network,
@@ -67,7 +70,7 @@ def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: No
     return graph.finished(tuple(graph.shift(y.node, to.fraction - y.fraction) for y, to in zip(outputs, types, strict=True)))
 
 
-def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iterable[Number]:  # noqa: PLR0911 - one a layer
+def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iterable[Number]:  # noqa: C901, PLR0911 - one a layer
     """The layer's numbers before they are cast to its result type. They may be computed lazily, one by one."""
     match layer:
         case Dense():
@@ -83,6 +86,10 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
             return [y for left, right in turns for y in (*left, *right)]
         case Dot():
             return [_dot(graph, layer, *(numbers[source] for source in layer.sources))]
+        case EinsumDense():
+            return einsum_dense(graph, layer, numbers[layer.source])
+        case Einsum():
+            return einsum(graph, layer, *(numbers[source] for source in layer.sources))
         case Steps(_, source, above, below):
             limits = zip(above.raw.tolist(), below.raw.tolist(), strict=True)
             return [_step(graph, x, *at, above.fraction) for x, at in zip(numbers[source], limits, strict=True)]

@@ -10,6 +10,8 @@ nnet_merge.h). An arrow is a cast:
     merge          a + b, a - b, mean, maximum or minimum, exact -> result
     concatenation  the elements of two layers -> result
     dot            each product -> accum, sum in accum -> result
+    einsum dense   as dense, for vectors of a tensor -> result
+    einsum         each sum of products -> accum, after every product -> result
     steps          1, 0 or -1 by two thresholds -> result     (binary and ternary tanh)
     wiring         elements of a layer in another order, or zeros -> result        (Transpose, Cropping)
     unrolled       a layer of the rf core, computed at once (hls/da/unroll.py)
@@ -19,6 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer as RfLayer
@@ -110,6 +115,41 @@ class Dot:
     result: FixedPoint
 
 
+@dataclass(frozen=True, eq=False)
+class EinsumDense:
+    """y[order] = vectors of x, each times a matrix, plus a bias (nnet_einsum_dense.h); each product is cast to accum.
+
+    places: elements of x (matrices, vectors, n_in). weight: (matrices, n_in, n_out). bias: (matrices, vectors, n_out).
+    order: for each element of y, its place among (matrices, vectors, n_out).
+    """
+
+    name: str
+    source: str
+    places: NDArray[np.int64]
+    weight: Constants
+    bias: Constants
+    order: NDArray[np.int64]
+    accum: FixedPoint
+    result: FixedPoint
+
+
+@dataclass(frozen=True, eq=False)
+class Einsum:
+    """y[order] = sums of products of two tensors (nnet_einsum.h); each sum is cast to accum after every product.
+
+    places_a, places_b: elements of the sources (groups, vectors, terms). order: for each element of y, its place among
+    (groups, vectors of a, vectors of b).
+    """
+
+    name: str
+    sources: tuple[str, str]
+    places_a: NDArray[np.int64]
+    places_b: NDArray[np.int64]
+    order: NDArray[np.int64]
+    accum: FixedPoint
+    result: FixedPoint
+
+
 @dataclass(frozen=True)
 class Steps:
     """y = 1 where x > above, otherwise -1 where x <= below, otherwise 0, elementwise. above, below: (n,)."""
@@ -148,7 +188,7 @@ class Unrolled:
         return self.read.y.precision
 
 
-Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | Steps | Wiring | Unrolled
+Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | EinsumDense | Einsum | Steps | Wiring | Unrolled
 
 
 @dataclass(frozen=True)
@@ -195,6 +235,8 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:  # noqa: PLR0911 
             return sizes[a] + sizes[b]
         case Dot():
             return 1
+        case EinsumDense(order=order) | Einsum(order=order):
+            return len(order)
         case Wiring(places=places):
             return len(places)
         case Unrolled(read=read):

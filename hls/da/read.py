@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.da.einsum import read_einsum, read_einsum_dense
 from hypersonic.hls.da.network import (
     Activation,
     Concatenation,
@@ -37,7 +38,9 @@ from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
 
-_SUPPORTED = ", ".join(sorted({*READERS, *ACTIVATION_CLASSES, "Cropping1D", "Cropping2D", "Dot"} - {"Repack"}))
+_SUPPORTED = ", ".join(
+    sorted({*READERS, *ACTIVATION_CLASSES, "Cropping1D", "Cropping2D", "Dot", "Einsum", "EinsumDense"} - {"Repack"})
+)
 
 
 def read_network(model: Any) -> Network:
@@ -209,6 +212,8 @@ _OWN: dict[str, Callable[[Any, tuple[str, ...]], Layer]] = {
     "Merge": _merge,
     "Concatenate": _concatenation,
     "Dot": _dot,
+    "EinsumDense": read_einsum_dense,
+    "Einsum": read_einsum,
     "BatchNormalizationQuantizedTanh": _ternary,
     **dict.fromkeys(("Transpose", "Cropping1D", "Cropping2D"), _wiring),
 }

@@ -110,13 +110,13 @@ def _addressed(kind: FixedPoint, size: int) -> np.ndarray[tuple[int], np.dtype[n
     return np.ldexp(raw.astype(np.float64), -kind.fraction).astype(np.float32)
 
 
-def exp_values(address: FixedPoint, size: int, kind: FixedPoint, *, negative: bool) -> Constants:
-    """Return the table of init_exp_table: raw values (size,) of e**x, or e**-x if `negative`, in the type `kind`.
+def exp_values(address: FixedPoint, size: int, kind: FixedPoint, *, negative: bool, scale: float = 1.0) -> Constants:
+    """Return the table of init_exp_table: raw values (size,) of e**(scale * x), of -x if `negative`, in the type `kind`.
 
     address: type of x, whose top bits are the index.
     """
-    sign = -1.0 if negative else 1.0
-    return _in(kind, [_expf(sign * float(x)) for x in _addressed(address, size)])
+    sign = np.float32(-1.0 if negative else 1.0)
+    return _in(kind, [_expf(float(sign * x)) for x in _addressed(address, size) * np.float32(scale)])
 
 
 def inverse_values(address: FixedPoint, size: int, kind: FixedPoint) -> Constants:

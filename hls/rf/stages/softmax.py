@@ -64,7 +64,8 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Softmax:
     for what, entries, width in (("exp", exp_size, normalised.width), ("inv", inv_size, inverse.width)):
         if entries & (entries - 1) or entries > 1 << width:
             raise refuse(layer, f"its {what} table has {entries} entries, expected a power of two up to {1 << width}")
-    exp = exp_values(normalised, exp_size, exp_type, negative=kind is SoftmaxKind.STABLE)
+    scale = float(layer.get_attr("exp_scale", 1.0) or 1.0)
+    exp = exp_values(normalised, exp_size, exp_type, negative=kind is SoftmaxKind.STABLE, scale=scale)
     _check_exponentials(layer, exp, exp_type, accum, x.channels)
     return Softmax(layer.name, x, y, kind, normalised, accum, inverse, exp, inverse_values(inverse, inv_size, inv_type))
 
@@ -76,8 +77,6 @@ def _kind(layer: Any, x: Tensor) -> SoftmaxKind:
         raise refuse(layer, f"implementation is {kind}, expected {', '.join(SoftmaxKind)}")
     if int(layer.get_attr("n_inner", 1) or 1) != 1 or str(layer.get_attr("axis", -1)) not in ("-1", str(len(x.shape))):
         raise refuse(layer, f"axis is {layer.get_attr('axis')}, expected the last one")
-    if float(layer.get_attr("exp_scale", 1.0) or 1.0) != 1.0:
-        raise refuse(layer, f"exp_scale is {layer.get_attr('exp_scale')}, expected 1")
     if str(layer.get_attr("activation")) != "softmax":
         raise refuse(layer, "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile; use Activation('softmax')")
     return SoftmaxKind(kind)

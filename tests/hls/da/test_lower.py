@@ -22,6 +22,8 @@ from hypersonic.hls.da.network import (
     Concatenation,
     Dense,
     Dot,
+    Einsum,
+    EinsumDense,
     Layer,
     Merge,
     MergeOperation,
@@ -123,7 +125,7 @@ def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]
         turns = len(moved[0]) // run_a
         parts = [(moved[0][k * run_a : (k + 1) * run_a], moved[1][k * run_b : (k + 1) * run_b]) for k in range(turns)]
         return [value for left, right in parts for value in (*left, *right)]
-    assert not isinstance(layer, Unrolled)
+    assert not isinstance(layer, Unrolled | EinsumDense | Einsum)  # test_einsum.py
     x, fraction = values[layer.source], fractions[layer.source]
     if isinstance(layer, Activation):
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]

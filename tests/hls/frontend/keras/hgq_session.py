@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of HGQ2 with drawn bit widths: python tests/hls/frontend/keras/hgq_session.py DIRECTORY. It needs HGQ2 on PYTHONPATH.
 
-Writes DIRECTORY/tagger.keras, a network with a residual connection and two outputs, and DIRECTORY/image.keras, one with a
-convolution and a softmax, each with its rows, in <model>.npy.
+Writes DIRECTORY/<model>.keras and rows for it, <model>.npy: tagger has a residual connection and two outputs, image a
+convolution and a softmax, attention a head of a transformer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras
 import numpy as np
 from hgq.config import QuantizerConfigScope
-from hgq.layers import QAdd, QBatchNormalization, QConv2D, QDense, QSoftmax
+from hgq.layers import QAdd, QBatchNormalization, QConv2D, QDense, QEinsumDense, QMultiHeadAttention, QSoftmax
 from hgq.utils import trace_minmax
 
 
@@ -51,6 +51,14 @@ def image() -> tuple[Any, Any]:
     return keras.Model(given, QSoftmax(name="classes")(QDense(4)(keras.layers.Flatten()(x)))), rows
 
 
+def attention() -> tuple[Any, Any]:
+    given = keras.Input((3, 2))
+    x = QEinsumDense("bij,jk->bik", (3, 2), bias_axes="k", activation="relu")(given)
+    x = QAdd()([x, QMultiHeadAttention(1, 2)(x, x)])
+    rows = np.random.default_rng(3).normal(size=(200, 3, 2)).astype(np.float32)
+    return keras.Model(given, QDense(2, name="flavours")(keras.layers.Flatten()(x))), rows
+
+
 def main(directory: Path) -> None:
     keras.utils.set_random_seed(4)
     scopes = (
@@ -58,7 +66,7 @@ def main(directory: Path) -> None:
         QuantizerConfigScope(place="datalane", default_q_type="kif", overflow_mode="WRAP"),
     )
     with scopes[0], scopes[1]:
-        for seed, make in enumerate((tagger, image)):
+        for seed, make in enumerate((tagger, image, attention)):
             model, rows = make()
             drawn(model, rows, seed).save(directory / f"{make.__name__}.keras")
             np.save(directory / f"{make.__name__}.npy", rows)

@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[4]
 YAML = {
     "tagger": {"name": "tagger", "input": {"name": "x"}, "outputs": {"scores": {}, "mass": {}}},
     "image": {"name": "image", "input": {"name": "x"}, "output": {}},
+    "attention": {"name": "attention", "input": {"name": "x"}, "output": {}},
 }
 
 
@@ -48,7 +49,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-@pytest.mark.parametrize(("name", "kind"), [("tagger", "da"), ("tagger", "rf"), ("image", "rf")])
+@pytest.mark.parametrize(("name", "kind"), [("tagger", "da"), ("tagger", "rf"), ("image", "rf"), ("attention", "da")])
 def test_every_bit_is_the_trained_models_in_csim_and_in_both_cores(directory: Path, name: str, kind: str) -> None:
     project, core = convert_model(describe(str(directory / f"{name}.keras")), core=kind)
     assert core is not None
