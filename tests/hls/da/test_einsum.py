@@ -68,7 +68,7 @@ def shape(axes: str) -> tuple[int, ...]:
 
 
 def recipe(equation: str) -> tuple[dict[str, Any], list[tuple[int, ...]]]:
-    """The attributes that hls4ml derives from an equation , as its parse_einsum does, and the shapes of both operands."""
+    """The attributes that hls4ml derives from an equation, as its parse_einsum does, and the shapes of both operands."""
     operands, _, out = equation.partition("->")
     left, _, right = operands.partition(",")
     both = [axis for axis in right if axis in left]
