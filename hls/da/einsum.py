@@ -16,13 +16,9 @@ from numpy.typing import NDArray
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import Dense, Einsum, EinsumDense
 from hypersonic.hls.da.numbers import Number, Numbers, cast, product, total, tree, zero
-from hypersonic.hls.da.products import dense
-from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.da.products import check_count, dense
 from hypersonic.hls.fixed import Constants, Overflow
 from hypersonic.hls.model_graph import precision_of, result_precision, written_constants
-
-#: most products of a layer
-MAX_PRODUCTS = 1 << 18
 
 
 def read_einsum_dense(layer: Any, sources: tuple[str, ...]) -> EinsumDense:
@@ -58,10 +54,7 @@ def read_einsum(layer: Any, sources: tuple[str, ...]) -> Einsum:
 
 def _sizes(layer: Any, *names: str) -> list[int]:
     sizes = [int(layer.get_attr(name)) for name in names]
-    if (count := prod(sizes)) > MAX_PRODUCTS:
-        raise UnsupportedLayerError(
-            f"layer {layer.name!r}: unrolled it has {count} products, the da core takes up to {MAX_PRODUCTS}; {INSTEAD}"
-        )
+    check_count(layer.name, prod(sizes))
     return sizes
 
 

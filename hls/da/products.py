@@ -17,6 +17,8 @@ from hypersonic.hls.fixed import FixedPoint, Overflow, shift_right
 
 #: da4ml's solver stores weights as float32
 _MAX_WEIGHT_BITS = 24
+#: most products of a layer at all its positions; beyond that, a core would not fit a card, and writing it takes long
+MAX_PRODUCTS = 1 << 18
 
 
 def dense(graph: AdderGraph, layer: Dense, x: Sequence[Number]) -> list[Number]:
@@ -71,6 +73,14 @@ def _plus_rounded(
         for j in np.flatnonzero(row):
             terms[j].append(rounded[int(row[j])])
     return [tree(graph, numbers) for numbers in terms]
+
+
+def check_count(layer: str, count: int) -> None:
+    """Raise UnsupportedLayerError for a layer with more than MAX_PRODUCTS products. layer: its name."""
+    if count > MAX_PRODUCTS:
+        raise UnsupportedLayerError(
+            f"layer {layer!r}: unrolled it has {count} products, the da core takes up to {MAX_PRODUCTS}; {INSTEAD}"
+        )
 
 
 def check_weights(layer: str, weight: NDArray[np.int64]) -> None:

@@ -32,7 +32,7 @@ from hypersonic.hls.da.numbers import (
     where_negative,
     zero,
 )
-from hypersonic.hls.da.products import check_weights, dense, matmul
+from hypersonic.hls.da.products import check_count, check_weights, dense, matmul
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
 from hypersonic.hls.rf.layers import Layer, Tensor, Window
@@ -49,9 +49,6 @@ from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
 from hypersonic.hls.rf.stages.upsample import Upsample
 from hypersonic.hls.rf.stages.zero_pad import ZeroPad
-
-#: most products of a layer at all its pixels; beyond that, a core would not fit a card, and writing it takes long
-MAX_PRODUCTS = 1 << 18
 
 #: indices of elements, -1 for padding
 Places = NDArray[np.int64]
@@ -95,14 +92,14 @@ def _(layer: Dense, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
         places = np.arange(layer.x.size).reshape(-1, layer.n_in)
     else:
         places = windows(layer.x, layer.window).reshape(-1, layer.n_in)
-    _check_size(layer, len(places))
+    check_count(layer.name, len(places) * layer.weight.raw.size)
     return _vectors(graph, layer, x, places, layer.weight, layer.bias)
 
 
 @_unrolled.register
 def _(layer: Depthwise, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
     places, (weight, bias) = windows(layer.x, layer.window), (layer.weight, layer.bias)
-    _check_size(layer, len(places))
+    check_count(layer.name, len(places) * layer.weight.raw.size)
     channels = [
         _vectors(
             graph, layer, x, places[:, :, c],
@@ -111,13 +108,6 @@ def _(layer: Depthwise, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
         for c in range(layer.x.channels)
     ]  # fmt: skip
     return [number for pixel in zip(*channels, strict=True) for number in pixel]
-
-
-def _check_size(layer: Dense | Depthwise, vectors: int) -> None:
-    if (count := vectors * layer.weight.raw.size) > MAX_PRODUCTS:
-        raise UnsupportedLayerError(
-            f"layer {layer.name!r}: unrolled it has {count} products, the da core takes up to {MAX_PRODUCTS}; {INSTEAD}"
-        )
 
 
 def _vectors(

@@ -17,11 +17,8 @@ from numpy.typing import NDArray
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription
 from hypersonic.hls.frontend.keras.layers import read_by_hls4ml
-from hypersonic.hls.frontend.keras.model import conversion_options, with_fusions
+from hypersonic.hls.frontend.keras.model import conversion_options, predicted, with_fusions
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
-
-#: rows of a batch
-_BATCH = 4096
 
 
 def load_hgq(file: Path) -> TrainedModel:
@@ -45,8 +42,7 @@ def load_hgq(file: Path) -> TrainedModel:
         settings.pop("Precision", None)
 
     def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
-        batches = [_answer(model, [part[at : at + _BATCH] for part in x]) for at in range(0, len(x[0]), _BATCH)]
-        return tuple(np.concatenate(parts).reshape(len(x[0]), -1) for parts in zip(*batches, strict=True))
+        return predicted(model, x)
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
@@ -96,8 +92,3 @@ def _tensors(model: Any, role: str) -> tuple[Tensor, ...]:
     return tuple(
         Tensor(name, name, tuple(int(size) for size in tensor.shape[1:])) for name, tensor in zip(names, tensors, strict=True)
     )
-
-
-def _answer(model: Any, x: list[NDArray[np.float32]]) -> list[NDArray[np.float64]]:
-    y = model(x[0] if len(x) == 1 else x, training=False)
-    return [np.asarray(part, dtype=np.float64) for part in (y if isinstance(y, list | tuple) else [y])]

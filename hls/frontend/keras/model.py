@@ -76,8 +76,7 @@ def keras_model(model: Any) -> TrainedModel:
     )
 
     def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
-        batches = [_answer(model, [part[at : at + _BATCH] for part in x]) for at in range(0, len(x[0]), _BATCH)]
-        return tuple(np.concatenate(parts).reshape(len(x[0]), -1) for parts in zip(*batches, strict=True))
+        return predicted(model, x)
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
@@ -90,6 +89,12 @@ def keras_model(model: Any) -> TrainedModel:
         inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=(*remarks, *paired.notes),
         layers=lambda: layer_facts(named, config["LayerName"]), results=lambda x: results(named, config["LayerName"], x),
     )  # fmt: skip
+
+
+def predicted(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
+    """Return a Keras model's outputs, float64 (rows, size) each. x: float32 (rows, *shape) for each input."""
+    batches = [_answer(model, [part[at : at + _BATCH] for part in x]) for at in range(0, len(x[0]), _BATCH)]
+    return tuple(np.concatenate(parts).reshape(len(x[0]), -1) for parts in zip(*batches, strict=True))
 
 
 def _answer(model: Any, x: list[NDArray[np.float32]]) -> list[NDArray[np.float64]]:
