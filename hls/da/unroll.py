@@ -33,6 +33,7 @@ from hypersonic.hls.da.numbers import (
     zero,
 )
 from hypersonic.hls.da.products import check_count, check_weights, dense, matmul
+from hypersonic.hls.da.recurrent import recurrent
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
 from hypersonic.hls.rf.layers import Layer, Tensor, Window
@@ -45,6 +46,7 @@ from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise
+from hypersonic.hls.rf.stages.recurrent import Recurrent
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
 from hypersonic.hls.rf.stages.upsample import Upsample
@@ -228,6 +230,11 @@ def _looked_up(graph: AdderGraph, layer: Table, x: Number) -> Number:
         return found
     above = cast(graph, _times(graph, layer, relu(graph, x), int(layer.scale.raw[0])), to)
     return total(graph, above, where_negative(graph, found, x))
+
+
+@_unrolled.register
+def _(layer: Recurrent, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    return recurrent(graph, layer, x, _looked_up)
 
 
 @_unrolled.register

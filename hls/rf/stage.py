@@ -149,9 +149,13 @@ class Timing:
         """
         waits = [np.where(need < 0, 0, arrival[need]) for arrival, need in zip(arrivals, self.needs, strict=True)]
         ready = np.max(waits, axis=0) + self.latency
-        steps = np.arange(len(ready), dtype=np.int64) * self.gap
-        spaced: NDArray[np.int64] = np.maximum.accumulate(ready - steps) + steps
-        return spaced
+        return spaced(ready, np.arange(len(ready), dtype=np.int64) * self.gap)
+
+
+def spaced(ready: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return when beats leave that are ready at `ready` (beats,), in clocks, and as far apart as `steps` (beats,) at least."""
+    departures: NDArray[np.int64] = np.maximum.accumulate(ready - steps) + steps
+    return departures
 
 
 def one_to_one(beats: int, latency: int, streams: int = 1) -> Timing:

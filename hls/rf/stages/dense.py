@@ -234,6 +234,11 @@ def tree_registers(p: int, x_width: Value, w_width: int, shift: Value, accum: Fi
 
 
 def _cost(stage: Stage, numbers: Numbers) -> Amounts:
+    return mac_cost(numbers) + roms_cost(memory.shape for memory in stage.memories)
+
+
+def mac_cost(numbers: Numbers) -> Amounts:
+    """Return the estimated resources of an rf_mac with these parameters, without its memories of weights and biases."""
     p, q, x, w = (numbers[key] for key in ("P", "Q", "X_WIDTH", "W_WIDTH"))
     blocks, groups, accumulator = numbers["N_IN"] // p, numbers["N_OUT"] // q, numbers["ACC_WIDTH"]
     dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
@@ -244,14 +249,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     operands = Amounts(ff=p * q * (x + 2 * w) + p * x * (2 if groups == 1 else 1), dsp=p * q * dsp)
     vectors = memory_cost(2 << (blocks - 1).bit_length(), p * x) if groups > 1 else NOTHING
     ends = flow_cost(q * numbers["Y_WIDTH"], 7 + (p - 1).bit_length())
-    return (
-        output.times(q)
-        + operands
-        + vectors
-        + ends
-        + roms_cost(memory.shape for memory in stage.memories)
-        + Amounts(lut=30, ff=30)
-    )
+    return output.times(q) + operands + vectors + ends + Amounts(lut=30, ff=30)
 
 
 STAGE = StageType(

@@ -21,7 +21,7 @@ from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 TABLE_CLOCKS = 9
 
 #: largest number of fraction bits of an index
-_MAX_SCALE_SHIFT = 120
+MAX_INDEX_FRACTION = 120
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,11 @@ def table_value(layer: Table, kind: FixedPoint, raw: int) -> int:
 
 # ---------------------------------------------------------------- in hls4ml's graph
 def _read(layer: Any, x: Tensor, y: Tensor) -> Table:
-    function = str(layer.get_attr("activation")).lower()
+    return curve_table(layer, str(layer.get_attr("activation")).lower(), x, y)
+
+
+def curve_table(layer: Any, function: str, x: Tensor, y: Tensor) -> Table:
+    """Return the table of a function, a key of CURVES, with the layer's table_size and table_t."""
     size, curve, table = int(layer.get_attr("table_size")), CURVES[function], precision(layer, "table_t")
     if x.precision.width - x.precision.fraction + size.bit_length() - 1 > 31 + curve.span_log2:
         raise refuse(layer, f"its input is {x.precision}, whose index of {size} entries does not fit the C++'s int")
@@ -116,7 +120,7 @@ def _passed(numbers: Numbers) -> Width:
 
 
 def _index(numbers: Numbers) -> Width:
-    return Width(numbers["SCALE_SHIFT"], _MAX_SCALE_SHIFT, "an index's fraction")
+    return Width(numbers["SCALE_SHIFT"], MAX_INDEX_FRACTION, "an index's fraction")
 
 
 STAGE = StageType(

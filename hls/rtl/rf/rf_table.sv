@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks up a function in a table, element by element, LANES elements per clock:
-//
-//   index = towards_zero(x * SCALE * 2**-SCALE_SHIFT) + OFFSET, clamped to 0 ... TABLE_SIZE - 1
-//   y = table[index]
-//
-// hls4ml looks up sigmoid, tanh, softplus and softsign in this way: SCALE is the table's size, SCALE_SHIFT the fraction bits of
-// x plus 4 for a range of 16, and OFFSET half the table. ELU and SELU look up only negative x (POSITIVE_PASS, negative SCALE);
-// for x >= 0 they are y = result_t(x * GAIN). The table has raw results.
+// Looks up a function in a table, element by element, LANES elements per clock; rf_lookup says how.
 `default_nettype none
 
 module rf_table #(
@@ -40,89 +33,32 @@ module rf_table #(
     output logic                     m_axis_tlast
 );
 
-  if (TABLE_SIZE < 1) begin : g_check_size
-    $error("rf_table %m: TABLE_SIZE is %0d, expected 1 or more", TABLE_SIZE);
-  end
-  if (SCALE_SHIFT > 120 || SCALE_SHIFT < -30) begin : g_check_shift
-    $error("rf_table %m: SCALE_SHIFT is %0d, expected -30 to 120", SCALE_SHIFT);
-  end
-
-  localparam int LATENCY = 7;
-  localparam int RIGHT = SCALE_SHIFT > 0 ? SCALE_SHIFT : 0;
-  localparam int LEFT = SCALE_SHIFT < 0 ? -SCALE_SHIFT : 0;
-  // the number of bits of a number, including its sign
-  localparam int SCALE_WIDTH = $clog2((SCALE < 0 ? -SCALE : SCALE) + 1) + 1;
-  localparam int GAIN_WIDTH = $clog2((GAIN < 0 ? -GAIN : GAIN) + 1) + 1;
-  localparam int PRODUCT = X_WIDTH + 1 + SCALE_WIDTH + LEFT;
-  localparam int SUM = (PRODUCT > RIGHT + 32 ? PRODUCT : RIGHT + 32) + 1;
-  localparam int PASSED = X_WIDTH + 1 + GAIN_WIDTH;
-  localparam int INDEX_WIDTH = TABLE_SIZE > 1 ? $clog2(TABLE_SIZE) : 1;
-  // added to a negative number, so that truncation rounds it towards zero
-  localparam logic [SUM-1:0] TOWARDS_ZERO = (SUM'(1) << RIGHT) - SUM'(1);
+  localparam int LATENCY = 7;  // of rf_lookup
 
   logic [LANES*Y_WIDTH-1:0] results;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
-    wire [X_WIDTH-1:0] x = s_axis_tdata[lane*X_WIDTH+:X_WIDTH];
-    logic signed [X_WIDTH:0] x_q;
-    logic signed [PRODUCT-1:0] product_q;
-    logic signed [SUM-RIGHT-1:0] place_q;
-    logic [INDEX_WIDTH-1:0] index_q;
-    logic [Y_WIDTH-1:0] word, word_q;
-    wire signed [SUM-1:0] wide = SUM'(product_q);
-    wire signed [SUM-1:0] sum = wide + (wide[SUM-1] ? TOWARDS_ZERO : '0) + (SUM'(OFFSET) << RIGHT);
-
-    always_ff @(posedge clk) begin
-      x_q <= {X_SIGNED && x[X_WIDTH-1], x};  // 1
-      product_q <= (PRODUCT'(x_q) * PRODUCT'(SCALE)) << LEFT;  // 2
-      place_q <= (SUM - RIGHT)'(sum >>> RIGHT);  // 3
-      if (place_q < 0) index_q <= '0;  // 4
-      else if (place_q > (SUM - RIGHT)'(TABLE_SIZE - 1)) index_q <= INDEX_WIDTH'(TABLE_SIZE - 1);
-      else index_q <= INDEX_WIDTH'(place_q);
-      word_q <= word;  // 6
-    end
-
-    rf_rom #(  // 5
-        .WIDTH(Y_WIDTH),
-        .DEPTH(TABLE_SIZE),
-        .FILE (TABLE_FILE),
-        .STYLE(RAM_STYLE)
-    ) u_table (
+    rf_lookup #(
+        .X_WIDTH      (X_WIDTH),
+        .X_SIGNED     (X_SIGNED),
+        .SCALE        (SCALE),
+        .SCALE_SHIFT  (SCALE_SHIFT),
+        .OFFSET       (OFFSET),
+        .TABLE_SIZE   (TABLE_SIZE),
+        .TABLE_FILE   (TABLE_FILE),
+        .POSITIVE_PASS(POSITIVE_PASS),
+        .GAIN         (GAIN),
+        .RESULT_SHIFT (RESULT_SHIFT),
+        .Y_WIDTH      (Y_WIDTH),
+        .Y_SIGNED     (Y_SIGNED),
+        .ROUNDING     (ROUNDING),
+        .OVERFLOW     (OVERFLOW),
+        .RAM_STYLE    (RAM_STYLE)
+    ) u_rf_lookup (
         .clk(clk),
-        .enable(1'b1),
-        .address(index_q),
-        .word(word)
+        .x  (s_axis_tdata[lane*X_WIDTH+:X_WIDTH]),
+        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
     );
-
-    if (POSITIVE_PASS) begin : gen_pass
-      logic signed [PASSED-1:0] passed_q;
-      logic [Y_WIDTH-1:0] cast_y, cast_5_q, cast_6_q;
-      logic [6:2] positive_q;
-
-      always_ff @(posedge clk) begin
-        passed_q <= PASSED'(x_q) * PASSED'(GAIN);  // 2, and 4 after the cast
-        cast_5_q <= cast_y;
-        cast_6_q <= cast_5_q;
-        positive_q <= {positive_q[5:2], !x_q[X_WIDTH]};
-        results[lane*Y_WIDTH+:Y_WIDTH] <= positive_q[6] ? cast_6_q : word_q;  // 7
-      end
-
-      rf_cast #(
-          .IN_WIDTH (PASSED),
-          .SIGNED_IN(1'b1),
-          .SHIFT    (RESULT_SHIFT),
-          .WIDTH    (Y_WIDTH),
-          .SIGNED   (Y_SIGNED),
-          .ROUNDING (ROUNDING),
-          .OVERFLOW (OVERFLOW)
-      ) u_rf_cast (
-          .clk(clk),
-          .x  (passed_q),
-          .y  (cast_y)
-      );
-    end else begin : gen_table
-      always_ff @(posedge clk) results[lane*Y_WIDTH+:Y_WIDTH] <= word_q;
-    end
   end
 
   axis_free_running #(

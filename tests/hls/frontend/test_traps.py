@@ -216,7 +216,7 @@ def test_what_hls4ml_does_wrongly_without_a_word_is_refused_by_name(lines: Said,
         ("weights_in_da", r"layer 'd': WeightsIn is URAM: the da core has no weight memories, so it has no effect"),
         (
             "weights_in_depthwise",
-            r"layer 'c': WeightsIn is URAM, which applies to dense layers and convolutions, .* DepthwiseConv2D",
+            r"layer 'c': WeightsIn is URAM, which applies to dense layers, convolutions, LSTM and GRU, .* DepthwiseConv2D",
         ),
         ("parallel_stream", r"layer 'c': ParallelizationFactor is 3, .*: it has no effect"),
         (

@@ -301,7 +301,46 @@ def beats(rng: np.random.Generator) -> tuple[Any, Config]:
     return convolution(rng)
 
 
+def recurrent(rng: np.random.Generator) -> tuple[Any, Config]:
+    """An LSTM or a GRU, or one behind the other; all steps or the last one."""
+    import tf_keras as keras
+
+    types, names = Types(rng), {"x": {"Precision": {"result": Types(rng).result(3, 12)}}}
+    layers = [keras.Input((int(rng.integers(1, 6)), int(rng.integers(1, 7))), name="x")]
+    for index in range(int(rng.integers(1, 3))):
+        name, kind = f"r{index}", str(rng.choice(["LSTM", "GRU"]))
+        sequences = bool(rng.random() < 0.5) or not index
+        kernel = uniform(keras, rng, 1.6)
+        layer = getattr(keras.layers, kind)(
+            int(rng.choice([1, 2, 3, 4, 6, 8])), return_sequences=sequences, kernel_initializer=kernel,
+            recurrent_initializer=kernel, bias_initializer=kernel, name=name,
+            activation=str(rng.choice(["tanh", "tanh", "tanh", "relu", "sigmoid"])),
+            recurrent_activation=str(rng.choice(["sigmoid", "sigmoid", "sigmoid", "relu"])),
+        )  # fmt: skip
+        layers.append(layer)
+        resource = bool(rng.random() < 0.3)  # with it the C++ is right for few reuse factors
+        modes = f"AP_{rng.choice(['TRN', 'RND'])},AP_{rng.choice(['WRAP', 'WRAP', 'SAT'])}"
+        accum = str(rng.choice([f"ap_fixed<24,14,{modes}>", f"ap_fixed<20,10,{modes}>", "ap_fixed<16,6>", "ap_fixed<34,20>"]))
+        precision = {key: types.weight() for key in ("weight", "recurrent_weight", "bias", "recurrent_bias")}
+        precision |= {
+            "accum": accum,
+            "result": types.result(5, 18, (1, 6)),
+            "table": str(rng.choice(["ap_fixed<18,8>", "ap_fixed<12,2,AP_RND,AP_SAT>"])),
+        }
+        names[name] = {
+            "Precision": precision,
+            "Strategy": "Resource" if resource else "Latency",
+            "ReuseFactor": 1 if resource else int(rng.choice([1, 2, 3, 4, 8, 16, 64])),
+        }
+        if rng.random() < 0.5:
+            names[name]["TableSize"] = int(rng.choice([64, 256, 4096]))
+        if rng.random() < 0.5:
+            names[name]["static"] = False
+    return keras.Sequential(layers), names
+
+
 FAMILIES: dict[str, Family] = {
+    "recurrent": recurrent,
     "beats": beats,
     "several": several,
     "residual": residual,

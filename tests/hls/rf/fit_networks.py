@@ -14,7 +14,9 @@ from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
 from hypersonic.hls.rf.stages.reshape import Reshape
+from hypersonic.hls.rf.stages.table import Table
 
 KIND, ACCUM = FixedPoint.with_fraction(8, 4), FixedPoint.with_fraction(24, 12)
 _NONE = Constants(np.zeros(0, dtype=np.int64), 0)
@@ -59,6 +61,27 @@ class Net:
         name, y = self._made(self.x.shape)
         seen = Window((kernel, kernel), (1, 1), pad, pad, pad, pad)
         return self._add(Depthwise(name, self.x, y, constants(kernel**2, channels), constants(channels), ACCUM, 1, 1, seen))
+
+    def recurrent(self, cell: Cell, units: int, reuse_factor: int = 1, *, sequences: bool = False) -> Net:
+        """An LSTM or a GRU over the first dimension."""
+        steps, channels = self.x.shape
+        name, gates = self._made((steps, units * cell))
+        gates = Tensor(f"{name}_gates", gates.shape, ACCUM)
+        weight, bias = constants(channels, units * cell), constants(units * cell)
+        self._add(Dense(name, self.x, gates, weight, bias, ACCUM, reuse_factor, reuse_factor))
+        name, y = self._made((steps, units) if sequences else (units,))
+        state, accum = (Tensor("s", (units,), kind) for kind in (KIND, ACCUM))
+        values = Constants(np.full(1024, 1 << 11, dtype=np.int64), ACCUM.fraction)
+        gate, act, late = (
+            Table(name, x, accum, values, span, False, Constants(np.array([1]), 0))
+            for x, span in ((accum, 4), (accum, 3), (state, 3))
+        )
+        return self._add(
+            Recurrent(
+                name, gates, y, constants(units, units * cell), bias, ACCUM, reuse_factor, reuse_factor, cell, sequences,
+                gate, act, late,
+            )
+        )  # fmt: skip
 
     def relu(self) -> Net:
         name, y = self._made(self.x.shape)
@@ -110,6 +133,11 @@ def emtrk() -> RfNetwork:
 
 def separable() -> RfNetwork:
     return Net(24, 20, 6).convolution(8, 3, 2).relu().depthwise(3).pool(2, 2).average().dense(10).network("separable")
+
+
+def recurrent() -> RfNetwork:
+    net = Net(5, 3).recurrent(Cell.LSTM, 8, 16, sequences=True).recurrent(Cell.GRU, 6, 12, sequences=True)
+    return net.recurrent(Cell.GRU, 4, 1, sequences=True).recurrent(Cell.LSTM, 4, 4).dense(3).network("recurrent")
 
 
 def resnet50(stages: tuple[tuple[int, int], ...] = ((3, 64), (4, 128), (6, 256), (3, 512)), side: int = 224) -> RfNetwork:

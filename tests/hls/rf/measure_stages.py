@@ -29,14 +29,15 @@ from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.stage import Pipeline, Stage
 from hypersonic.hls.rf.stages.dense import Dense, dense_shapes
 from hypersonic.hls.rf.stages.depthwise import Depthwise
+from hypersonic.hls.rf.stages.recurrent import Recurrent
 from hypersonic.hls.rf.write import _instance, module_files
-from tests.hls.rf.fit_networks import Net, facile_v2, jets, resnet50, separable
+from tests.hls.rf.fit_networks import Net, facile_v2, jets, recurrent, resnet50, separable
 
 _ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
 
 
 def networks() -> Iterator[RfNetwork]:
-    yield from (jets(), facile_v2(), separable(), resnet50(((1, 4),), 16))
+    yield from (jets(), facile_v2(), separable(), recurrent(), resnet50(((1, 4),), 16))
     yield Net(6, 6, 4).convolution(4, 3).relu().pool(2, 2).convolution(8, 1).average().dense(6).network("small")
 
 
@@ -61,6 +62,8 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
         changed: dict[str, Any] = {name: typed(getattr(layer, name)) for name in names} | {"y": typed(layer.y)}
         if isinstance(layer, Dense | Depthwise):
             changed |= {"weight": weights(layer.weight), "accum": FixedPoint.with_fraction(int(rng.integers(20, 36)), 12)}
+        if isinstance(layer, Recurrent):
+            changed |= {"weight": weights(layer.weight), "accum": changed["x"].precision}
         if isinstance(layer, Dense):
             few = [factor for factor, shape in dense_shapes(layer).items() if 4 <= shape.p * shape.q <= 64]
             changed["reuse_factor"] = int(rng.choice(few)) if few else max(dense_shapes(layer))

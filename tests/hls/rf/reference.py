@@ -21,6 +21,7 @@ from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise
+from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
 from hypersonic.hls.rf.stages.reshape import Reshape
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table, table_value
@@ -131,8 +132,49 @@ def _(layer: Quantise, x: Numbers) -> Numbers:
 
 
 @_layer.register
+def _(layer: Recurrent, x: Numbers) -> Numbers:
+    states = np.array([_states(layer, row.reshape(layer.steps, layer.units, layer.cell)) for row in x], dtype=object)
+    return states if layer.sequences else states[:, -1]
+
+
+@_layer.register
 def _(layer: Embedding, x: Numbers) -> Numbers:
     return layer.table.raw[np.minimum(x.astype(np.int64), len(layer.table.raw) - 1)]
+
+
+def _states(layer: Recurrent, steps: Numbers) -> Numbers:
+    """The states of one row, from its products with the input (steps, units, gates)."""
+    accum, y = layer.accum, layer.y.precision
+    fraction, weight = accum.fraction, layer.weight.raw.astype(object)
+    start = cast(layer.bias.raw.astype(object), layer.bias.fraction, accum)
+    held = state = np.zeros(layer.units, dtype=object)
+    given = []
+    for of_x in steps:
+        products = cast(state[:, None] * weight, y.fraction + layer.weight.fraction, accum)
+        sums = np.frompyfunc(accum.confine, 1, 1)(products.sum(axis=0) + start)
+        of_h = sums.reshape(layer.units, layer.cell)
+        if layer.cell is Cell.LSTM:
+            i, f, c, o = cast(of_x + of_h, fraction, accum).T
+            i, f, o, c = _looked(layer.gate, i), _looked(layer.gate, f), _looked(layer.gate, o), _looked(layer.act, c)
+            held = _mixed(layer, c * i, held * f)
+            state = cast(o * _looked(layer.late_act, held), 2 * fraction, y)
+        else:
+            z, r = (_looked(layer.gate, cast(of_x[:, g] + of_h[:, g], fraction, accum)) for g in (0, 1))
+            h = cast(of_x[:, 2] + cast(r * of_h[:, 2], 2 * fraction, accum), fraction, accum)
+            state = _mixed(layer, _looked(layer.act, h) * ((1 << fraction) - z), state * z)
+        given.append(state)
+    return np.array(given)
+
+
+def _mixed(layer: Recurrent, new: Numbers, old: Numbers) -> Numbers:
+    """y(new + old): a product of numbers of type accum and one of such a number with a state."""
+    fraction, y = layer.accum.fraction, layer.y.precision
+    finer = max(fraction, y.fraction)
+    return cast((new << (finer - fraction)) + (old << (finer - y.fraction)), fraction + finer, y)
+
+
+def _looked(table: Table, x: Numbers) -> Numbers:
+    return np.frompyfunc(lambda value: table_value(table, table.x.precision, int(value)), 1, 1)(x)
 
 
 def _windows(tensor: Tensor, seen: Window, x: Numbers, pad_value: int) -> Numbers:

@@ -83,6 +83,23 @@ class Drawn:
             "V_WIDTH": x + left + self.of(2, 3, 9), "PERIOD": self.of(1, 2, 5), **self.result(),
         }  # fmt: skip
 
+    def recurrent(self) -> Parameters:
+        p, lanes = ((1, 1), (6, 1), (1, 6), (2, 6), (6, 2))[self.of(*range(5))]
+        sizes = {"GRU": self.bit(), "N_SEQUENCE": self.of(1, 2, 5), "N_STATE": self.of(6, 12), "P": p, "LANES": lanes}
+        product = {"W_WIDTH": self.of(1, 2, 8), "PRODUCT_SHIFT": self.of(0, 1, 5, -3), "PRODUCT_ROUNDING": self.bit()}
+        types: Parameters = {"SEQUENCES": self.bit()}
+        for prefix, cast in (("ACC", "ACC_"), ("Y", "")):
+            types |= {
+                f"{prefix}_WIDTH": self.of(2, 3, 8, 17, 24),
+                f"{prefix}_SIGNED": self.bit(),
+                f"{prefix}_FRACTION": self.of(0, 1, 9),
+            }
+            types |= {f"{cast}ROUNDING": self.of(*range(7)), f"{cast}OVERFLOW": self.of(*range(4))}
+        for table in ("GATE", "ACT"):
+            relu = self.of(0, 0, 1)
+            types |= {f"{table}_PASS": relu, f"{table}_SIZE": 1 if relu else self.of(16, 100), f"{table}_SPAN": self.of(3, 4)}
+        return {**sizes, **product, **types}
+
     def map(self) -> Parameters:
         x = {"LANES": self.of(1, 2, 3), "X_WIDTH": self.of(*WIDTHS), "X_SIGNED": self.bit(), "PERIOD": self.of(1, 2, 3)}
         constants = {"A_WIDTH": self.of(*NARROW), "A_FRACTION": self.of(0, 1, 4, 20), "B_WIDTH": self.of(*NARROW)}
@@ -141,6 +158,7 @@ MODULES: dict[str, Draw] = {
     | {"WIDTH": d.of(*WIDTHS, 70000), "H": d.of(1, 2, 5), "W": d.of(1, 2, 5), "BEATS": d.of(1, 2)},
     "rf_pool": lambda d: {**d.image(), "COUNT_PAD": d.bit(), **d.pool()},
     "rf_quantise": Drawn.quantiser,
+    "rf_recurrent": Drawn.recurrent,
     "rf_rom": lambda d: {"WIDTH": d.of(*WIDTHS, 9000), "DEPTH": d.of(1, 2, 3, 16)},
     "rf_softmax": Drawn.softmax,
     "rf_table": lambda d: {
@@ -160,7 +178,10 @@ MODULES: dict[str, Draw] = {
 }  # fmt: skip
 
 #: parts of others, with no stream of their own
-PARTS = {"rf_mac_engine": "rf_mac", "rf_maximum": "rf_softmax"}
+PARTS = {
+    "rf_gru": "rf_recurrent", "rf_lookup": "rf_table", "rf_lstm": "rf_recurrent", "rf_mac_engine": "rf_mac",
+    "rf_maximum": "rf_softmax",
+}  # fmt: skip
 
 
 def _file(module: str) -> Path:

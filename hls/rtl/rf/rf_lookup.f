@@ -1,0 +1,3 @@
+rf_rom.sv
+rf_cast.sv
+rf_lookup.sv

@@ -1,0 +1,13 @@
+rf_rom.sv
+rf_cast.sv
+rf_lookup.sv
+rf_lstm.sv
+rf_gru.sv
+../axis/axis_skid.sv
+rf_fork.sv
+rf_lanes.sv
+../axis/axis_fifo.sv
+../axis/axis_free_running.sv
+rf_mac_engine.sv
+rf_mac.sv
+rf_recurrent.sv
