@@ -28,18 +28,22 @@ from hypersonic.hls.da.network import (
     Unrolled,
     Wiring,
 )
+from hypersonic.hls.da.normalise import read_layer_normalization
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.model_graph import check_merge, precision_of, result_precision, written_constants
+from hypersonic.hls.rf.layers import Layer as RfLayer
 from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.parts.attributes import tensor
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
+from hypersonic.hls.rf.stages.concatenate import Concatenate
+from hypersonic.hls.rf.stages.permute import Permute, moved_places
 
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
 
 _SUPPORTED = ", ".join(
-    sorted({*READERS, *ACTIVATION_CLASSES, "Cropping1D", "Cropping2D", "Dot", "Einsum", "EinsumDense"} - {"Repack"})
+    sorted({*READERS, *ACTIVATION_CLASSES, "Dot", "Einsum", "EinsumDense", "LayerNormalization"} - {"Repack"})
 )
 
 
@@ -111,21 +115,19 @@ def _unrolled(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]
     y = tensor(layer.get_output_variable(), layer.name, layer)
     read = reader(layer, *inputs, y)
     steps = read if isinstance(read, tuple) else (read,)
-    return tuple(Unrolled(step.y.name, tuple(one.name for one in step.inputs), step) for step in steps)
+    return tuple(map(_step, steps))
 
 
-def _places(layer: Any) -> tuple[int, ...]:
-    """The elements that a Transpose or a Cropping passes on, in order (nnet_transpose.h, nnet_cropping.h)."""
-    shape = [int(size) for size in layer.get_input_variable().shape]
-    image = np.arange(prod(shape)).reshape(shape)
-    if layer.class_name == "Transpose":
-        return tuple(map(int, image.transpose([int(axis) for axis in layer.get_attr("perm")]).reshape(-1)))
-    if str(layer.get_attr("data_format", "channels_last")) != "channels_last":
-        raise UnsupportedLayerError(f"layer {layer.name!r}: data_format is channels_first, expected channels_last; {INSTEAD}")
-    out = [int(size) for size in layer.get_output_variable().shape]
-    first = [int(layer.get_attr(f"crop_{side}", 0) or 0) for side in ("top", "left")][2 - (len(shape) - 1) :]
-    cut = image[tuple(slice(start, start + size) for start, size in zip(first, out, strict=False))]
-    return tuple(map(int, cut.reshape(-1)))
+def _step(step: RfLayer) -> Layer:
+    """A step of such a layer, those that move numbers as the da core has them."""
+    sources = tuple(one.name for one in step.inputs)
+    match step:
+        case Permute():
+            return Wiring(step.y.name, sources[0], tuple(map(int, step.places)), step.y.precision)
+        case Concatenate():
+            runs = prod(step.a.shape[step.axis :]), prod(step.b.shape[step.axis :])
+            return Concatenation(step.y.name, (sources[0], sources[1]), runs, step.y.precision)
+    return Unrolled(step.y.name, sources, step)
 
 
 def _dot(layer: Any, sources: tuple[str, ...]) -> Dot:
@@ -148,7 +150,7 @@ def _ternary(layer: Any, sources: tuple[str, ...]) -> Steps:
 
 
 def _wiring(layer: Any, sources: tuple[str, ...]) -> Wiring:
-    return Wiring(layer.name, sources[0], _places(layer), result_precision(layer))
+    return Wiring(layer.name, sources[0], tuple(map(int, moved_places(layer))), result_precision(layer))
 
 
 def _scaling(layer: Any, sources: tuple[str, ...]) -> Scaling:
@@ -214,6 +216,7 @@ _OWN: dict[str, Callable[[Any, tuple[str, ...]], Layer]] = {
     "Dot": _dot,
     "EinsumDense": read_einsum_dense,
     "Einsum": read_einsum,
+    "LayerNormalization": read_layer_normalization,
     "BatchNormalizationQuantizedTanh": _ternary,
     **dict.fromkeys(("Transpose", "Cropping1D", "Cropping2D"), _wiring),
 }

@@ -33,7 +33,6 @@ from hypersonic.hls.da.numbers import (
     zero,
 )
 from hypersonic.hls.da.products import check_count, check_weights, dense, matmul
-from hypersonic.hls.da.recurrent import recurrent
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
 from hypersonic.hls.rf.layers import Layer, Tensor, Window
@@ -46,7 +45,7 @@ from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise
-from hypersonic.hls.rf.stages.recurrent import Recurrent
+from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
 from hypersonic.hls.rf.stages.upsample import Upsample
@@ -233,11 +232,6 @@ def _looked_up(graph: AdderGraph, layer: Table, x: Number) -> Number:
 
 
 @_unrolled.register
-def _(layer: Recurrent, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
-    return recurrent(graph, layer, x, _looked_up)
-
-
-@_unrolled.register
 def _(layer: Embedding, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
     words, fraction = layer.table.raw, layer.table.fraction
     indices = [graph.clamp(at_fraction(graph, number, 0), 0, len(words) - 1) for number in x]
@@ -297,3 +291,43 @@ def _(layer: ZeroPad, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
     top, bottom, left, right = layer.pad
     image = np.arange(prod(layer.x.image)).reshape(layer.x.image)
     return _taken(x, np.pad(image, ((top, bottom), (left, right), (0, 0)), constant_values=-1), zero(graph))
+
+
+# ---------------------------------------------------------------- recurrent layers, all their steps at once
+@_unrolled.register
+def _(layer: Recurrent, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    check_count(layer.name, layer.steps * layer.weight.raw.size)
+    matrix = Matrix(layer.name, "", layer.weight, layer.bias, layer.accum, layer.accum)
+    unit = _lstm if layer.cell is Cell.LSTM else _gru
+    state = held = [zero(graph)] * layer.units
+    given: list[Number] = []
+    for at in range(0, len(x), layer.units * layer.cell):
+        of_h = dense(graph, matrix, state)
+        both = []
+        for k in range(layer.units):
+            first = k * layer.cell
+            gates = x[at + first : at + first + layer.cell], of_h[first : first + layer.cell]
+            both.append(unit(graph, layer, *gates, held[k]))
+        state, held = ([one[side] for one in both] for side in (0, 1))
+        given = given + state if layer.sequences else state
+    return given
+
+
+def _lstm(graph: AdderGraph, layer: Recurrent, x: Sequence[Number], u: Sequence[Number], held: Number) -> tuple[Number, Number]:
+    """The new state of a unit, and its new cell state. x, u: the gates of the input and of the state before."""
+    accum, y = layer.accum, layer.y.precision
+    sums = [cast(graph, total(graph, a, b), accum) for a, b in zip(x, u, strict=True)]
+    i, f, o = (_looked_up(graph, layer.gate, sums[gate]) for gate in (0, 1, 3))
+    c = _looked_up(graph, layer.act, sums[2])
+    kept = cast(graph, total(graph, product(graph, c, i), product(graph, held, f)), y)
+    return cast(graph, product(graph, o, _looked_up(graph, layer.late_act, kept)), y), kept
+
+
+def _gru(graph: AdderGraph, layer: Recurrent, x: Sequence[Number], u: Sequence[Number], held: Number) -> tuple[Number, Number]:
+    """The new state of a unit, twice, as _lstm."""
+    accum = layer.accum
+    z, r = (_looked_up(graph, layer.gate, cast(graph, total(graph, x[g], u[g]), accum)) for g in (0, 1))
+    h = _looked_up(graph, layer.act, cast(graph, total(graph, x[2], cast(graph, product(graph, r, u[2]), accum)), accum))
+    rest = plus(graph, total(graph, zero(graph), z, subtract=True), 1, 0)
+    state = cast(graph, total(graph, product(graph, h, rest), product(graph, held, z)), layer.y.precision)
+    return state, state

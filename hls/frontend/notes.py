@@ -19,7 +19,17 @@ from hypersonic.hls.rf.layers import WeightsIn
 _SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3}
 
 #: hls4ml's classes whose weights can be in UltraRAM or in the card's memory
-_WITH_MEMORIES = ("Dense", "Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D", "LSTM", "GRU")
+_WITH_MEMORIES = (
+    "Dense",
+    "Conv1D",
+    "Conv2D",
+    "Conv2DBatchnorm",
+    "PointwiseConv1D",
+    "PointwiseConv2D",
+    "LSTM",
+    "GRU",
+    "Bidirectional",
+)
 
 #: texts in hls4ml's warnings that are dropped: they have a note of their own here, or are about hls4ml's own proposals
 _SAID = (
@@ -139,7 +149,10 @@ def _memory_notes(name: str, layer: Any, settings: Mapping[str, Any], core: Core
     if core is not CoreKind.RF:
         yield f"layer {name!r}: WeightsIn is {asked}: the {core} core has no weight memories, so it has no effect"
     elif layer is not None and layer.class_name not in _WITH_MEMORIES:
-        yield f"layer {name!r}: WeightsIn is {asked}, which applies to dense layers, convolutions, LSTM and GRU, not to {layer.class_name}"
+        yield (
+            f"layer {name!r}: WeightsIn is {asked}, which applies to dense layers, convolutions, LSTM and GRU, not to "
+            f"{layer.class_name}"
+        )
 
 
 def _pixels(layer: Any) -> int:

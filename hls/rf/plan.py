@@ -18,10 +18,10 @@ from hypersonic.hls.rf.layers import Layer, Products, RfNetwork, Tensor
 from hypersonic.hls.rf.needs import divisors
 from hypersonic.hls.rf.registry import check_stage, layer_type, sharing
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
-from hypersonic.hls.rf.stages.fifo import fifo_stage
-from hypersonic.hls.rf.stages.fork import fork_stage
-from hypersonic.hls.rf.stages.lanes import lanes_stage
 from hypersonic.hls.rf.top.scope import Scope
+from hypersonic.hls.rf.wires.fifo import fifo_stage
+from hypersonic.hls.rf.wires.fork import fork_stage
+from hypersonic.hls.rf.wires.lanes import lanes_stage
 
 #: rows of up to this many bits pass the ports as one beat
 WHOLE_ROW_BITS = 8192

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All stages, found by layer, by module and by hls4ml's names. Every file of hls/rf/stages/ defines a STAGE."""
+"""All stages, found by layer, by module and by hls4ml's names. Every file of rf/stages/ and rf/wires/ defines a STAGE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf import stages
+from hypersonic.hls.rf import stages, wires
 from hypersonic.hls.rf.layers import Layer, Products, TwoInputs
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Width
 from hypersonic.hls.rf.stage import Stage
@@ -28,7 +28,7 @@ def collect(package: ModuleType) -> dict[str, StageType]:
     return {name: kind for name, kind in types.items() if kind}
 
 
-STAGES = collect(stages)
+STAGES = {**collect(stages), **collect(wires)}
 
 _BY_MODULE = {module: kind for kind in STAGES.values() for module in kind.modules}
 _LAYERS: dict[type, LayerType[Any]] = {kind.layer.noun: kind.layer for kind in STAGES.values() if kind.layer}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Constants
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost, skid_cost
-from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn
+from hypersonic.hls.rf.layers import Layer, Products, Tensor, WeightsIn
 from hypersonic.hls.rf.needs import divisors, each
 from hypersonic.hls.rf.parts.attributes import constants, number, precision, refuse
 from hypersonic.hls.rf.parts.casts import accumulator_parameters, signed_width
@@ -30,9 +30,11 @@ from hypersonic.hls.rf.parts.products import (
 )
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value, spaced
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
+from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.dense import MAC_CLOCKS, Dense, mac_cost, tree_registers
-from hypersonic.hls.rf.stages.fifo import fifo_stage
+from hypersonic.hls.rf.stages.permute import Permute
 from hypersonic.hls.rf.stages.table import MAX_INDEX_FRACTION, Table, curve_table
+from hypersonic.hls.rf.wires.fifo import fifo_stage
 
 
 class Cell(IntEnum):
@@ -84,10 +86,32 @@ class Recurrent(Products):
 
 # ---------------------------------------------------------------- in hls4ml's graph
 def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Dense, Recurrent]:
-    return read_direction(layer, x, y, Cell[layer.class_name.upper()], "", sequences=bool(layer.get_attr("return_sequences")))
+    return _read_direction(layer, x, y, Cell[layer.class_name.upper()], "", sequences=bool(layer.get_attr("return_sequences")))
 
 
-def read_direction(layer: Any, x: Tensor, y: Tensor, cell: Cell, prefix: str, *, sequences: bool) -> tuple[Dense, Recurrent]:
+def _read_both(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
+    """Read a Bidirectional; its second layer takes the steps of x from the last to the first, and gives them so."""
+    sequences, steps = bool(layer.get_attr("return_sequences")), list[Layer]()
+    results: list[Tensor] = []
+    for side in ("forward", "backward"):
+        cell, units = Cell[str(layer.get_attr(f"{side}_class_name")).upper()], int(layer.get_attr(f"{side}_n_states"))
+        source, own = x, Tensor(f"{y.name}.{side}", (*y.shape[:-1], units), y.precision)
+        if side == "backward":
+            steps.append(_reversed(layer, x, "input"))
+            source = steps[-1].y
+        steps += _read_direction(layer, source, own, cell, f"{side}_", sequences=sequences)
+        if side == "backward" and sequences:
+            steps.append(_reversed(layer, own, "result"))
+        results.append(steps[-1].y)
+    return (*steps, Concatenate(layer.name, results[0], results[1], y, len(y.shape) - 1))
+
+
+def _reversed(layer: Any, x: Tensor, what: str) -> Permute:
+    places = np.arange(x.size, dtype=np.int64).reshape(x.shape)[::-1].reshape(-1)
+    return Permute(f"{layer.name}_reversed_{what}", x, Tensor(f"{x.name}.reversed", x.shape, x.precision), places)
+
+
+def _read_direction(layer: Any, x: Tensor, y: Tensor, cell: Cell, prefix: str, *, sequences: bool) -> tuple[Dense, Recurrent]:
     """Return one direction of a recurrent layer. prefix: of its attributes in a Bidirectional. y: its own result."""
     transposed, units, accum = check_strategy(layer), y.channels, precision(layer, "accum_t")
     if accum.fraction < 0:
@@ -108,7 +132,7 @@ def read_direction(layer: Any, x: Tensor, y: Tensor, cell: Cell, prefix: str, *,
     recurrent, recurrent_bias = matrix("recurrent_weight", units), vector("recurrent_bias")
     check_accumulator(layer, x.precision, weight, bias, accum)
     check_accumulator(layer, y.precision, recurrent, recurrent_bias, accum)
-    gates = Tensor(f"{y.name}_gates", (x.shape[0], units * cell), accum)
+    gates = Tensor(f"{y.name}.gates", (x.shape[0], units * cell), accum)
     here, late = Tensor("x", (units,), accum), Tensor("x", (units,), y.precision)
     gate, act = (str(layer.get_attr(f"{prefix}{name}")).lower() for name in ("recurrent_activation", "activation"))
     taken, asked = reuse(layer)
@@ -354,7 +378,7 @@ STAGE = StageType(
     _cost,
     (_product, accumulator, _state, _index),
     LayerType(
-        Recurrent, _plan, {"LSTM": _read, "GRU": _read},
+        Recurrent, _plan, {"LSTM": _read, "GRU": _read, "Bidirectional": _read_both},
         sharing=Sharing(_taken, lambda layer: layer.steps, _choices),
     ),
 )  # fmt: skip

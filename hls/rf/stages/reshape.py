@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
-from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.stage_type import LayerType, Planner, no_stage
 from hypersonic.hls.rf.stages.map import linear
 
@@ -33,16 +32,8 @@ def _repack(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
     return copied, _reshape(layer, copied.y, y)
 
 
-def _transpose(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    order = [int(axis) for axis in layer.get_attr("perm")]
-    moved = [axis for axis in order if x.shape[axis] > 1]
-    if moved != sorted(moved):
-        raise refuse(layer, f"it permutes the axes to {order}, which a stream cannot without holding the whole tensor")
-    return _repack(layer, x, y)
-
-
 def _plan(plan: Planner, layer: Reshape) -> None:
     plan.offer(layer.y, plan.take(layer.x))
 
 
-STAGE = no_stage(LayerType(Reshape, _plan, {"Reshape": _reshape, "Repack": _repack, "Transpose": _transpose}))
+STAGE = no_stage(LayerType(Reshape, _plan, {"Reshape": _reshape, "Repack": _repack}))

@@ -71,7 +71,13 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "weight_out_of_range": (dense, precision(weight="ap_fixed<8,0>")),
         "clipped_relu": (lambda: with_layer(layers.ReLU(6.0, name="r6")), {}),
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
-        "unread_layer": (lambda: with_layer(layers.LayerNormalization(name="norm"), (4, 3)), {}),
+        "unread_layer": (
+            model(
+                lambda x: layers.Dense(2)(layers.Flatten()(layers.TimeDistributed(layers.Conv1D(2, 2), name="td")(x))),
+                (4, 5, 3),
+            ),
+            {},
+        ),
         "many_products": (lambda: with_layer(layers.Conv2D(8, 1, name="conv", padding="same"), (64, 64, 16)), {}),
         "dropout_output": (model(lambda x: layers.Dropout(0.5, name="drop")(layers.Dense(2, name="d")(x))), {}),
         "input_as_output": (

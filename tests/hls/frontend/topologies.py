@@ -70,7 +70,6 @@ REFUSED = {
         "other_words", "rf", STREAM
     ): r"layer 'reshape' \(Repack\): it repacks words of 2 numbers into words of 3 in io_stream",
     Case("squeeze", "rf", STREAM): r"layer 'multiply': it merges the shapes \(4, 4, 2\) and \(1, 1, 2\), .* the same shape",
-    Case("cropped", "rf"): r"layer 'cropping2d' \(Cropping2D\): no stage of the rf core computes it",
     Case("transposed", "rf"): r"layer 'conv2d_transpose': hls4ml's Keras front end has no Conv2DTranspose",
     Case("nested_relu", "rf"): r"layer 're_lu', of a model in the model: ReLU with max_value=6.0, which hls4ml ignores",
     Case(

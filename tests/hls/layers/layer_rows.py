@@ -69,8 +69,11 @@ def _time_distributed(layers: Any, name: str, x: Any) -> Any:
     return layers.TimeDistributed(layers.Dense(2, name=f"{name}_d"), name=name)(x)
 
 
-def _bidirectional(layers: Any, name: str, x: Any) -> Any:
-    return layers.Bidirectional(layers.LSTM(2, name=f"{name}_d"), name=name)(x)
+def _bidirectional(kind: str, **options: Any) -> Callable[..., Any]:
+    def build(layers: Any, name: str, x: Any) -> Any:
+        return layers.Bidirectional(getattr(layers, kind)(2, name=f"{name}_d", **options), name=name)(x)
+
+    return build
 
 
 def _flatten(layers: Any, name: str, x: Any) -> Any:
@@ -197,7 +200,8 @@ CASES: dict[str, Case] = {
     "GRU": _one(_LINE, "GRU", 2),
     "GRU(return_sequences=True)": Case((_LINE,), _layer("GRU", 3, return_sequences=True), {"y": {"static": False}}),
     "GRU(reset_after=False)": _one(_LINE, "GRU", 2, reset_after=False),
-    "Bidirectional(LSTM)": Case((_LINE,), _bidirectional),
+    "Bidirectional(LSTM)": Case((_LINE,), _bidirectional("LSTM")),
+    "Bidirectional(GRU(return_sequences=True))": Case((_LINE,), _bidirectional("GRU", return_sequences=True)),
     "EinsumDense": _one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2)),
     "LayerNormalization": _one(_LINE, "LayerNormalization"),
     "MultiHeadAttention": Case((_LINE, _LINE), lambda layers, name, a, b: layers.MultiHeadAttention(1, 2, name=name)(a, b)),

@@ -301,11 +301,17 @@ def beats(rng: np.random.Generator) -> tuple[Any, Config]:
     return convolution(rng)
 
 
-def recurrent(rng: np.random.Generator) -> tuple[Any, Config]:
-    """An LSTM or a GRU, or one behind the other; all steps or the last one."""
+def bidirectional(rng: np.random.Generator) -> tuple[Any, Config]:
+    """Both directions of an LSTM or a GRU, and perhaps another layer behind them."""
+    return recurrent(rng, both=True)
+
+
+def recurrent(rng: np.random.Generator, *, both: bool = False) -> tuple[Any, Config]:
+    """An LSTM or a GRU, or one behind the other; all steps or the last one. both: the first one is a Bidirectional."""
     import tf_keras as keras
 
-    types, names = Types(rng), {"x": {"Precision": {"result": Types(rng).result(3, 12)}}}
+    types = Types(rng)
+    names: Config = {"x": {"Precision": {"result": types.result(3, 12)}}}
     layers = [keras.Input((int(rng.integers(1, 6)), int(rng.integers(1, 7))), name="x")]
     for index in range(int(rng.integers(1, 3))):
         name, kind = f"r{index}", str(rng.choice(["LSTM", "GRU"]))
@@ -317,14 +323,16 @@ def recurrent(rng: np.random.Generator) -> tuple[Any, Config]:
             activation=str(rng.choice(["tanh", "tanh", "tanh", "relu", "sigmoid"])),
             recurrent_activation=str(rng.choice(["sigmoid", "sigmoid", "sigmoid", "relu"])),
         )  # fmt: skip
-        layers.append(layer)
+        directions = ("forward_", "backward_") if both and not index else ("",)
+        layers.append(keras.layers.Bidirectional(layer, name=name) if len(directions) == 2 else layer)
         resource = bool(rng.random() < 0.3)  # with it the C++ is right for few reuse factors
         modes = f"AP_{rng.choice(['TRN', 'RND'])},AP_{rng.choice(['WRAP', 'WRAP', 'SAT'])}"
         accum = str(rng.choice([f"ap_fixed<24,14,{modes}>", f"ap_fixed<20,10,{modes}>", "ap_fixed<16,6>", "ap_fixed<34,20>"]))
-        precision = {key: types.weight() for key in ("weight", "recurrent_weight", "bias", "recurrent_bias")}
+        keys = ("weight", "recurrent_weight", "bias", "recurrent_bias")
+        precision = {f"{direction}{key}": types.weight() for direction in directions for key in keys}
         precision |= {
             "accum": accum,
-            "result": types.result(5, 18, (1, 6)),
+            "result": types.result(8, 18, (1, 3)),
             "table": str(rng.choice(["ap_fixed<18,8>", "ap_fixed<12,2,AP_RND,AP_SAT>"])),
         }
         names[name] = {
@@ -341,6 +349,7 @@ def recurrent(rng: np.random.Generator) -> tuple[Any, Config]:
 
 FAMILIES: dict[str, Family] = {
     "recurrent": recurrent,
+    "bidirectional": bidirectional,
     "beats": beats,
     "several": several,
     "residual": residual,

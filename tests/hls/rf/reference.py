@@ -19,6 +19,7 @@ from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
+from hypersonic.hls.rf.stages.permute import Permute
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise
 from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
@@ -105,6 +106,11 @@ def _(layer: Concatenate, *inputs: Numbers) -> Numbers:
 @_layer.register
 def _(layer: Reshape, x: Numbers) -> Numbers:
     return x
+
+
+@_layer.register
+def _(layer: Permute, x: Numbers) -> Numbers:
+    return x[:, layer.places]
 
 
 @_layer.register

@@ -156,6 +156,7 @@ MODULES: dict[str, Draw] = {
     "rf_map": Drawn.map,
     "rf_pad": lambda d: {name: d.of(0, 1, 2) for name in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
     | {"WIDTH": d.of(*WIDTHS, 70000), "H": d.of(1, 2, 5), "W": d.of(1, 2, 5), "BEATS": d.of(1, 2)},
+    "rf_permute": lambda d: {"WIDTH": d.of(*WIDTHS, 70000), "IN_BEATS": d.of(1, 2, 5), "OUT_BEATS": d.of(1, 2, 3, 9)},
     "rf_pool": lambda d: {**d.image(), "COUNT_PAD": d.bit(), **d.pool()},
     "rf_quantise": Drawn.quantiser,
     "rf_recurrent": Drawn.recurrent,
