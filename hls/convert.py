@@ -20,7 +20,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.child import PROGRESS, REFUSAL
+from hypersonic.hls.child import PROGRESS, refuse
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
@@ -57,8 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         convert(find_model(arguments.model), arguments.output, core=arguments.core, card=arguments.card)
     except (ConversionError, SpecMismatchError, MissingToolError) as error:
-        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
-        return 2
+        return refuse(error)
     return 0
 
 

@@ -122,7 +122,8 @@ def make_parser() -> argparse.ArgumentParser:
     for name in NAMES:
         command = cast("Command", import_module(f"hypersonic.commands.{name}"))
         text = command.HELP
-        of_command = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=_Help)
+        said = f"{text[0].upper()}{text[1:]}."
+        of_command = actions.add_parser(name, help=text, description=said, formatter_class=_Help, allow_abbrev=False)
         of_command.set_defaults(command=command.run, parser=of_command)
         command.add_arguments(of_command)
     return parser

@@ -9,7 +9,6 @@ With rows, it also tells which numbers occur: in each input's elements, in each 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.child import REFUSAL, python_argv
+from hypersonic.hls.child import python_argv, refuse, run_child
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import load_trained
@@ -93,16 +92,11 @@ def survey(model_file: Path, rows: Path | None = None) -> Survey:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "survey.json"
         argv = python_argv("-m", __name__, str(model_file), str(out), *([str(rows)] if rows else []))
-        done = subprocess.run(
-            argv, env=environment_of(model_file), capture_output=True, text=True, errors="replace", check=False
-        )
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        refusal = next((line for line in reversed(lines) if line.startswith(REFUSAL)), None)
-        if done.returncode == 2 and refusal:
-            raise ConversionError(refusal.removeprefix(REFUSAL).strip())
-        if done.returncode:
-            last = lines[-1] if lines else "nothing"
-            raise ConversionError(f"{model_file} cannot be surveyed: its process ended with {done.returncode}: {last}")
+        done = run_child(argv, environment_of(model_file))
+        if done.refusal:
+            raise ConversionError(done.refusal)
+        if done.code:
+            raise ConversionError(f"{model_file} cannot be surveyed: its process ended with {done.code}: {done.last}")
         return _from_json(json.loads(out.read_text()))
 
 
@@ -132,8 +126,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         found = _survey(load_trained(Path(argv[0])), Path(argv[2]) if len(argv) > 2 else None)
     except ConversionError as error:
-        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
-        return 2
+        return refuse(error)
     Path(argv[1]).write_text(json.dumps(asdict(found)))
     return 0
 
