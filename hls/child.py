@@ -59,12 +59,12 @@ def python_argv(*arguments: str) -> list[str]:
     return [sys.executable, "-P", *arguments]
 
 
-def script_argv(script: str | Path, *arguments: str) -> list[str]:
-    """Return the command of a child that runs a script of this project.
+def script_argv(script: str | Path, *arguments: str, python: str = "") -> list[str]:
+    """Return the command of a child that runs a script of this project. python: its interpreter; "" for this one.
 
     It needs no `-P`: Python imports from the directory of the script, not from the working directory.
     """
-    return [sys.executable, str(script), *arguments]
+    return [python or sys.executable, str(script), *arguments]
 
 
 def python_environment(**variables: str) -> dict[str, str]:
@@ -73,8 +73,13 @@ def python_environment(**variables: str) -> dict[str, str]:
     Python reads an empty entry of PYTHONPATH as the working directory. An entry `.` is kept, because the user wrote it. A
     checkout that is not installed is added, so that the child finds the package.
     """
-    entries = [*_checkout(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, entries)), **variables}
+    path = os.pathsep.join([*_checkout(), *_module_path()])
+    return {**os.environ, "PYTHONPATH": path, **variables}
+
+
+def foreign_environment() -> dict[str, str]:
+    """Return the environment of a child with another interpreter, which need not find this package."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(_module_path())}
 
 
 def keras_2_environment() -> dict[str, str]:
@@ -83,6 +88,10 @@ def keras_2_environment() -> dict[str, str]:
     Only children load it: no other part of this project may.
     """
     return python_environment(TF_USE_LEGACY_KERAS="1")
+
+
+def _module_path() -> list[str]:
+    return list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
 def _checkout() -> list[str]:
