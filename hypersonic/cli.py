@@ -29,6 +29,7 @@ a first session:
   hypersonic infer facile                      send events to that server; show rate, latency, resolution, a picture
 a model of your own:
   hypersonic new own.keras --rows rows.npy     write own.yaml, with fixed-point types from the numbers in the rows
+  hypersonic tune own.keras --rows rows.npy --loss 1%      the same with the narrowest types, within a loss
   hypersonic run own.keras --rows rows.npy --labels labels.npy     build, serve and compute the rows; show the accuracy
   hypersonic report own.keras --rows rows.npy --labels labels.npy  trained model, csim and RTL; the layer that differs, if any
 """

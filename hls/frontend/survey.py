@@ -97,10 +97,11 @@ def survey(model_file: Path, rows: Path | None = None) -> Survey:
             raise ConversionError(done.refusal)
         if done.code:
             raise ConversionError(f"{model_file} cannot be surveyed: its process ended with {done.code}: {done.last}")
-        return _from_json(json.loads(out.read_text()))
+        return survey_from_json(json.loads(out.read_text()))
 
 
-def _from_json(value: dict[str, Any]) -> Survey:
+def survey_from_json(value: dict[str, Any]) -> Survey:
+    """Return the survey whose asdict() is given."""
     inputs, outputs = (
         tuple(
             TensorSurvey(**{**each, "shape": tuple(each["shape"]), "numbers": _numbers(each["numbers"])})
@@ -124,14 +125,15 @@ def _numbers(value: dict[str, float] | None) -> Numbers | None:
 def main(argv: Sequence[str]) -> int:
     """Survey the model of argv[0], with the rows of argv[2] if given, and write argv[1]. Return 0, or 2 for a refusal."""
     try:
-        found = _survey(load_trained(Path(argv[0])), Path(argv[2]) if len(argv) > 2 else None)
+        found = survey_trained(load_trained(Path(argv[0])), Path(argv[2]) if len(argv) > 2 else None)
     except ConversionError as error:
         return refuse(error)
     Path(argv[1]).write_text(json.dumps(asdict(found)))
     return 0
 
 
-def _survey(trained: TrainedModel, file: Path | None) -> Survey:
+def survey_trained(trained: TrainedModel, file: Path | None) -> Survey:
+    """Survey a loaded model. file: of rows, or None. Raises RowsError."""
     x = _read(trained, file) if file else None
     between = _ranges(trained, x) if x else {}
     outputs = trained.predict(x) if x else None
