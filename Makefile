@@ -11,10 +11,12 @@ STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256su
 MODEL    ?= facile
 PLATFORM ?= u250
 LINTS    := lint-style lint-types lint-imports lint-rtl
+TORCH    := .venv-torch
+TORCH_PACKAGES := torch==2.13.0 brevitas==0.13.4 onnx==1.23.2 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.32.0 qonnx==1.0.0
 # Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help dev dev-hgq run check test lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
+.PHONY: help dev dev-hgq dev-torch test-torch run check test lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -32,6 +34,15 @@ $(STAMP):
 
 dev-hgq: $(STAMP) ## install HGQ2 into the cache, for models of HGQ2; otherwise the first such model does
 	@$(BIN)/python -m hypersonic.hls.frontend.hgq
+
+dev-torch: $(STAMP) ## make the environment .venv-torch/ with PyTorch and Brevitas, for models of these and for test-torch
+	@test -x $(TORCH)/bin/python || $(BIN)/python -m venv $(TORCH)
+	@echo "installing torch and Brevitas into $(TORCH)/ ..."
+	@$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH_PACKAGES)
+	@echo "export HYPERSONIC_TORCH_PYTHON=$(CURDIR)/$(TORCH)/bin/python"
+
+test-torch: dev-torch ## test the conversion of PyTorch modules, which no other target does: about 5 minutes on two cores
+	HYPERSONIC_TORCH_PYTHON=$(CURDIR)/$(TORCH)/bin/python $(BIN)/python -m pytest tests/torch
 
 lint: $(STAMP) ## check style, types, imports and RTL
 	@$(MAKE) --no-print-directory --output-sync=target -j$(words $(LINTS)) $(LINTS)

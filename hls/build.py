@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.hls.cache import cached, is_cached
-from hypersonic.hls.child import PROGRESS, REFUSAL, python_argv
+from hypersonic.hls.child import PROGRESS, ended, python_argv
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.errors import ConversionError, ProjectError
@@ -142,9 +142,8 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
         except BaseException:  # Ctrl-C: the child must not go on alone
             process.kill()
             raise
-    refusal = next((line for line in reversed(log) if line.startswith(REFUSAL)), None)
-    if process.returncode == 2 and refusal:
-        raise ConversionError(refusal.removeprefix(REFUSAL).strip())
+    if refusal := ended(process.returncode, log).refusal:
+        raise ConversionError(refusal)
     if process.returncode:
         raise ConversionFailedError(_failure(model_file, process.returncode, log))
 
@@ -152,6 +151,6 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
 def _failure(model_file: Path, code: int, log: list[str]) -> str:
     with tempfile.NamedTemporaryFile("w", prefix="hypersonic-convert-", suffix=".log", delete=False) as file:
         file.writelines(log)
-    last = next((line.strip() for line in reversed(log) if line.strip()), "nothing")
-    ended = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-    return f"the conversion of {model_file} {ended}; its last line was: {last}; please report it with {file.name}"
+    how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+    last = ended(code, log).last
+    return f"the conversion of {model_file} {how}; its last line was: {last}; please report it with {file.name}"

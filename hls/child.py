@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import hypersonic
@@ -13,8 +16,39 @@ import hypersonic
 #: prefix of the lines of hls/convert.py's standard output that report progress; the other lines are hls4ml's own
 PROGRESS = "hypersonic: "
 
-#: prefix of the one line of its standard error that says what was refused
-REFUSAL = "hypersonic refuses: "
+#: prefix of the one line of a child's standard error that says what was refused, and its exit code then
+_REFUSAL, _REFUSED = "hypersonic refuses: ", 2
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended.
+
+    code: its exit code, or minus a signal. refusal: what it refused, or "". last: its last line of output, or "nothing".
+    """
+
+    code: int
+    refusal: str
+    last: str
+
+
+def run_child(argv: Sequence[str], environment: Mapping[str, str]) -> Ended:
+    """Run a child to its end, and return how it ended. Its output is not shown."""
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    return ended(done.returncode, done.stderr.splitlines())
+
+
+def ended(code: int, lines: Sequence[str]) -> Ended:
+    """Return how a child ended, from its exit code and the lines of its standard error."""
+    said = [line.strip() for line in lines if line.strip()]
+    refusals = [line.removeprefix(_REFUSAL) for line in said if line.startswith(_REFUSAL)] if code == _REFUSED else []
+    return Ended(code, refusals[-1] if refusals else "", said[-1] if said else "nothing")
+
+
+def refuse(error: Exception) -> int:
+    """Tell the parent what this child refuses; return the child's exit code."""
+    sys.stderr.write(f"{_REFUSAL}{' '.join(str(error).split())}\n")
+    return _REFUSED
 
 
 def python_argv(*arguments: str) -> list[str]:
@@ -25,12 +59,12 @@ def python_argv(*arguments: str) -> list[str]:
     return [sys.executable, "-P", *arguments]
 
 
-def script_argv(script: str | Path, *arguments: str) -> list[str]:
-    """Return the command of a child that runs a script of this project.
+def script_argv(script: str | Path, *arguments: str, python: str = "") -> list[str]:
+    """Return the command of a child that runs a script of this project. python: its interpreter; "" for this one.
 
     It needs no `-P`: Python imports from the directory of the script, not from the working directory.
     """
-    return [sys.executable, str(script), *arguments]
+    return [python or sys.executable, str(script), *arguments]
 
 
 def python_environment(**variables: str) -> dict[str, str]:
@@ -39,8 +73,13 @@ def python_environment(**variables: str) -> dict[str, str]:
     Python reads an empty entry of PYTHONPATH as the working directory. An entry `.` is kept, because the user wrote it. A
     checkout that is not installed is added, so that the child finds the package.
     """
-    entries = [*_checkout(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, entries)), **variables}
+    path = os.pathsep.join([*_checkout(), *_module_path()])
+    return {**os.environ, "PYTHONPATH": path, **variables}
+
+
+def foreign_environment() -> dict[str, str]:
+    """Return the environment of a child with another interpreter, which need not find this package."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(_module_path())}
 
 
 def keras_2_environment() -> dict[str, str]:
@@ -49,6 +88,10 @@ def keras_2_environment() -> dict[str, str]:
     Only children load it: no other part of this project may.
     """
     return python_environment(TF_USE_LEGACY_KERAS="1")
+
+
+def _module_path() -> list[str]:
+    return list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
 def _checkout() -> list[str]:

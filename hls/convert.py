@@ -20,7 +20,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.child import PROGRESS, REFUSAL
+from hypersonic.hls.child import PROGRESS, refuse
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
@@ -57,8 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         convert(find_model(arguments.model), arguments.output, core=arguments.core, card=arguments.card)
     except (ConversionError, SpecMismatchError, MissingToolError) as error:
-        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
-        return 2
+        return refuse(error)
     return 0
 
 
@@ -75,26 +74,36 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
         check_description(description)
     _say(f"loading {model_file.name}")
     trained = load_trained(model_file)
-    directory.mkdir(parents=True, exist_ok=True)
-    _say("converting with hls4ml")
-    inputs = sides_of(description.inputs, [tensor.name for tensor in trained.inputs], "input")
-    outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
     if description.gate:
         description.gate.check([tensor.name for tensor in trained.outputs])
+    _say("converting with hls4ml")
+    project, graph = write_converted(trained, description, directory, kind, card)
+    _say("compiling hls4ml's C++")
+    csim = Csim(compile_csim(project), project)
+    _say("comparing with the trained model")
+    with modules_beside(model_file):
+        gate = compare(csim, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
+    project = replace(project, report={**project.report, "gate": gate})
+    project.save()
+    return project
+
+
+def write_converted(
+    trained: TrainedModel, description: ModelDescription, directory: Path, kind: CoreKind, card: str = ""
+) -> tuple[HlsProject, Any]:
+    """Write a loaded model's HLS project and core into `directory`; return the project, not saved, and hls4ml's ModelGraph.
+
+    card: as in convert. Raises as convert does.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    inputs = sides_of(description.inputs, [tensor.name for tensor in trained.inputs], "input")
+    outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
     with with_origins(trained.origins), in_the_models_names(trained.names):
         graph, remarks = write_project(trained, description, inputs, outputs, directory / "hls", kind)
         project = _project(description, trained, inputs, outputs, graph, directory)
         figures = _write_core(kind, card, graph, project) if kind.has_rtl else {}
     notes = [*remarks, *figures.get("core", {}).get("notes", ())]
-    report: dict[str, Any] = {"notes": notes, "multiplications": count_multiplications(graph), **figures}
-    _say("compiling hls4ml's C++")
-    csim = Csim(compile_csim(project), project)
-    _say("comparing with the trained model")
-    with modules_beside(model_file):
-        report["gate"] = compare(csim, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
-    project = replace(project, report=report)
-    project.save()
-    return project
+    return replace(project, report={"notes": notes, "multiplications": count_multiplications(graph), **figures}), graph
 
 
 def _write_core(kind: CoreKind, card: str, graph: Any, project: HlsProject) -> dict[str, Any]:

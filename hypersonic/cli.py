@@ -29,6 +29,7 @@ a first session:
   hypersonic infer facile                      send events to that server; show rate, latency, resolution, a picture
 a model of your own:
   hypersonic new own.keras --rows rows.npy     write own.yaml, with fixed-point types from the numbers in the rows
+  hypersonic tune own.keras --rows rows.npy --loss 1%      the same with the narrowest types, within a loss
   hypersonic run own.keras --rows rows.npy --labels labels.npy     build, serve and compute the rows; show the accuracy
   hypersonic report own.keras --rows rows.npy --labels labels.npy  trained model, csim and RTL; the layer that differs, if any
 """
@@ -122,7 +123,8 @@ def make_parser() -> argparse.ArgumentParser:
     for name in NAMES:
         command = cast("Command", import_module(f"hypersonic.commands.{name}"))
         text = command.HELP
-        of_command = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=_Help)
+        said = f"{text[0].upper()}{text[1:]}."
+        of_command = actions.add_parser(name, help=text, description=said, formatter_class=_Help, allow_abbrev=False)
         of_command.set_defaults(command=command.run, parser=of_command)
         command.add_arguments(of_command)
     return parser

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import REFUSAL, python_argv
+from hypersonic.hls.child import python_argv, refuse, run_child
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.errors import ConversionError
@@ -87,13 +86,9 @@ def trace_layers(model_file: Path, project: HlsProject, rows: Sequence[NDArray[n
             x = Path(scratch) / "x.npz"
             np.savez(x, allow_pickle=False, **{str(place): each for place, each in enumerate(inputs)})
             argv = python_argv("-m", __name__, str(model_file), str(project.path), str(x), str(directory / "layers.json"))
-            done = subprocess.run(
-                argv, env=environment_of(model_file), capture_output=True, text=True, errors="replace", check=False
-            )
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        if done.returncode:
-            refusal = next((line.removeprefix(REFUSAL) for line in reversed(lines) if line.startswith(REFUSAL)), "")
-            raise NoTraceError(refusal or f"its process ended with {done.returncode}: {lines[-1] if lines else 'nothing'}")
+            done = run_child(argv, environment_of(model_file))
+        if done.code:
+            raise NoTraceError(done.refusal or f"its process ended with {done.code}: {done.last}")
 
     parts: list[str | bytes | Path] = [
         model_file,
@@ -113,8 +108,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         layers = _trace(model_file, project, wire)
     except ConversionError as error:
-        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
-        return 2
+        return refuse(error)
     Path(argv[3]).write_text(json.dumps([asdict(layer) for layer in layers]))
     return 0
 

@@ -9,7 +9,6 @@ X.npz has the network's inputs as arrays "0", "1", ... (rows, size) float32. Y.n
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import python_argv
+from hypersonic.hls.child import python_argv, run_child
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import description_file
 from hypersonic.hls.frontend.hgq import environment_of
@@ -37,12 +36,9 @@ def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> 
             x = Path(scratch) / "x.npz"
             _save(x, inputs)
             argv = python_argv("-m", __name__, str(model_file), str(x), str(directory / "y.npz"))
-            done = subprocess.run(
-                argv, env=environment_of(model_file), capture_output=True, text=True, errors="replace", check=False
-            )
-        if done.returncode:
-            last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
-            raise ConversionError(f"{model_file} gives no predictions: its process ended with {done.returncode}: {last}")
+            done = run_child(argv, environment_of(model_file))
+        if done.code:
+            raise ConversionError(f"{model_file} gives no predictions: its process ended with {done.code}: {done.last}")
 
     parts: list[str | bytes | Path] = [model_file, *data_beside(model_file), description_file(model_file), Path(__file__)]
     answers = cached("predictions", [*parts, *(np.ascontiguousarray(x).tobytes() for x in inputs)], ask) / "y.npz"

@@ -9,7 +9,6 @@ With rows, it also tells which numbers occur: in each input's elements, in each 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.child import REFUSAL, python_argv
+from hypersonic.hls.child import python_argv, refuse, run_child
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import load_trained
@@ -93,20 +92,16 @@ def survey(model_file: Path, rows: Path | None = None) -> Survey:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "survey.json"
         argv = python_argv("-m", __name__, str(model_file), str(out), *([str(rows)] if rows else []))
-        done = subprocess.run(
-            argv, env=environment_of(model_file), capture_output=True, text=True, errors="replace", check=False
-        )
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        refusal = next((line for line in reversed(lines) if line.startswith(REFUSAL)), None)
-        if done.returncode == 2 and refusal:
-            raise ConversionError(refusal.removeprefix(REFUSAL).strip())
-        if done.returncode:
-            last = lines[-1] if lines else "nothing"
-            raise ConversionError(f"{model_file} cannot be surveyed: its process ended with {done.returncode}: {last}")
-        return _from_json(json.loads(out.read_text()))
+        done = run_child(argv, environment_of(model_file))
+        if done.refusal:
+            raise ConversionError(done.refusal)
+        if done.code:
+            raise ConversionError(f"{model_file} cannot be surveyed: its process ended with {done.code}: {done.last}")
+        return survey_from_json(json.loads(out.read_text()))
 
 
-def _from_json(value: dict[str, Any]) -> Survey:
+def survey_from_json(value: dict[str, Any]) -> Survey:
+    """Return the survey whose asdict() is given."""
     inputs, outputs = (
         tuple(
             TensorSurvey(**{**each, "shape": tuple(each["shape"]), "numbers": _numbers(each["numbers"])})
@@ -130,15 +125,15 @@ def _numbers(value: dict[str, float] | None) -> Numbers | None:
 def main(argv: Sequence[str]) -> int:
     """Survey the model of argv[0], with the rows of argv[2] if given, and write argv[1]. Return 0, or 2 for a refusal."""
     try:
-        found = _survey(load_trained(Path(argv[0])), Path(argv[2]) if len(argv) > 2 else None)
+        found = survey_trained(load_trained(Path(argv[0])), Path(argv[2]) if len(argv) > 2 else None)
     except ConversionError as error:
-        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
-        return 2
+        return refuse(error)
     Path(argv[1]).write_text(json.dumps(asdict(found)))
     return 0
 
 
-def _survey(trained: TrainedModel, file: Path | None) -> Survey:
+def survey_trained(trained: TrainedModel, file: Path | None) -> Survey:
+    """Survey a loaded model. file: of rows, or None. Raises RowsError."""
     x = _read(trained, file) if file else None
     between = _ranges(trained, x) if x else {}
     outputs = trained.predict(x) if x else None

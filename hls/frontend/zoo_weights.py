@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import keras_2_environment, python_argv
+from hypersonic.hls.child import keras_2_environment, python_argv, run_child
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.sources import source_files
 
@@ -62,12 +61,11 @@ def sources_of(reference: str) -> list[Path]:
 
 def _make(network: str, file: Path) -> None:
     argv = python_argv("-m", __name__, network, str(file))
-    done = subprocess.run(argv, env=keras_2_environment(), capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode or not file.is_file():
-        last_words = next((line.strip() for line in reversed(done.stderr.splitlines()) if line.strip()), "nothing")
+    done = run_child(argv, keras_2_environment())
+    if done.code or not file.is_file():
         raise ConversionError(
-            f"network {network!r} did not write {file.name}: its process ended with {done.returncode}, its last line was: "
-            f"{last_words}; expected module:function, which takes the path to write"
+            f"network {network!r} did not write {file.name}: its process ended with {done.code}, its last line was: "
+            f"{done.last}; expected module:function, which takes the path to write"
         )
 
 

@@ -20,7 +20,8 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
-        help="a zoo name (such as facile), or a .keras, .h5 or .onnx file with a YAML beside it, which `hypersonic new` writes",
+        help="a zoo name (such as facile), a .keras, .h5 or .onnx file with a YAML beside it, which `hypersonic new` writes, "
+        "or file.py:function, a function that returns a PyTorch module (docs/tutorial.md, section 12)",
     )
     parser.add_argument(
         "--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu",
@@ -112,7 +113,7 @@ def build_as_asked(
     from hypersonic.own.task import trained_file
 
     return build(
-        trained_file(args.model),
+        trained_file(args.model, step),
         target=args.target,
         platform=args.platform,
         core=args.core,

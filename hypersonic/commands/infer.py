@@ -108,9 +108,9 @@ def _run_generated(args: argparse.Namespace, url: str) -> int:
     from hypersonic.own.task import own_data, trained_file
     from hypersonic.progress import progress
 
-    model = trained_file(args.model)
-    data = own_data(model, args.rows, args.labels)
     with progress(quiet=args.quiet) as step:
+        model = trained_file(args.model, step)
+        data = own_data(model, args.rows, args.labels)
         outcome = infer(
             model,
             name=args.name,

@@ -11,7 +11,7 @@ HELP = "write the YAML beside a trained model of your own, with which `hypersoni
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a .keras, .h5 or .onnx file")
+    parser.add_argument("model", metavar="MODEL", help="a .keras, .h5 or .onnx file, or file.py:function, a PyTorch module")
     parser.add_argument(
         "--rows", type=Path, metavar="FILE",
         help="rows as the model takes them, by which the fixed-point types are chosen and the build is checked: a .npy with an "
@@ -29,10 +29,12 @@ def run(args: argparse.Namespace) -> int:
     """Write the YAML, and print its path on standard output. Return 0."""
     from hypersonic.extras import require
     from hypersonic.own.describe import write_description
+    from hypersonic.own.task import trained_file
     from hypersonic.progress import progress
 
     require("tf_keras", "qkeras")
     with progress(quiet=args.quiet) as step:
-        file = write_description(args.model, rows=args.rows, output=args.output, force=args.force, progress=step)
+        model = Path(trained_file(args.model, step))
+        file = write_description(model, rows=args.rows, output=args.output, force=args.force, progress=step)
     print(file)
     return 0

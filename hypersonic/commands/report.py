@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.progress import progress
     from hypersonic.reporting.engines import report_models
 
-    models = [trained_file(model) for model in args.models]
     on = OnCard(args.platform, args.network_gbps)
     with progress(quiet=args.quiet) as step:
+        models = [trained_file(model, step) for model in args.models]
         data = None
         if len(models) == 1:
             describe_if_missing(models[0], args.rows, step)

@@ -28,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.progress import progress
     from hypersonic.server_process import start_server
 
-    args.model = trained_file(args.model)
     with progress(quiet=args.quiet) as step:
+        args.model = trained_file(args.model, step)
         describe_if_missing(args.model, args.rows, step)
         data = own_data(args.model, args.rows, args.labels)
         name = build_as_asked(args, step).parent.name

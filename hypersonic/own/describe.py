@@ -49,6 +49,18 @@ def write_description(
     the commands look for it. Raises DescriptionError for a wrong suffix, a missing model, or a YAML that exists if not `force`;
     ConversionError for a model or rows that cannot be read.
     """
+    place = check_place(model, output, force=force)
+    progress(f"loading {model.name}" + (f", and computing the rows of {rows.name}" if rows else ""))
+    found = survey(model, rows)
+    place.write_text(describe_model(model, found, os.path.relpath(rows, place.parent) if rows else None))
+    return place
+
+
+def check_place(model: Path, output: Path | None, *, force: bool) -> Path:
+    """Return where the YAML of a model file is written: `output`, or beside the model.
+
+    Raises DescriptionError for a wrong suffix, a missing model, or a YAML that exists if not `force`.
+    """
     if model.suffix not in SUFFIXES:
         raise DescriptionError(f"{model} has the suffix {model.suffix!r}, expected a model file: {', '.join(SUFFIXES)}")
     if not model.is_file():
@@ -56,9 +68,6 @@ def write_description(
     place = output or model.with_suffix(".yaml")
     if place.exists() and not force:
         raise DescriptionError(f"{place} exists; --force replaces it, --output writes another file")
-    progress(f"loading {model.name}" + (f", and computing the rows of {rows.name}" if rows else ""))
-    found = survey(model, rows)
-    place.write_text(describe_model(model, found, os.path.relpath(rows, place.parent) if rows else None))
     return place
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.frontend.description import SUFFIXES, DescriptionError, describe
 from hypersonic.hls.frontend.predict import trained_predict
+from hypersonic.hls.frontend.pytorch.export import export_module, names_function
 from hypersonic.hls.frontend.rows import Wanted, read_arrays, read_rows
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
@@ -34,8 +35,14 @@ class DataOptionError(ValueError):
     """--rows and --labels do not go with the model or with each other. The message says what to give."""
 
 
-def trained_file(model: str) -> str:
-    """Return the model file for the path of a YAML; anything else as it is. Raises DescriptionError if it is not one file."""
+def trained_file(model: str, progress: Callable[[str], None] = lambda _: None) -> str:
+    """Return the model file for the path of a YAML, or for "file.py:function", a PyTorch module, which is exported to ONNX.
+
+    Anything else is returned as it is. progress: called with one line for an export. Raises DescriptionError if it is not one
+    file, and TorchError.
+    """
+    if names_function(model):
+        return str(export_module(model, progress))
     path = Path(model)
     if path.suffix != ".yaml":
         return model

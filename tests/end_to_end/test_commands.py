@@ -172,6 +172,7 @@ def test_a_network_is_a_number_of_gigabits_above_0(value: str, capsys: pytest.Ca
             "hypersonic infer: error: unrecognized arguments: --colums x; did you mean --columns?",
         ),
         (["plan", "facile", "--qqq"], "hypersonic plan: error: unrecognized arguments: --qqq"),
+        (["new", "own.h5", "--row=x"], "hypersonic new: error: unrecognized arguments: --row=x; did you mean --rows?"),
     ],
 )
 def test_a_mistyped_option_is_named_with_the_usage_of_its_command(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hypersonic import cli
-from hypersonic.hls.child import python_argv, python_environment
+from hypersonic.hls.child import Ended, python_argv, python_environment, run_child
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend import zoo_weights
 from hypersonic.hls.frontend.predict import trained_predict
@@ -76,6 +76,25 @@ def test_the_server_of_a_run_runs_no_file_of_the_working_directory(planted: Path
     with start_server(tmp_path / "models"):
         pass
     assert not ran(planted)
+
+
+def test_a_childs_refusal_reaches_its_parent_as_one_line() -> None:
+    program = "from hypersonic.hls.child import refuse; import sys; sys.exit(refuse(ValueError('no\\n  such layer')))"
+    assert run_child(python_argv("-c", program), python_environment()) == Ended(
+        2, "no such layer", "hypersonic refuses: no such layer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("import sys; sys.exit('usage')", Ended(1, "", "usage")),
+        ("import os; os.abort()", Ended(-6, "", "nothing")),
+        ("import sys; sys.stderr.write('hypersonic refuses: and goes on')", Ended(0, "", "hypersonic refuses: and goes on")),
+    ],
+)
+def test_a_child_that_ends_otherwise_refuses_nothing(program: str, expected: Ended) -> None:
+    assert run_child(python_argv("-c", program), python_environment()) == expected
 
 
 def test_every_child_python_is_started_by_the_one_rule() -> None:

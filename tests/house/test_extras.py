@@ -18,8 +18,19 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BASE = {"google", "grpc", "numpy", "rich", "tritonclient"}
 
 #: in no extra: tests' own, the module that Triton's backend gives to a model.py, the program of a client that imports us, and
-#: HGQ2, which is installed into the cache when a model needs it
-OTHERS = {"cocotb", "cocotb_tools", "cocotbext", "pytest", "tests", "triton_python_backend_utils", "coffea", "hgq"}
+#: HGQ2, which is installed into the cache when a model needs it, and torch and Brevitas, which are in another environment
+OTHERS = {
+    "cocotb",
+    "cocotb_tools",
+    "cocotbext",
+    "pytest",
+    "tests",
+    "triton_python_backend_utils",
+    "coffea",
+    "hgq",
+    "torch",
+    "brevitas",
+}
 
 
 def imported() -> set[str]:

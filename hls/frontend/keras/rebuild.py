@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import REFUSAL, python_argv, python_environment
+from hypersonic.hls.child import python_argv, python_environment, refuse, run_child
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 
 #: the most bytes of a .keras file's metadata.json that are read
@@ -73,14 +72,13 @@ def in_keras_2(file: Path) -> Path:
     def rebuild(directory: Path) -> None:
         argv = python_argv("-m", __name__, str(file), str(directory / "model.h5"))
         environment = python_environment(KERAS_BACKEND="tensorflow", CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        if done.returncode == 2 and lines and lines[-1].startswith(REFUSAL):
-            raise ConversionError(lines[-1].removeprefix(REFUSAL))
-        if done.returncode:
+        done = run_child(argv, environment)
+        if done.refusal:
+            raise ConversionError(done.refusal)
+        if done.code:
             raise ConversionError(
                 f"{file}, saved by Keras {saved_by(file)}, could not be rebuilt in Keras 2: the process ended with "
-                f"{done.returncode}: {lines[-1] if lines else 'no output'}; export the model to ONNX instead"
+                f"{done.code}: {done.last}; export the model to ONNX instead"
             )
 
     tools = [f"{name} {version(name)}" for name in ("keras", "tf-keras", "tensorflow-cpu")]
@@ -301,8 +299,7 @@ def main(file: Path, output: Path) -> int:
         twin = rebuilt(model)
         check_alike(model, twin)
     except ConversionError as error:
-        sys.stderr.write(f"{REFUSAL}{' '.join(str(error).split())}\n")
-        return 2
+        return refuse(error)
     twin.save(output)
     return 0
 

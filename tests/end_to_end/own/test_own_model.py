@@ -63,6 +63,30 @@ def test_a_report_of_a_model_with_a_type_too_narrow_names_the_layer_where_the_di
     assert (tmp_path / "report" / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_types_are_tuned_within_a_loss_and_the_yaml_builds(mine: Path, tmp_path: Path) -> None:
+    """Two candidates: the first types, and a step of the bisection."""
+    for file in ("mine.keras", "rows.npy", "labels.npy"):
+        shutil.copy(mine / file, tmp_path)
+    model = tmp_path / "mine.keras"
+    files = (model, "--rows", tmp_path / "rows.npy", "--labels", tmp_path / "labels.npy")
+    done = hypersonic("tune", *files, "--fit", "u250", "--loss", "2%", "--trials", "2")
+    assert done.returncode == 0, done.stderr
+    assert "candidate 1 of 2: " in done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-2:] == [f"picture: {tmp_path / 'mine.tune.png'}", str(tmp_path / "mine.yaml")]
+    (chosen,) = [line.split() for line in lines if line.endswith("  chosen")]
+    assert float(chosen[0].rstrip("%")) <= 2
+    assert "2 candidates on 450 rows; the search ended because 2 candidates were tried" in done.stdout
+    assert re.search(r"chosen: loss .* on 150 rows that the search did not use", done.stdout)
+    assert (tmp_path / "mine.tune.png").read_bytes().startswith(b"\x89PNG")
+    types = re.findall(r"precision: ap_u?fixed<(\d+)", (tmp_path / "mine.yaml").read_text())
+    assert all(int(width) < 16 for width in types)
+    done = hypersonic("build", model, "--target", "sw_emu", "--no-resources", *places(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "accuracy: 600 rows (rows.npy) against the trained model" in done.stdout
+    refused(hypersonic("tune", *files), "mine.yaml exists; --force replaces it, --output writes another file")
+
+
 def test_a_model_that_cannot_be_read_is_refused_by_new_and_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "torn.onnx").write_bytes(b"not a model")
     done = hypersonic("new", tmp_path / "torn.onnx")

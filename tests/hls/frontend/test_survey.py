@@ -38,7 +38,7 @@ def test_a_survey_has_the_models_names_and_the_numbers_of_all_batches(tmp_path: 
     rows[0], rows[599] = (3, 0, 0), (-4, 0.25, 0)
     np.save(tmp_path / "rows.npy", rows)
     assert survey.main(["m.keras", str(tmp_path / "out.json"), str(tmp_path / "rows.npy")]) == 0
-    found = survey._from_json(json.loads((tmp_path / "out.json").read_text()))
+    found = survey.survey_from_json(json.loads((tmp_path / "out.json").read_text()))
     (layer,) = found.layers
     assert (layer.name, layer.result, layer.automatic, layer.count) == ("1 dense", "1 dense_relu", ("result", "weight"), 3)
     assert (layer.before, layer.numbers) == (survey.Numbers(-6.0, 8.0, 6.0), survey.Numbers(0.0, 8.0, 8.0))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks a process that has a model loaded (converting.py), so that many candidates need the framework once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls.child import ended, python_argv
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.hgq import environment_of
+from hypersonic.hls.frontend.survey import Survey, survey_from_json
+from hypersonic.hls.project import HlsProject
+
+#: the program, which this process does not import, and its line that says that an answer is there
+_PROGRAM, _DONE = "hypersonic.own.converting", "hypersonic: answered"
+
+
+class Candidates:
+    """A process that has a model loaded. It starts with the first request; any thread may ask.
+
+    model: the model file. Every method raises ConversionError for what the conversion refuses, and if the process ends.
+    """
+
+    def __init__(self, model: Path) -> None:
+        self._model = model
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._scratch = tempfile.TemporaryDirectory()
+        self._count = 0
+
+    def __enter__(self) -> Candidates:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._process is not None:
+            with suppress(BrokenPipeError):
+                self._process.communicate()
+        self._scratch.cleanup()
+
+    def inputs(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the name and the shape of each input."""
+        return [(name, tuple(shape)) for name, shape in self._ask(do="inputs")]
+
+    def survey(self, rows: Path) -> Survey:
+        """Survey the model with the rows of a file."""
+        return survey_from_json(self._ask(do="survey", rows=str(rows)))
+
+    def answers(self, rows: Path) -> tuple[NDArray[np.float64], ...]:
+        """Return the trained model's answers (rows, size) for each output. rows: a .npz with the inputs as "0", "1", ..."""
+        place = Path(self._scratch.name) / "answers.npz"
+        count = self._ask(do="answers", rows=str(rows), answers=str(place))["outputs"]
+        with np.load(place) as stored:
+            return tuple(stored[str(number)] for number in range(count))
+
+    def convert(self, described: Path, directory: Path, card: str) -> HlsProject:
+        """Write the HLS project and the core of a description into `directory`.
+
+        described: a model file of any content with its YAML beside it. card: as for convert_model; for rf cores only.
+        """
+        self._ask(do="convert", described=str(described), directory=str(directory), card=card)
+        return HlsProject.load(directory)
+
+    def _ask(self, **request: str) -> Any:
+        with self._lock:
+            process = self._process = self._process or self._start()
+            self._count += 1
+            reply = Path(self._scratch.name) / f"reply{self._count}.json"
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps({**request, "reply": str(reply)}) + "\n")
+                process.stdin.flush()
+            log = []
+            for line in process.stdout:
+                if line.startswith(_DONE):
+                    break
+                log.append(line)
+            else:
+                last = ended(process.wait(), log).last
+                raise ConversionError(f"the conversions of {self._model} ended with {process.returncode}: {last}")
+            answer = json.loads(reply.read_text())
+        if "refused" in answer:
+            raise ConversionError(answer["refused"])
+        return answer["answer"]
+
+    def _start(self) -> subprocess.Popen[str]:
+        argv = python_argv("-m", _PROGRAM, str(self._model))
+        return subprocess.Popen(
+            argv, env=environment_of(self._model), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace",
+        )  # fmt: skip

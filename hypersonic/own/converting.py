@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Converts one model with many descriptions, in a process of its own that loads the framework once:
+
+    python -m hypersonic.own.converting MODEL_FILE
+
+Each line of its standard input is a request in JSON, {"do": name of a request, "reply": file for the answer, ...}; a line of
+its standard output says that the answer is there. Other lines of the output are hls4ml's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.convert import write_converted
+from hypersonic.hls.core_kind import CoreKind
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.description import read_description
+from hypersonic.hls.frontend.load import load_trained
+from hypersonic.hls.frontend.survey import survey_trained
+from hypersonic.hls.frontend.trained import TrainedModel
+from hypersonic.hls.spec import SpecMismatchError
+
+
+def _inputs(trained: TrainedModel, _request: dict[str, str]) -> Any:
+    return [(tensor.name, tensor.shape) for tensor in trained.inputs]
+
+
+def _survey(trained: TrainedModel, request: dict[str, str]) -> Any:
+    return asdict(survey_trained(trained, Path(request["rows"])))
+
+
+def _answers(trained: TrainedModel, request: dict[str, str]) -> Any:
+    with np.load(request["rows"]) as stored:
+        rows = [stored[str(place)].reshape(-1, *tensor.shape) for place, tensor in enumerate(trained.inputs)]
+    outputs = trained.predict(rows)
+    np.savez(request["answers"], allow_pickle=False, **{str(place): each for place, each in enumerate(outputs)})
+    return {"outputs": len(outputs)}
+
+
+def _convert(trained: TrainedModel, request: dict[str, str]) -> Any:
+    description = read_description(Path(request["described"]))
+    card = request["card"] if description.core is CoreKind.RF else ""
+    project, _ = write_converted(trained, description, Path(request["directory"]), description.core, card)
+    project.report["own_names"] = {new: old for old, new in trained.names.items()}
+    project.save()
+    return {}
+
+
+_REQUESTS: dict[str, Callable[[TrainedModel, dict[str, str]], Any]] = {
+    "inputs": _inputs,
+    "survey": _survey,
+    "answers": _answers,
+    "convert": _convert,
+}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Load the model of argv[0] and answer requests until standard input ends. Return 0."""
+    trained: TrainedModel | None = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            trained = trained or load_trained(Path(argv[0]))
+            answer = {"answer": _REQUESTS[request["do"]](trained, request)}
+        except (ConversionError, SpecMismatchError) as error:
+            answer = {"refused": " ".join(str(error).split())}
+        Path(request["reply"]).write_text(json.dumps(answer))
+        sys.stdout.write("\nhypersonic: answered\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
