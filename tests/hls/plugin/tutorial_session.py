@@ -75,7 +75,7 @@ def pruned(directory: Path) -> dict[str, Any]:
 
 
 def images(directory: Path) -> dict[str, Any]:
-    """The tutorial's CNN, smaller: convolutions that hold their normalisation, dense layers with one behind, a stream of pixels."""
+    """The tutorial's CNN, smaller: a convolution that holds its normalisation, and one behind a dense layer; a stream."""
     import hls4ml
     import qkeras
     from tf_keras import Input, Sequential, layers
