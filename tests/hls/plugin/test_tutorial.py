@@ -48,7 +48,7 @@ def test_pruned_layers_and_exact_softmax_and_trace(session: dict[str, Any]) -> N
     assert pruned["error"] < 0.02
 
 
-def test_a_quantised_convolution_with_a_normalisation_as_a_stream(session: dict[str, Any]) -> None:
+def test_convolutions_that_hold_their_normalisation_as_a_stream(session: dict[str, Any]) -> None:
     images = session["images"]
     assert images["equal"]
     assert images["last"]

@@ -75,7 +75,7 @@ def pruned(directory: Path) -> dict[str, Any]:
 
 
 def images(directory: Path) -> dict[str, Any]:
-    """A quantised convolution and a normalisation, as a stream of pixels."""
+    """The tutorial's CNN, smaller: a convolution that holds its normalisation, and one behind a dense layer; a stream."""
     import hls4ml
     import qkeras
     from tf_keras import Input, Sequential, layers
@@ -84,12 +84,12 @@ def images(directory: Path) -> dict[str, Any]:
     model = Sequential(
         [
             Input((6, 6, 1), name="x"),
-            qkeras.QConv2D(4, (3, 3), **bits, name="conv"),
-            layers.BatchNormalization(name="normal"),
+            qkeras.QConv2DBatchnorm(4, (3, 3), **bits, use_bias=True, name="conv"),
             qkeras.QActivation("quantized_relu(6)", name="relu"),
             layers.MaxPooling2D((2, 2), name="pool"),
             layers.Flatten(name="flat"),
-            qkeras.QDense(5, **bits, name="dense"),
+            qkeras.QDense(5, **bits, use_bias=False, name="dense"),
+            layers.BatchNormalization(name="normal"),
             qkeras.QActivation("quantized_relu(6)", name="relu_2"),
             layers.Dense(3, name="logits"),
             layers.Activation("softmax", name="softmax"),

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What answers for a core: its RTL in Verilator, or the exact model of it, which needs no compiler.
+
+The models are those of the tests: the adders of a da core, and the layers of an rf core in Python integers. Where they cannot
+answer (recurrent layers, outputs wider than 62 bits), the RTL does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import hls4ml  # noqa: F401 - before our plugin, which it loads
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.hls import cores
+from hypersonic.hls.core import Core
+from hypersonic.hls.da import write
+from hypersonic.hls.da.graph import AdderGraph
+from hypersonic.hls.plugin import hls4ml_backend
+from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.rtl.simulate import RtlCore
+from tests.hls.rf.reference import evaluate
+
+Numbers = NDArray[np.int64]
+
+
+class Engine:
+    """Answers predict() of the plugin in the place of the RTL; or leaves the RTL there, with `rtl`."""
+
+    def __init__(self, *, rtl: bool) -> None:
+        self.rtl = rtl
+        self._last: AdderGraph | RfNetwork | None = None
+        self._models: dict[Path, AdderGraph | RfNetwork] = {}
+        if not rtl:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Keep the model of each core that is written, and answer with it."""
+        own_adders, own_rf, own_core = vars(write)["adder_graph"], vars(cores)["write_rf_core"], hls4ml_backend.core_of
+
+        def adders(*arguments: Any, **named: Any) -> AdderGraph:
+            self._last = graph = own_adders(*arguments, **named)
+            return graph
+
+        def write_rf(network: RfNetwork, *arguments: Any, **named: Any) -> Any:
+            written = own_rf(network, *arguments, **named)
+            self._last = network
+            return written
+
+        def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
+            written = own_core(model)
+            assert self._last is not None
+            self._models[Path(model.config.get_output_dir(), "core").resolve()] = self._last
+            return written
+
+        places = ((write, "adder_graph", adders), (cores, "write_rf_core", write_rf), (hls4ml_backend, "core_of", core_of))
+        for module, name, instead in (*places, (hls4ml_backend, "RtlCore", self._answering)):
+            setattr(module, name, instead)
+
+    def _answering(self, core: Core) -> Any:
+        model = self._models.get(core.sources[-1].parent.resolve())
+        wide = isinstance(model, AdderGraph) and len(model.outputs) != core.outputs.size  # in words
+        return RtlCore(core) if model is None or wide else _Model(core, model)
+
+
+class _Model:
+    """The methods of RtlCore that predict() uses."""
+
+    def __init__(self, core: Core, model: AdderGraph | RfNetwork) -> None:
+        self.core, self.model = core, model
+
+    def predict_raw(self, x_raw: Numbers) -> Numbers:
+        if isinstance(self.model, AdderGraph):
+            return self.model.evaluate(x_raw)
+        try:
+            return evaluate(self.model, x_raw).astype(np.int64)
+        except TypeError:  # a layer without a model
+            with RtlCore(self.core) as rtl:
+                return rtl.predict_raw(x_raw)
+
+    def __enter__(self) -> _Model:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        pass

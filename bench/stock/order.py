@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What bench/stock/run.py asks of the process that runs the cases. It travels in one environment variable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+VARIABLE = "HYPERSONIC_STOCK_CASES"
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which cases to run and how.
+
+    results: the file of JSON lines. now: a file for the name of the case that runs. until: the time to end at, in seconds since
+    the epoch. limit_s: most seconds of processor time of a case. only: the names of the only cases; empty for all. keras: 2 or
+    3, the one that `import keras` gives. rtl: whether the RTL answers, not the exact model of the core.
+    """
+
+    results: str
+    now: str
+    until: float
+    limit_s: float
+    only: tuple[str, ...]
+    keras: int
+    rtl: bool
+
+    def to_environment(self) -> dict[str, str]:
+        """Return the variable and its value."""
+        return {VARIABLE: json.dumps(asdict(self))}
+
+    @property
+    def listed(self) -> Path:
+        """The file for the names of all cases."""
+        return listed_in(Path(self.results), self.keras)
+
+
+def order_in(environment: Mapping[str, str]) -> Order:
+    """Return the order that this environment carries."""
+    value = json.loads(environment[VARIABLE])
+    return Order(**{**value, "only": tuple(value["only"])})
+
+
+def listed_in(results: Path, keras: int) -> Path:
+    """Return the file for the names of all cases, beside the results."""
+    return results.with_suffix(f".keras{keras}.json")
