@@ -37,7 +37,7 @@ from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.origins import with_origins
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types, vocabulary_sizes
-from hypersonic.hls.packing.field import PackingError
+from hypersonic.hls.packing.layout import PackingError
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec

@@ -113,7 +113,7 @@ class TensorSpec:
                 f"tensor {self.name!r}: {self.datatype} of shape {list(self.shape)} is {self.row_bytes} bytes, the fields have "
                 f"{packing.row_bytes}"
             )
-        packing.check_tables(self.fixed)
+        packing.check_tables(self.fixed.width)
 
     def _check_wire(self) -> None:
         element = self.element

@@ -18,7 +18,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.csim import compiled as csim
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.packing.layout import Codes
+from hypersonic.hls.packing.codes import Codes, converters
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files
@@ -171,7 +171,7 @@ def _tensors(role: str, row: Row) -> Iterator[str]:
     for index, tensor in enumerate(row.tensors):
         yield f"constexpr int k{role}Exponents{index}[] = {{{', '.join(str(e) for e in tensor.exponents)}}};"
         if tensor.packing:
-            yield from _codes(f"k{role}Codes{index}", tensor.packing.converters(tensor.scale_exponents), tensor.fixed)
+            yield from _codes(f"k{role}Codes{index}", converters(tensor.packing, tensor.scale_exponents), tensor.fixed)
     yield f"constexpr emu::Tensor k{role}s[] = {{"
     yield from (f"    {_tensor(tensor, role, index)}," for index, tensor in enumerate(row.tensors))
     yield "};"
@@ -195,7 +195,7 @@ def _codes(name: str, converters: Iterable[Codes], fixed: FixedPoint) -> Iterato
 def _tensor(spec: TensorSpec, role: str, index: int) -> str:
     """The initialiser of wire.h's Tensor."""
     if spec.packing:
-        count = sum(1 for _ in spec.packing.converters(spec.scale_exponents))
+        count = sum(1 for _ in converters(spec.packing, spec.scale_exponents))
         members = f"{{1, 0, {{{fixed_point(FixedPoint(1, 1))}}}}}, {{{fixed_point(spec.fixed)}}}, k{role}Exponents{index}"
         return f"{{{spec.size}, {members}, k{role}Codes{index}, {count}, {spec.row_bytes}}}"
     integer = fixed_point(spec.integer if spec.element.is_integer else FixedPoint(1, 1))

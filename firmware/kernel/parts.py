@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel.files import KernelError
 from hypersonic.hls.core import Port
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint
-from hypersonic.hls.packing.layout import Codes
+from hypersonic.hls.packing.codes import Codes, converters
 from hypersonic.hls.spec import TensorSpec
 
 #: the converter modules: of elements from memory, of packed codes that a table converts, and of elements to memory
@@ -75,13 +75,13 @@ def parts(port: Port) -> tuple[Part, ...]:
 def _whole(tensor: TensorSpec, first_bit: int) -> tuple[Part, ...]:
     if tensor.packing is None:
         return (Part(tensor, tensor.size, 1, None, first_bit),)
-    converters = tensor.packing.converters(tensor.scale_exponents)
-    return tuple(Part(tensor, codes.codes, 1, codes, first_bit) for codes in converters)
+    each = converters(tensor.packing, tensor.scale_exponents)
+    return tuple(Part(tensor, codes.codes, 1, codes, first_bit) for codes in each)
 
 
 def _repeated(tensor: TensorSpec, lanes: int) -> Codes:
     """The codes of one beat of a packed tensor, which are those of every beat."""
-    codes = list(tensor.packing.converters(tensor.scale_exponents)) if tensor.packing else []
+    codes = list(converters(tensor.packing, tensor.scale_exponents)) if tensor.packing else []
     if tensor.packing is None or len(tensor.packing.fields) != 1 or len(codes) != 1 or codes[0].field.one_hot:
         raise KernelError(
             f"tensor {tensor.name!r}: a row of {len(codes)} kinds of codes and beats of {lanes} elements, expected a single "

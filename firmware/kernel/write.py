@@ -14,6 +14,7 @@ from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core, Port
 from hypersonic.hls.names import KEYWORDS
+from hypersonic.hls.packing.codes import converters
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
@@ -101,7 +102,7 @@ def _check_port(port: Port) -> None:
 
 
 def _check_packed_shifts(spec: TensorSpec) -> None:
-    for codes in spec.packing.converters(spec.scale_exponents) if spec.packing else ():
+    for codes in converters(spec.packing, spec.scale_exponents) if spec.packing else ():
         if codes.is_number and abs(shift := spec.fixed.fraction - codes.fraction) > MAX_SHIFT:
             raise KernelError(
                 f"tensor {spec.name!r}, field {codes.field.name!r}: {spec.fixed.fraction} fraction bits and {codes.fraction} "

@@ -51,8 +51,7 @@ from hypersonic.hls.frontend.fields import KEYS, packed_datatype
 from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.rows import is_rows_file
 from hypersonic.hls.frontend.zoo_weights import make_model
-from hypersonic.hls.names import KEYWORDS
-from hypersonic.hls.project import is_identifier
+from hypersonic.hls.names import KEYWORDS, is_identifier
 from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import DATATYPES

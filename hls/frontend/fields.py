@@ -23,8 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.frontend.checks import DescriptionError, integer, mapping
-from hypersonic.hls.packing.field import MAX_BITS, MAX_COUNT, MAX_ENTRIES, MAX_FRACTION, MAX_ONE_HOT, Field, PackingError
-from hypersonic.hls.packing.layout import MAX_FIELDS, Packing
+from hypersonic.hls.packing.layout import (
+    MAX_BITS,
+    MAX_COUNT,
+    MAX_ENTRIES,
+    MAX_FIELDS,
+    MAX_FRACTION,
+    MAX_ONE_HOT,
+    Field,
+    Packing,
+    PackingError,
+)
 from hypersonic.hls.spec import DATATYPES, PACKED
 
 #: keys of an input's YAML that describe packed rows

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from hypersonic.client import AnswerError, InputError, PackedRows
 from hypersonic.client.packing import read_layouts
-from hypersonic.hls.packing.field import Field
-from hypersonic.hls.packing.layout import Packing
+from hypersonic.hls.packing.layout import Field, Packing
 
 CHANNEL = Packing((
     Field("ieta", 6, signed=True),

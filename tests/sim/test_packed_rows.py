@@ -12,8 +12,7 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import KernelError
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.packing.field import Field
-from hypersonic.hls.packing.layout import Packing
+from hypersonic.hls.packing.layout import Field, Packing
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bench_core import bench_core_wire, write_bench_core

@@ -13,8 +13,8 @@ import numpy as np
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.firmware.kernel.parts import table_literal
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.packing.field import Field
-from hypersonic.hls.packing.layout import Packing
+from hypersonic.hls.packing.codes import converters
+from hypersonic.hls.packing.layout import Field, Packing
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import run_bench
@@ -83,7 +83,7 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
 
 
 def test_axis_codes_to_fixed(tmp_path: Path) -> None:
-    (codes,) = _PACKING.converters(())
+    (codes,) = converters(_PACKING, ())
     parameters = {
         "N": _CODES,
         "CODE_WIDTH": _BITS,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.packing.field import Field, PackingError
-from hypersonic.hls.packing.layout import Packing
+from hypersonic.hls.packing.codes import converters
+from hypersonic.hls.packing.layout import Field, Packing, PackingError
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 
 TABLE = ((0.5, 1.0, 2.0, 4.0), (8.0, 7.0, 7.0, -1.5))
@@ -84,7 +84,7 @@ def test_bytes_become_the_raw_integers_of_the_definition(packing: Packing, data:
     assert TensorSpec.from_json(spec.to_json()) == spec
     # what each converter of the kernel takes
     at = 0
-    for part in packing.converters(exponents):
+    for part in converters(packing, exponents):
         codes = packing.unpack(rows)[part.field.name]
         first = (
             part.first_bit - dict(zip(packing.by_name, packing.first_bits, strict=True))[part.field.name]
@@ -180,7 +180,7 @@ def test_a_tensor_is_as_long_as_its_fields() -> None:
     with pytest.raises(SpecMismatchError, match="packed rows travel as FP32, expected UINT8 or UINT16"):
         TensorSpec("x", (5,), fixed, packing=packing)
     wide = Packing((Field("x", 12, one_hot=200),))
-    with pytest.raises(PackingError, match=r"a table of 6553600 bits in .*, expected at most 524288"):
+    with pytest.raises(PackingError, match=r"a table of 6553600 bits, expected at most 524288"):
         TensorSpec("x", (2,), fixed, "UINT8", packing=wide)
     spec = TensorSpec("x", (5,), fixed, "UINT8", (1,) * 3, packing=packing)
     assert (spec.size, spec.wire_size, spec.row_bytes) == (3, 5, 5)
