@@ -9,6 +9,7 @@
     Rectangular, Ragged                  several entries of different lengths in one call
     Result, Statistics                   the answer to a request, and the counts of a client
     Answers, Sequence                    streams: decoupled models, and requests that share state
+    PackedRows                           packs an array for each field into rows, for a model with packed rows
 
 It depends only on the protocol, not on the rest of this project, and works with a real tritonserver too.
 """
@@ -37,6 +38,7 @@ from hypersonic.client.errors import (
 )
 from hypersonic.client.local.server import LocalServer, LocalServerError
 from hypersonic.client.model import Model
+from hypersonic.client.packing import PackedField, PackedRows
 from hypersonic.client.servers import AddressError, Server, Tls
 from hypersonic.client.settings import (
     Backoff,
@@ -61,7 +63,7 @@ __all__ = [
     "AccessError", "AddressError", "AllServersFailedError", "AnswerError", "Answers", "AsyncClient", "AsyncModel", "Attempt",
     "Backoff", "Budget", "CertificateError", "Client", "ClientError", "ClosedError", "Code", "DeadlineError", "Fallback",
     "Health", "Hedge", "InputError", "Limits", "LocalServer", "LocalServerError", "Model", "ModelSpec", "OtherServer",
-    "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry", "SameServer", "Sequence", "Server",
-    "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "StreamError", "TensorSpec", "Timeout", "Tls",
-    "UnavailableError", "UnknownModelError",
+    "PackedField", "PackedRows", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry", "SameServer",
+    "Sequence", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "StreamError",
+    "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
 ]  # fmt: skip

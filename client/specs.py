@@ -12,19 +12,22 @@ from tritonclient.grpc import service_pb2
 
 from hypersonic.client.errors import AnswerError
 from hypersonic.client.messages.elements import DTYPES
+from hypersonic.client.packing import PARAMETER, PackedRows, read_layouts
 
 
 @dataclass(frozen=True)
 class TensorSpec:
     """An input or output. shape: of one row, or of the whole tensor if max_batch_size is 0; -1: any length.
 
-    datatype: Triton's name. optional: an input that a request may leave out.
+    datatype: Triton's name. optional: an input that a request may leave out. packing: the layout of an input whose bytes are
+    packed rows, and the function that makes them; None for other tensors.
     """
 
     name: str
     datatype: str
     shape: tuple[int, ...]
     optional: bool = False
+    packing: PackedRows | None = None
 
     @property
     def dtype(self) -> np.dtype:
@@ -76,10 +79,11 @@ def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> Mode
             raise AnswerError(
                 f"{server}: {tensor.name!r} of {described.name} is of datatype {tensor.datatype!r}, expected {known}"
             )
+    packed = read_layouts(server, limits.parameters[PARAMETER].string_value) if PARAMETER in limits.parameters else {}
     preferred = limits.dynamic_batching.preferred_batch_size
     inputs, outputs = (
-        tuple(TensorSpec(t.name, t.datatype, tuple(t.shape)[rows:], t.name in optional) for t in tensors)
-        for tensors in (described.inputs, described.outputs)
+        tuple(TensorSpec(t.name, t.datatype, tuple(t.shape)[rows:], t.name in optional, layouts.get(t.name)) for t in tensors)
+        for tensors, layouts in ((described.inputs, packed), (described.outputs, dict[str, PackedRows]()))
     )
     return ModelSpec(
         described.name,

@@ -21,6 +21,7 @@ from hypersonic.hls.frontend.description import (
     describe,
     description_file,
 )
+from hypersonic.hls.frontend.fields import table_references
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside
 from hypersonic.hls.frontend.rows import is_rows_file
@@ -92,6 +93,8 @@ def _parts(model_file: Path, description: ModelDescription, core: str, card: str
     if description.gate:
         rows = description.gate.rows
         parts += [rows, *sources_of(rows), *_file_beside(model_file, rows)]
+    for table in (name for side in description.inputs for key in side.packed for name in table_references(side.packed[key])):
+        parts += [table, *sources_of(table), *_file_beside(model_file, table)]
     return parts
 
 

@@ -28,6 +28,7 @@ from hypersonic.hls.csim.gate import compare, modules_beside
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
+from hypersonic.hls.frontend.fields import read_packing
 from hypersonic.hls.frontend.graph import write_project
 from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.keras.hgq import check_description
@@ -36,6 +37,7 @@ from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.origins import with_origins
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types, vocabulary_sizes
+from hypersonic.hls.packing.layout import PackingError
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
@@ -100,7 +102,8 @@ def write_converted(
     outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
     with with_origins(trained.origins), in_the_models_names(trained.names):
         graph, remarks = write_project(trained, description, inputs, outputs, directory / "hls", kind)
-        project = _project(description, trained, inputs, outputs, graph, directory)
+        with modules_beside(model_file):  # tables may come from them
+            project = _project(description, trained, inputs, outputs, graph, directory)
         figures = _write_core(kind, card, graph, project) if kind.has_rtl else {}
     notes = [*remarks, *figures.get("core", {}).get("notes", ())]
     return replace(project, report={"notes": notes, "multiplications": count_multiplications(graph), **figures}), graph
@@ -118,15 +121,18 @@ def _say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _row(sides: Sides, tensors: tuple[Tensor, ...], types: tuple[TensorType, ...], role: str) -> Row:
+def _row(
+    description: ModelDescription, sides: Sides, tensors: tuple[Tensor, ...], types: tuple[TensorType, ...], role: str
+) -> Row:
     try:
-        specs = [_tensor(*described, role) for described in zip(sides, tensors, types, strict=True)]
+        file = description.file.with_suffix(".yaml")
+        specs = [_tensor(file, *described, role) for described in zip(sides, tensors, types, strict=True)]
         return Row(tuple(specs))
-    except SpecMismatchError as error:
+    except (SpecMismatchError, PackingError) as error:
         raise DescriptionError(str(error)) from error
 
 
-def _tensor(side: Side, tensor: Tensor, kind: TensorType, role: str) -> TensorSpec:
+def _tensor(file: Path, side: Side, tensor: Tensor, kind: TensorType, role: str) -> TensorSpec:
     if prod(kind.shape) != tensor.size:
         raise ConversionError(f"{role} {tensor.name!r}: shape is {tensor.shape}, hls4ml makes it {kind.shape}")
     if side.fixed not in (None, kind.fixed):
@@ -136,7 +142,12 @@ def _tensor(side: Side, tensor: Tensor, kind: TensorType, role: str) -> TensorSp
         )
     if side.shape and prod(side.shape) != tensor.size:
         raise DescriptionError(f"{role} {tensor.name!r}: shape on the wire is {side.shape}, the model's is {tensor.shape}")
-    return TensorSpec(side.name, side.shape or tensor.shape, kind.fixed, side.datatype, side.exponents(tensor.size), side.wire)
+    shape, packing = side.shape or tensor.shape, None
+    if side.packed:
+        where = f"{file}: {role if side.tensor is None else f'{role}s.{side.tensor}'}"
+        packing = read_packing(where, side.packed, side.datatype, tensor.size, file.parent)
+        shape = (packing.row_bytes,) if "fields" in side.packed else shape
+    return TensorSpec(side.name, shape, kind.fixed, side.datatype, side.exponents(tensor.size), side.wire, packing)
 
 
 def _project(
@@ -146,8 +157,8 @@ def _project(
     return HlsProject(
         path=directory,
         name=description.name,
-        inputs=_row(inputs, trained.inputs, x, "input"),
-        outputs=_row(outputs, trained.outputs, y, "output"),
+        inputs=_row(description, inputs, trained.inputs, x, "input"),
+        outputs=_row(description, outputs, trained.outputs, y, "output"),
         part=description.part,
         tools={name: version(name) for name in (*_TOOLS, *(["hgq2"] if uses_hgq(description.file) else []))},
         max_batch_size=description.max_batch_size,

@@ -78,3 +78,11 @@ def cleaned(name: str) -> str:
     """
     words = re.sub(r"[^A-Za-z0-9]+", "_", name[:_MAX_LENGTH]).strip("_")
     return words if words[:1].isalpha() else f"n_{words}".rstrip("_")
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
+
+
+def is_identifier(name: str) -> bool:
+    """Return whether `name` is legal for a C++ function and a Verilog module. "__" is not: C++ reserves it."""
+    return _IDENTIFIER.fullmatch(name) is not None

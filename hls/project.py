@@ -4,22 +4,16 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.json_file import read_json
+from hypersonic.hls.names import is_identifier
 from hypersonic.hls.row import Row
 
 _SCHEMA = 2
-_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")
-
-
-def is_identifier(name: str) -> bool:
-    """Return whether `name` is legal for a C++ function and a Verilog module. "__" is not: C++ reserves it."""
-    return _IDENTIFIER.fullmatch(name) is not None
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Row:
         return tuple(np.split(elements, self.element_offsets[1:], axis=1))
 
     def to_raw(self, wires: Sequence[ArrayLike]) -> NDArray[np.int64]:
-        """Convert wire numbers, one array (rows, tensor.size) per tensor, to raw integers (rows, size) int64.
+        """Convert wire numbers, one array (rows, tensor.wire_size) per tensor, to raw integers (rows, size) int64.
 
         See TensorSpec.to_raw. Raises SpecMismatchError for a wrong number of arrays.
         """
@@ -88,7 +88,7 @@ class Row:
         return tuple(tensor.from_raw(part) for tensor, part in zip(self.tensors, self.split(raw), strict=True))
 
     def encode(self, wires: Sequence[ArrayLike]) -> NDArray[np.uint8]:
-        """Encode wire numbers, one array (rows, tensor.size) per tensor, as the buffer's bytes (rows * row_bytes,) uint8.
+        """Encode wire numbers, one array (rows, tensor.wire_size) per tensor, as the buffer's bytes (rows * row_bytes,) uint8.
 
         Raises SpecMismatchError for a wrong number of arrays.
         """

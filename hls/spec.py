@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.packing.layout import Packing
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ DATATYPES = {
         *(Datatype(f"UINT{bits}", bits, signed=False) for bits in (8, 16, 32)),
     )
 }
+#: the datatypes whose bytes packed rows travel as
+PACKED = ("UINT8", "UINT16")
 #: bits; a double holds every raw value of this width, so that casts between raw types are exact
 _MAX_INTEGER_WIDTH = 53
 #: the most elements that one scale exponent in a file may apply to: an untrusted file cannot demand more memory
@@ -71,7 +74,9 @@ class TensorSpec:
     wire: for an integer datatype, the fixed-point type of the same width that its integers are raw values of; they are the
         network's numbers, to which scaling has already been applied. None: the binary point of `fixed` if that type fits,
         otherwise its integer bits; outputs are then rounded to nearest and saturated.
-    Raises SpecMismatchError or PrecisionError if the fields contradict each other.
+    packing: for an input whose UINT8 or UINT16 numbers are packed rows; `shape` is then that of the packed numbers, and the
+        network has packing.size elements. None: the numbers on the wire are the elements.
+    Raises SpecMismatchError, PackingError or PrecisionError if the fields contradict each other.
     """
 
     name: str
@@ -80,6 +85,7 @@ class TensorSpec:
     datatype: str = "FP32"
     scale_exponents: tuple[int, ...] = ()
     wire: FixedPoint | None = None
+    packing: Packing | None = None
 
     def __post_init__(self) -> None:
         self.fixed.checked()
@@ -89,11 +95,25 @@ class TensorSpec:
             )
         if not self.shape or min(self.shape) < 1:
             raise SpecMismatchError(f"tensor {self.name!r}: shape is {list(self.shape)}, expected positive dimensions")
+        if self.packing:
+            self._check_packing(self.packing)
         if self.scale_exponents and len(self.scale_exponents) != self.size:
             raise SpecMismatchError(
                 f"tensor {self.name!r}: {len(self.scale_exponents)} scale exponents, expected {self.size}, one per element"
             )
-        self._check_wire()
+        if not self.packing:
+            self._check_wire()
+
+    def _check_packing(self, packing: Packing) -> None:
+        if self.datatype not in PACKED or self.wire is not None:
+            given = f"{self.datatype} with wire {self.wire}" if self.wire else self.datatype
+            raise SpecMismatchError(f"tensor {self.name!r}: packed rows travel as {given}, expected {' or '.join(PACKED)}")
+        if self.row_bytes != packing.row_bytes:
+            raise SpecMismatchError(
+                f"tensor {self.name!r}: {self.datatype} of shape {list(self.shape)} is {self.row_bytes} bytes, the fields have "
+                f"{packing.row_bytes}"
+            )
+        packing.check_tables(self.fixed.width)
 
     def _check_wire(self) -> None:
         element = self.element
@@ -130,13 +150,24 @@ class TensorSpec:
 
     @property
     def size(self) -> int:
-        """Elements in one row."""
+        """Elements of the network in one row."""
+        return self.packing.size if self.packing else self.wire_size
+
+    @property
+    def wire_size(self) -> int:
+        """Numbers on the wire in one row: the elements, unless they are packed."""
         return prod(self.shape)
 
     @property
     def row_bytes(self) -> int:
         """Bytes of one row on the wire."""
-        return self.size * self.element.bytes
+        return self.wire_size * self.element.bytes
+
+    @property
+    def is_packed(self) -> bool:
+        """True if a client has to pack the rows, because the numbers on the wire are not the codes."""
+        fields = self.packing.fields if self.packing else ()
+        return bool(fields) and (len(fields) > 1 or fields[0].bits != self.element.bits)
 
     @property
     def exponents(self) -> NDArray[np.int32]:
@@ -147,26 +178,33 @@ class TensorSpec:
         """Convert numbers in the wire's units (rows, size) to wire numbers, as a client does before it sends them.
 
         A floating-point datatype rounds the number to nearest even. An integer datatype takes number * 2**exponent as a raw
-        value of `integer`.
+        value of `integer`. Packed rows get the codes whose numbers are nearest.
         """
         values = np.asarray(numbers, dtype=np.float64)
+        if self.packing:
+            return self.decode(self.packing.nearest(values).reshape(-1))
         if self.element.is_integer:
             return self.integer.from_float(np.ldexp(values, self.exponents)).astype(self.element.dtype)
         return self.decode(self.encode(values))
 
     def real(self, wire: ArrayLike) -> NDArray[np.float64]:
-        """Convert wire numbers (rows, size) to numbers in the wire's units, float64: the inverse of quantise up to rounding."""
+        """Convert wire numbers (rows, wire_size) to numbers in the wire's units (rows, size) float64: the inverse of
+        quantise up to rounding."""
+        if self.packing:
+            return self.packing.numbers(self.encode(wire).reshape(-1, self.row_bytes))
         network = self.to_network(wire)
         return np.ldexp(network, -self.exponents) if self.element.is_integer else np.asarray(wire, dtype=np.float64)
 
     def to_network(self, wire: ArrayLike) -> NDArray[np.float64]:
-        """Convert wire numbers (rows, size) to the network's real numbers (rows, size) float64, before quantisation."""
+        """Convert wire numbers (rows, wire_size) to the network's real numbers (rows, size) float64, before quantisation."""
+        if self.packing:
+            return np.ldexp(self.real(wire), self.exponents)
         with np.errstate(invalid="ignore"):  # a signalling NaN is treated as any other NaN
             numbers = np.asarray(wire, dtype=np.float64)
             return np.ldexp(numbers, -self.integer.fraction if self.element.is_integer else self.exponents)
 
     def to_raw(self, wire: ArrayLike) -> NDArray[np.int64]:
-        """Convert wire numbers (rows, size) to raw integers (rows, size) int64, as the kernel's input conversion does."""
+        """Convert wire numbers (rows, wire_size) to raw integers (rows, size) int64, as the kernel's input conversion does."""
         return self.fixed.from_float(self.to_network(wire))
 
     def from_raw(self, raw: ArrayLike) -> NDArray[Any]:
@@ -185,7 +223,7 @@ class TensorSpec:
             return _to_bf16(numbers) if self.datatype == "BF16" else numbers.astype(self.element.dtype)
 
     def encode(self, wire: ArrayLike) -> NDArray[np.uint8]:
-        """Encode wire numbers (rows, size) as the bytes on the wire, (rows * row_bytes,) uint8, little endian."""
+        """Encode wire numbers (rows, wire_size) as the bytes on the wire, (rows * row_bytes,) uint8, little endian."""
         if self.datatype == "BF16":
             words = (_to_bf16(np.asarray(wire, dtype=np.float64)).view(np.uint32) >> 16).astype("<u2")
         else:
@@ -194,8 +232,8 @@ class TensorSpec:
         return np.ascontiguousarray(words).reshape(-1).view(np.uint8)
 
     def decode(self, data: NDArray[np.uint8] | bytes) -> NDArray[Any]:
-        """Decode bytes, the inverse of encode, to wire numbers (rows, size) of the dtype that from_raw returns."""
-        words = np.frombuffer(data, dtype=self.element.dtype).reshape(-1, self.size)
+        """Decode bytes, the inverse of encode, to wire numbers (rows, wire_size) of the dtype that from_raw returns."""
+        words = np.frombuffer(data, dtype=self.element.dtype).reshape(-1, self.wire_size)
         return (words.astype(np.uint32) << 16).view(np.float32) if self.datatype == "BF16" else words
 
     def _kept_exponents(self) -> list[int]:
@@ -212,18 +250,22 @@ class TensorSpec:
             "fixed": str(self.fixed),
             "scale_exponents": self._kept_exponents(),
             **({"wire": str(self.wire)} if self.wire is not None else {}),
+            **({"packing": self.packing.to_json()} if self.packing else {}),
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> TensorSpec:
         """Read what to_json returned.
 
-        Raises SpecMismatchError or PrecisionError for values that do not describe a tensor, and KeyError for a missing field.
+        Raises SpecMismatchError, PackingError or PrecisionError for values that do not describe a tensor, and KeyError for a
+        missing field.
         """
         name, shape = str(value["name"]), tuple(int(n) for n in value["shape"])
         exponents = tuple(int(e) for e in value.get("scale_exponents", ()))
-        if len(exponents) == 1 and min(shape, default=0) >= 1 and prod(shape) <= _MAX_SCALED:
-            exponents *= prod(shape)
+        packing = Packing.from_json(value["packing"]) if value.get("packing") else None
+        size = packing.size if packing else prod(shape)
+        if len(exponents) == 1 and min(shape, default=0) >= 1 and size <= _MAX_SCALED:
+            exponents *= size
         return cls(
             name=name,
             shape=shape,
@@ -231,6 +273,7 @@ class TensorSpec:
             datatype=str(value["datatype"]),
             scale_exponents=exponents,
             wire=FixedPoint.parse(value["wire"]) if value.get("wire") else None,
+            packing=packing,
         )
 
 

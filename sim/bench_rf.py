@@ -56,7 +56,7 @@ def rf_bench_rows(*inputs: tuple[tuple[int, ...], str], n_out: int = 5, datatype
 
 
 def _tensor(spec: TensorSpec) -> Tensor:
-    return Tensor(spec.name, spec.shape, _plain(spec.fixed))
+    return Tensor(spec.name, (spec.size,) if spec.packing else spec.shape, _plain(spec.fixed))
 
 
 def _plain(fixed: FixedPoint) -> FixedPoint:

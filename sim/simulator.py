@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
@@ -18,6 +18,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.csim import compiled as csim
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.packing.codes import Codes, converters
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files
@@ -169,16 +170,37 @@ def shell_source(kernel: str, x: Row, y: Row) -> str:
 def _tensors(role: str, row: Row) -> Iterator[str]:
     for index, tensor in enumerate(row.tensors):
         yield f"constexpr int k{role}Exponents{index}[] = {{{', '.join(str(e) for e in tensor.exponents)}}};"
+        if tensor.packing:
+            yield from _codes(f"k{role}Codes{index}", converters(tensor.packing, tensor.scale_exponents), tensor.fixed)
     yield f"constexpr emu::Tensor k{role}s[] = {{"
-    yield from (f"    {_tensor(tensor, f'k{role}Exponents{index}')}," for index, tensor in enumerate(row.tensors))
+    yield from (f"    {_tensor(tensor, role, index)}," for index, tensor in enumerate(row.tensors))
     yield "};"
 
 
-def _tensor(spec: TensorSpec, exponents: str) -> str:
+def _codes(name: str, converters: Iterable[Codes], fixed: FixedPoint) -> Iterator[str]:
+    """The initialisers of an array of wire.h's Codes, and of their tables before it."""
+    members = list[str]()
+    for number, codes in enumerate(converters):
+        table, field = "nullptr", codes.field
+        if not codes.is_number:
+            table = f"{name}Table{number}"
+            yield f"constexpr int64_t {table}[] = {{{', '.join(map(str, codes.raw_table(fixed).ravel().tolist()))}}};"
+        members.append(
+            f"{{{codes.first_bit}, {codes.codes}, {field.bits}, {str(field.signed).lower()}, {codes.fraction}, {table}, "
+            f"{field.per_code}, {field.code_bits}, {codes.select_bit}, {field.select_bits}}}"
+        )
+    yield f"constexpr emu::Codes {name}[] = {{{', '.join(members)}}};"
+
+
+def _tensor(spec: TensorSpec, role: str, index: int) -> str:
     """The initialiser of wire.h's Tensor."""
+    if spec.packing:
+        count = sum(1 for _ in converters(spec.packing, spec.scale_exponents))
+        members = f"{{1, 0, {{{fixed_point(FixedPoint(1, 1))}}}}}, {{{fixed_point(spec.fixed)}}}, k{role}Exponents{index}"
+        return f"{{{spec.size}, {members}, k{role}Codes{index}, {count}, {spec.row_bytes}}}"
     integer = fixed_point(spec.integer if spec.element.is_integer else FixedPoint(1, 1))
     layout = f"{{{spec.element.bytes}, {spec.element.exponent_bits}, {{{integer}}}}}"
-    return f"{{{spec.size}, {layout}, {{{fixed_point(spec.fixed)}}}, {exponents}}}"
+    return f"{{{spec.size}, {layout}, {{{fixed_point(spec.fixed)}}}, k{role}Exponents{index}}}"
 
 
 def fixed_point(fixed: FixedPoint) -> str:

@@ -10,23 +10,28 @@
 A row is the concatenation of its tensors, in the datatypes of memory (x_row, y_row) or as raw integers (hls/row.py). Where a
 row is several beats, a converter works on one beat of its tensor at a time. With several tensors, every converter is given
 every beat, and tensor_turns selects the result of the converter whose tensor the beat belongs to.
+
+A packed row has a converter for each field, and each takes its bits of the row: axis_wire_to_fixed for numbers,
+axis_codes_to_fixed for codes with a table. In several beats it has one field; beats that are not whole bytes come from
+memory in groups, through rf_lanes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import accumulate
 from typing import NamedTuple
 
+from hypersonic.firmware.kernel.parts import TO_WIRE, Part, converter_parameters, grouped_beats, parts
 from hypersonic.firmware.verilog import instance, part, stream_ports, stream_wires, vector
 from hypersonic.hls.core import Port
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint
-from hypersonic.hls.spec import TensorSpec
+from hypersonic.hls.fixed import FixedPoint
 
-#: the converter modules, and the modules that only a row of several tensors needs
-TO_FIXED, TO_WIRE = "axis_wire_to_fixed", "axis_fixed_to_wire"
+#: the modules that only a row of several parts needs
 SEVERAL = ("axis_broadcast", "axis_join", "tensor_turns")
 
+#: turns groups of beats into beats
+_LANES = "rf_lanes"
 
 #: latency of axis_fixed_to_wire for floating point; it is shorter for raw integers
 _FLOAT_CLOCKS = 5
@@ -34,53 +39,23 @@ _FLOAT_CLOCKS = 5
 _CLOCK = [("clk", "ap_clk"), ("rst_n", "rst_n")]
 
 
-class Part(NamedTuple):
-    """The part of a row that one converter converts: a tensor, or consecutive tensors whose beats have the same format.
-
-    elements: in one beat. beats: in one row.
-    """
-
-    tensor: TensorSpec
-    elements: int
-    beats: int
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of one beat in memory."""
-        return self.elements * self.tensor.element.bytes
-
-    @property
-    def raw_bits(self) -> int:
-        """Bits of one beat as raw integers."""
-        return self.elements * self.tensor.fixed.width
-
-
-def parts(port: Port) -> tuple[Part, ...]:
-    """The parts of a port's row, in its order."""
-    if not port.lanes:
-        return tuple(Part(tensor, tensor.size, 1) for tensor in port.row.tensors)
-    each = [
-        Part(tensor, lanes, beats) for tensor, lanes, beats in zip(port.row.tensors, port.lanes, port.tensor_beats, strict=True)
-    ]
-    alike = groupby(each, lambda one: converter_parameters(one, one.tensor.fixed))
-    return tuple(same[0]._replace(beats=sum(one.beats for one in same)) for same in (list(group) for _, group in alike))
-
-
 class _Stream(NamedTuple):
-    """A stream of rows. bits: the bits of each part. Parts are side by side in one beat, or, if in_turns, each in the low bits
-    of beats of its own."""
+    """A stream of rows. places: of each part in a beat, (first bit, bits), low bits first. Parts are side by side in one beat,
+    or, if in_turns, each in the low bits of beats of its own."""
 
     name: str
-    bits: tuple[int, ...]
+    places: tuple[tuple[tuple[int, int], ...], ...]
     in_turns: bool
-
-    @property
-    def width(self) -> int:
-        return max(self.bits) if self.in_turns else sum(self.bits)
+    width: int
 
     def data(self, index: int) -> str:
-        """The part-select of one part in a beat."""
-        return part(f"{self.name}_tdata", 0 if self.in_turns else sum(self.bits[:index]), self.bits[index], self.width)
+        """The part-selects of one part in a beat."""
+        chosen = [part(f"{self.name}_tdata", first, bits, self.width) for first, bits in reversed(self.places[index])]
+        return chosen[0] if len(chosen) == 1 else f"{{{', '.join(chosen)}}}"
+
+    def bits(self, index: int) -> int:
+        """The bits of one part."""
+        return sum(bits for _, bits in self.places[index])
 
     def wires(self) -> str:
         return stream_wires(self.name, self.width)
@@ -90,10 +65,13 @@ def input_text(port: Port) -> str:
     """The Verilog of the wires x_row, x_raw and x, and of the modules between them."""
     taken = parts(port)
     rows, raw, x = _rows("x_row", port), _raw("x_raw", port), _raw("x", port)
-    parameters = [converter_parameters(one, one.tensor.fixed) for one in taken]
+    converters = [(one.module, converter_parameters(one, one.tensor.fixed)) for one in taken]
     wires = [stream.wires() for stream in (rows, raw, x)]
-    turns = [one.beats for one in taken]
-    return "\n\n".join([*wires, *_convert(TO_FIXED, (rows, raw), parameters, turns), _skid(raw, x)])
+    together = grouped_beats(port)
+    groups = [*_grouped(rows, taken[0], together)] if together > 1 else []
+    unused = [f"  wire unused_x_row = &{{1'b0, {', '.join(bits)}}};"] if (bits := unused_bits(port)) else []
+    converted = _convert((rows, raw), converters, [one.beats for one in taken])
+    return "\n\n".join([*wires, *groups, *unused, *converted, _skid(raw, x)])
 
 
 def output_text(port: Port) -> str:
@@ -105,39 +83,45 @@ def output_text(port: Port) -> str:
     if len({one.tensor.element.is_integer for one in given}) > 1:  # with equal latencies, a row can leave every clock
         parameters = [{**values, "LATENCY": str(_FLOAT_CLOCKS)} for values in parameters]
     wires = [stream.wires() for stream in (y, raw, rows)]
-    return "\n\n".join([*wires, _skid(y, raw), *_convert(TO_WIRE, (raw, rows), parameters, [1])])
-
-
-def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
-    """The parameters of a part's converter, as Verilog literals. rounded_to: the type whose modes the converter applies."""
-    element, fixed = taken.tensor.element, taken.tensor.fixed
-    return {
-        "N": str(taken.elements),
-        "WORD_WIDTH": str(element.bits),
-        "EXPONENT_BITS": str(element.exponent_bits),
-        "WORD_FRACTION": str(taken.tensor.integer.fraction if element.is_integer else 0),
-        "WORD_SIGNED": f"1'b{int(element.signed)}",
-        "WIDTH": str(fixed.width),
-        "FRACTION": str(fixed.fraction),
-        "SIGNED": f"1'b{int(fixed.signed)}",
-        "ROUNDING": str(ROUNDING_CODES[rounded_to.rounding]),
-        "OVERFLOW": str(OVERFLOW_CODES[rounded_to.overflow]),
-        "SCALES": _scales(taken),
-    }
-
-
-def _scales(taken: Part) -> str:
-    """The scale exponents of one beat: 16-bit two's complement numbers, element 0 in the low bits. All beats have the same."""
-    words = [exponent & 0xFFFF for exponent in taken.tensor.exponents[: taken.elements].tolist()]
-    return f"{16 * len(words)}'h" + "".join(f"{word:04x}" for word in reversed(words))
+    return "\n\n".join([*wires, _skid(y, raw), *_convert((raw, rows), [(TO_WIRE, values) for values in parameters], [1])])
 
 
 def _rows(name: str, port: Port) -> _Stream:
-    return _Stream(name, tuple(8 * one.bytes for one in parts(port)), bool(port.lanes))
+    if port.lanes:
+        return _in_turns(name, [one.bits for one in parts(port)])
+    return _Stream(name, tuple(one.places for one in parts(port)), False, 8 * port.row.row_bytes)
 
 
 def _raw(name: str, port: Port) -> _Stream:
-    return _Stream(name, tuple(one.raw_bits for one in parts(port)), bool(port.lanes))
+    bits = [one.raw_bits for one in parts(port)]
+    if port.lanes:
+        return _in_turns(name, bits)
+    firsts = accumulate(bits, initial=0)
+    return _Stream(name, tuple(((first, own),) for first, own in zip(firsts, bits, strict=False)), False, sum(bits))
+
+
+def _in_turns(name: str, bits: list[int]) -> _Stream:
+    return _Stream(name, tuple(((0, own),) for own in bits), True, max(bits))
+
+
+def _grouped(rows: _Stream, taken: Part, together: int) -> Iterator[str]:
+    """The Verilog of the wires that carry `together` beats at once, and of the module that gives them one by one."""
+    groups = rows._replace(name=f"{rows.name}_group", width=together * rows.width)
+    lanes = {"IN_LANES": str(together), "OUT_LANES": "1", "WIDTH": str(taken.bits)}
+    yield groups.wires()
+    ends = [*stream_ports("s_axis", groups.name), *stream_ports("m_axis", rows.name)]
+    yield instance(_LANES, f"u_{_LANES}_{rows.name[0]}", lanes, [*_CLOCK, *ends])
+
+
+def unused_bits(port: Port) -> list[str]:
+    """The expressions of the bits of x_row that no converter of a packed row takes."""
+    taken = [] if port.lanes else sorted(place for one in parts(port) for place in one.places)
+    ends, width, expressions = 0, 8 * port.row.row_bytes, list[str]()
+    for first, bits in [*taken, (width, 0)] if taken else []:
+        if first > ends:
+            expressions.append(part("x_row_tdata", ends, first - ends, width))
+        ends = max(ends, first + bits)
+    return expressions
 
 
 def _skid(source: _Stream, target: _Stream) -> str:
@@ -148,25 +132,24 @@ def _skid(source: _Stream, target: _Stream) -> str:
     return instance("axis_skid", f"u_axis_skid_{source.name[0]}", width, [*_CLOCK, *handshakes, *data])
 
 
-def _convert(
-    module: str, streams: tuple[_Stream, _Stream], parameters: list[dict[str, str]], turns: list[int]
-) -> Iterator[str]:
-    """The Verilog of the converters between two streams. parameters: of each part's converter. turns: beats of each part in a
-    row, used where the parts are in beats of their own."""
+def _convert(streams: tuple[_Stream, _Stream], converters: list[tuple[str, dict[str, str]]], turns: list[int]) -> Iterator[str]:
+    """The Verilog of the converters between two streams. converters: module and parameters for each part. turns: beats of each
+    part in a row, used where the parts are in beats of their own."""
     source, target = streams
-    if len(parameters) == 1:
-        ends = [*stream_ports("s_axis", source.name), *stream_ports("m_axis", target.name)]
-        yield instance(module, f"u_{module}", parameters[0], [*_CLOCK, *ends])
+    if len(converters) == 1:
+        ((module, values),) = converters
+        ends = [*_handshake("s_axis", source.name), ("s_axis_tdata", source.data(0)), ("s_axis_tlast", f"{source.name}_tlast")]
+        yield instance(module, f"u_{module}", values, [*_CLOCK, *ends, *stream_ports("m_axis", target.name)])
         return
-    side, count = source.name[0], {"N": str(len(parameters))}
+    side, count = source.name[0], {"N": str(len(converters))}
     taken, put = f"{source.name}_each", f"{target.name}_each"  # bit i: of part i
     each = (f"{taken}_tvalid", f"{taken}_tready", f"{put}_tvalid", f"{put}_tready", f"{put}_tlast")
-    yield "\n".join(f"  wire {vector(len(parameters))}{name};" for name in each)
+    yield "\n".join(f"  wire {vector(len(converters))}{name};" for name in each)
     if target.in_turns:
-        yield "\n".join(f"  wire {vector(bits)}{put}_tdata_{i};" for i, bits in enumerate(target.bits))
+        yield "\n".join(f"  wire {vector(target.bits(i))}{put}_tdata_{i};" for i in range(len(converters)))
     ends = [*_handshake("s_axis", source.name), *_handshake("m_axis", taken)]
     yield instance("axis_broadcast", f"u_axis_broadcast_{side}", count, [*_CLOCK, *ends])
-    for i, values in enumerate(parameters):
+    for i, (module, values) in enumerate(converters):
         data = f"{put}_tdata_{i}" if target.in_turns else target.data(i)
         ends = [
             *_handshake("s_axis", taken, f"[{i}]"), ("s_axis_tdata", source.data(i)), ("s_axis_tlast", f"{source.name}_tlast"),
@@ -189,7 +172,7 @@ def _turns(target: _Stream, turns: list[int]) -> Iterator[str]:
     yield instance("tensor_turns", f"u_tensor_turns_{name[0]}", values, [
         *_CLOCK, step, ("turn", f"{name}_turn"), ("ends", f"{name}_part_ends"),
     ])  # fmt: skip
-    each = [_widened(f"{name}_each_tdata_{i}", bits, target.width) for i, bits in enumerate(target.bits)]
+    each = [_widened(f"{name}_each_tdata_{i}", target.bits(i), target.width) for i in range(count)]
     chosen = "".join(f"{name}_turn[{i}] ? {data} :\n      " for i, data in enumerate(each[:-1]))
     yield f"  assign {name}_tdata = {chosen}{each[-1]};"
     yield f"  wire unused_{name} = &{{1'b0, {name}_turn[{count - 1}], {name}_part_ends}};"

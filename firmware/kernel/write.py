@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.converters import SEVERAL, TO_FIXED, TO_WIRE, beats_literal, input_text, output_text, parts
+from hypersonic.firmware.kernel.converters import SEVERAL, beats_literal, input_text, output_text
 from hypersonic.firmware.kernel.files import PORTS, RTL, Kernel, KernelError, rtl_sources
+from hypersonic.firmware.kernel.parts import FROM_CODES, TO_FIXED, TO_WIRE, grouped_beats, parts
 from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core, Port
 from hypersonic.hls.names import KEYWORDS
+from hypersonic.hls.packing.codes import converters
 from hypersonic.hls.row import Row
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
@@ -69,7 +71,10 @@ def _own_sources(core: Core) -> list[Path]:
     modules = ["kernel_shell", TO_FIXED, TO_WIRE]
     if max(len(parts(port)) for port in (core.x, core.y)) > 1:
         modules += SEVERAL
-    return [AXIS_RTL / "axis_skid.sv", *(source for module in modules for source in rtl_sources(module))]
+    if any(one.module == FROM_CODES for one in parts(core.x)):
+        modules.append(FROM_CODES)
+    lanes = [RF_RTL / "rf_lanes.sv"] if grouped_beats(core.x) > 1 else []
+    return [AXIS_RTL / "axis_skid.sv", *lanes, *(source for module in modules for source in rtl_sources(module))]
 
 
 def _unique(files: Iterable[Path]) -> tuple[Path, ...]:
@@ -88,9 +93,21 @@ def _check_port(port: Port) -> None:
         names = ", ".join(repr(tensor.name) for tensor in port.row.tensors)
         raise KernelError(f"tensor {names}: a row is {port.row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
     for tensor, lanes in zip(port.row.tensors, port.lanes or [tensor.size for tensor in port.row.tensors], strict=True):
-        _check_shifts(tensor)
+        if tensor.packing:
+            _check_packed_shifts(tensor)
+        else:
+            _check_shifts(tensor)
         if not tensor.element.is_integer:
             _check_repeats(tensor, lanes)
+
+
+def _check_packed_shifts(spec: TensorSpec) -> None:
+    for codes in converters(spec.packing, spec.scale_exponents) if spec.packing else ():
+        if codes.is_number and abs(shift := spec.fixed.fraction - codes.fraction) > MAX_SHIFT:
+            raise KernelError(
+                f"tensor {spec.name!r}, field {codes.field.name!r}: {spec.fixed.fraction} fraction bits and {codes.fraction} "
+                f"of the field make a shift of {shift}, expected -{MAX_SHIFT} to {MAX_SHIFT}"
+            )
 
 
 def _check_shifts(spec: TensorSpec) -> None:
@@ -126,9 +143,11 @@ def _ports() -> str:
 
 
 def _tensors(letter: str, row: Row) -> str:
-    return "\n".join(
-        f"// {letter}: {tensor.name!a}, {tensor.size} x {tensor.datatype}, {tensor.fixed} inside" for tensor in row.tensors
-    )
+    return "\n".join(f"// {letter}: {tensor.name!a}, {_on_the_wire(tensor)}, {tensor.fixed} inside" for tensor in row.tensors)
+
+
+def _on_the_wire(tensor: TensorSpec) -> str:
+    return f"{tensor.size} from {tensor.row_bytes} bytes" if tensor.packing else f"{tensor.size} x {tensor.datatype}"
 
 
 def _shell(core: Core) -> str:
@@ -137,7 +156,10 @@ def _shell(core: Core) -> str:
         "MAX_RUNS": str(registers.MAX_RUNS), **_large_rows(core), **_pieces(core), **_weights(core),
     }  # fmt: skip
     outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
-    streams = [*stream_ports("m_axis_x", "x_row"), *stream_ports("s_axis_y", "y_row")]
+    streams = [
+        *stream_ports("m_axis_x", "x_row_group" if grouped_beats(core.x) > 1 else "x_row"),
+        *stream_ports("s_axis_y", "y_row"),
+    ]
     results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready")]
     return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams, *_weight_ports(core), *results])
 
@@ -153,13 +175,14 @@ def _pieces(core: Core) -> dict[str, str]:
     """The parameters of kernel_shell for rows of several beats."""
     parameters = dict[str, str]()
     if core.x.lanes:
-        taken = parts(core.x)
-        parameters["X_BYTES"] = str(max(one.bytes for one in taken))
+        taken, together = parts(core.x), grouped_beats(core.x)
+        sizes = [together * one.bits // 8 for one in taken]
+        parameters["X_BYTES"] = str(max(sizes))
         parameters["X_TENSORS"] = str(len(taken))
-        parameters["X_PIECE_BYTES"] = beats_literal([one.bytes for one in taken])
-        parameters["X_PIECES"] = beats_literal([one.beats for one in taken])
+        parameters["X_PIECE_BYTES"] = beats_literal(sizes)
+        parameters["X_PIECES"] = beats_literal([one.beats // together for one in taken])
     if core.y.lanes:
-        parameters["Y_BYTES"] = str(parts(core.y)[0].bytes)
+        parameters["Y_BYTES"] = str(parts(core.y)[0].bits // 8)
     return parameters
 
 

@@ -16,6 +16,8 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
 FILE_NAME = "config.pbtxt"
+#: the parameter that describes packed rows to clients
+PACKED_ROWS = "packed_rows"
 #: rows of one FACILE event, the request SONIC's clients send
 PREFERRED_BATCH_SIZE = 16000
 MAX_QUEUE_DELAY_US = 100
@@ -49,9 +51,19 @@ def config_pbtxt(
         _tensors("output", manifest.outputs),
         _batching(min(preferred_batch_size, manifest.max_batch_size), max_queue_delay_us),
         "instance_group [\n  {\n    count: 1\n    kind: KIND_CPU\n  }\n]",
-        *(_parameter(key, value) for key, value in {**_slots(manifest), **(parameters or {})}.items()),
+        *(_parameter(key, value) for key, value in _parameters(manifest, parameters or {}).items()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def packed_rows(row: Row) -> dict[str, str]:
+    """The parameter with the layout of a model's packed inputs, from which a client packs its rows; empty without any."""
+    layouts = {tensor.name: tensor.packing.layout() for tensor in row.tensors if tensor.packing and tensor.is_packed}
+    return {PACKED_ROWS: json.dumps(layouts)} if layouts else {}
+
+
+def _parameters(manifest: Manifest, given: Mapping[str, str]) -> dict[str, str]:
+    return {**_slots(manifest), **given, **packed_rows(manifest.inputs)}
 
 
 def _slots(manifest: Manifest) -> dict[str, str]:

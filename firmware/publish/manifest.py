@@ -257,6 +257,8 @@ def _row(fields: dict[str, Any], name: str) -> Row:
         raise ManifestError(f"manifest: a tensor of {name} has no field {error}") from error
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise ManifestError(f"manifest: {name} is not a valid row: {error}") from error
+    if name == "outputs" and any(tensor.packing for tensor in row.tensors):
+        raise ManifestError("manifest: outputs has a packed row, expected numbers: only inputs are packed")
     if row.row_bytes > MAX_ROW_BYTES:
         raise ManifestError(f"manifest: {name} is a row of {row.row_bytes} bytes, expected at most {MAX_ROW_BYTES}")
     return row

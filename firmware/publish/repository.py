@@ -27,6 +27,7 @@ from hypersonic.firmware.publish.content import Content, digest, opened
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest, check, check_weights
 from hypersonic.firmware.target import Target
 from hypersonic.hls.row import Row
+from hypersonic.hls.spec import TensorSpec
 
 XCLBIN_NAME = "model.xclbin"
 
@@ -160,7 +161,12 @@ def _check_backend(place: Path, files: Mapping[str, Content]) -> None:
 
 
 def _described(row: Row) -> str:
-    return ", ".join(f"{tensor.name} {tensor.datatype} {list(tensor.shape)}" for tensor in row.tensors)
+    return ", ".join(f"{tensor.name} {tensor.datatype} {list(tensor.shape)}{_layout(tensor)}" for tensor in row.tensors)
+
+
+def _layout(tensor: TensorSpec) -> str:
+    """The fields of a packed row, which every version of a model shares too."""
+    return f" of {json.dumps(tensor.packing.layout()['fields'])}" if tensor.packing and tensor.is_packed else ""
 
 
 def _write(directory: Path, files: Mapping[str, Content]) -> None:

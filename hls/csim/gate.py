@@ -130,7 +130,7 @@ def _given_rows(place: str, inputs: Row, trained: TrainedModel, directory: Path)
 
 
 def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
-    """Call the user's function "module:function"; return one array (rows, size) float32 per input.
+    """Call the user's function "module:function"; return one array (rows, wire_size) float32 per input.
 
     The function returns an array for one input, and a sequence of arrays for several.
     """
@@ -147,8 +147,8 @@ def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
     if len(rows) != count:
         raise DescriptionError(f"gate.rows {place!r} gives {len(rows)} arrays, expected {count}, one for each input")
     shapes, first = [part.shape for part in rows], rows[0].shape[:1]
-    if 0 in (*first, rows[0].size) or shapes != [(*first, tensor.size) for tensor in inputs.tensors]:
-        wanted = " and ".join(f"(rows, {tensor.size})" for tensor in inputs.tensors)
+    if 0 in (*first, rows[0].size) or shapes != [(*first, tensor.wire_size) for tensor in inputs.tensors]:
+        wanted = " and ".join(f"(rows, {tensor.wire_size})" for tensor in inputs.tensors)
         raise DescriptionError(f"gate.rows {place!r} gives shape {' and '.join(map(str, shapes))}, expected {wanted}")
     return rows
 

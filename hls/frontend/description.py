@@ -11,6 +11,7 @@ input:
   datatype: FP32                    # on the wire: FP32 (default), FP16, BF16, or raw fixed point: INT8/16/32, UINT8/16/32
   shape: [18, 1]                    # optional: shape on the wire, without the batch, with the same number of elements
   wire: ap_fixed<16,10>             # optional, for INT and UINT: their type; default: precision's binary point where it fits
+  fields: [...]                     # instead of datatype: packed rows, or `table` with datatype UINT8 or UINT16; see fields.py
 output:
   name: energy
   scale_exponents: 0
@@ -44,16 +45,21 @@ from typing import Any
 import yaml
 
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
+from hypersonic.hls.frontend.checks import DescriptionError, check_keys, integer, mapping
+from hypersonic.hls.frontend.fields import KEYS, packed_datatype
 from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.rows import is_rows_file
 from hypersonic.hls.frontend.zoo_weights import make_model
-from hypersonic.hls.names import KEYWORDS
-from hypersonic.hls.project import is_identifier
+from hypersonic.hls.names import KEYWORDS, is_identifier
 from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import DATATYPES
+
+__all__ = [
+    "MAX_NAME_LENGTH", "MAX_SCALE_EXPONENT", "SUFFIXES", "ZOO", "DescriptionError", "Gate", "ModelDescription", "Side",
+    "describe", "description_file", "find_model", "read_description", "read_zoo_yaml", "sides_of",
+]  # fmt: skip
 
 SUFFIXES = (".h5", ".keras", ".onnx")
 ZOO = Path(__file__).resolve().parents[1] / "zoo"
@@ -76,10 +82,6 @@ _GATE_FIELDS = {"rows", "tolerance"}
 _PART_NAME = re.compile(r"[A-Za-z0-9_-]+")  # it is written into Tcl scripts that Vitis runs
 
 
-class DescriptionError(ConversionError):
-    """A model does not exist, or the YAML beside it is wrong. The message gives the file, the field, and the expected value."""
-
-
 @dataclass(frozen=True)
 class Side:
     """An input or output as the YAML describes it.
@@ -90,6 +92,7 @@ class Side:
     datatype, wire: as in TensorSpec.
     tensor: the model's name; None if the YAML describes the only input or output.
     shape: of one row on the wire; empty: the model's.
+    packed: the YAML's `fields` or `table` under its key, which frontend/fields.py reads; empty for an input that is not packed.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Side:
     wire: FixedPoint | None = None
     tensor: str | None = None
     shape: tuple[int, ...] = ()
+    packed: dict[str, Any] = field(default_factory=dict)
 
     def exponents(self, size: int) -> tuple[int, ...]:
         """Return the scale exponents of a tensor with `size` elements: one per element, or empty for all zero."""
@@ -248,7 +252,7 @@ def read_description(model_file: Path, value: object = None) -> ModelDescription
         inputs=inputs,
         outputs=outputs,
         part=_part(file, fields.get("part", _PART)),
-        max_batch_size=_integer(f"{file}: max_batch_size", fields.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
+        max_batch_size=integer(f"{file}: max_batch_size", fields.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
         hls4ml=_hls4ml(file, fields),
         gate=_gate(file, fields),
         network=_network(file, fields.get("network")),
@@ -268,32 +272,10 @@ def _check_yaml(file: Path, value: object) -> dict[str, Any]:
         raise DescriptionError(f"{file} holds {value!r:.80}, expected the fields name, input and output")
     if "backend" in value:
         raise DescriptionError(f"{file.stem} has no kernel: the server's backend {value['backend']} runs it on the host")
-    _check_keys(f"{file}", value, _FIELDS)
+    check_keys(f"{file}", value, _FIELDS)
     missing = [words[0] for words in (*_SIDES, ("name",)) if not value.keys() & set(words)]
     if missing:
         raise DescriptionError(f"{file}: {', '.join(missing)} missing, expected name, input and output")
-    return value
-
-
-def _check_keys(where: str, value: dict[str, Any], known: set[str]) -> None:
-    unknown = sorted(str(key) for key in value if key not in known)
-    if unknown:
-        raise DescriptionError(f"{where}: unknown field {', '.join(unknown)}, expected {', '.join(sorted(known))}")
-
-
-def _mapping(where: str, value: Any, known: set[str] | None = None) -> dict[str, Any]:
-    """Return `value`, or {} for None. known: the only keys that it may have. Raises DescriptionError."""
-    mapping = {} if value is None else value
-    if not isinstance(mapping, dict):
-        raise DescriptionError(f"{where} is {mapping!r}, expected a mapping")
-    if known is not None:
-        _check_keys(where, mapping, known)
-    return mapping
-
-
-def _integer(where: str, value: Any, low: int, high: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise DescriptionError(f"{where} is {value!r}, expected an integer from {low} to {high}")
     return value
 
 
@@ -321,16 +303,16 @@ def _network(file: Path, network: Any) -> str | None:
 
 
 def _hls4ml(file: Path, value: dict[str, Any]) -> dict[str, Any]:
-    options = _mapping(f"{file}: hls4ml", value.get("hls4ml"), _HLS4ML_FIELDS)
+    options = mapping(f"{file}: hls4ml", value.get("hls4ml"), _HLS4ML_FIELDS)
     io_type = options.get("IOType", _IO_TYPES[0])
     if io_type not in _IO_TYPES:
         raise DescriptionError(f"{file}: hls4ml.IOType is {io_type!r}, expected {' or '.join(_IO_TYPES)}")
     for group, content in options.items():
         if group == "IOType":
             continue
-        for layer, settings in _mapping(f"{file}: hls4ml.{group}", content).items():
+        for layer, settings in mapping(f"{file}: hls4ml.{group}", content).items():
             if group != "Model":
-                _mapping(f"{file}: hls4ml.{group}.{layer}", settings)
+                mapping(f"{file}: hls4ml.{group}.{layer}", settings)
     return {group: content for group, content in options.items() if content is not None}
 
 
@@ -339,7 +321,7 @@ def _sides(file: Path, value: dict[str, Any], one: str, several: str) -> tuple[S
         raise DescriptionError(f"{file}: both {one} and {several}, expected one of them")
     if one in value:
         return (_side(file, value[one], one, None),)
-    tensors = _mapping(f"{file}: {several}", value[several])
+    tensors = mapping(f"{file}: {several}", value[several])
     if (one == "input" and not tensors) or len(tensors) > MAX_TENSORS:
         raise DescriptionError(f"{file}: {several} describes {len(tensors)} tensors, expected 1 to {MAX_TENSORS} by name")
     for tensor in tensors:
@@ -349,16 +331,18 @@ def _sides(file: Path, value: dict[str, Any], one: str, several: str) -> tuple[S
 
 
 def _side(file: Path, content: Any, where: str, tensor: str | None) -> Side:
-    side = _mapping(f"{file}: {where}", content, _SIDE_FIELDS)
+    side = mapping(f"{file}: {where}", content, _SIDE_FIELDS | (KEYS if where.startswith("input") else set()))
     name = side.get("name", where if tensor is None else tensor)
     if not isinstance(name, str) or not name or not name.isprintable():
         raise DescriptionError(f"{file}: {where}.name is {name!r}, expected the tensor's name, printable text")
-    datatype = side.get("datatype", "FP32")
+    packed = {key: side[key] for key in sorted(KEYS) if key in side}
+    datatype = packed_datatype(f"{file}: {where}", side) if packed else side.get("datatype", "FP32")
     if datatype not in DATATYPES:
         raise DescriptionError(f"{file}: {where}.datatype is {datatype!r}, expected one of {', '.join(DATATYPES)}")
     fixed, wire = (_fixed(f"{file}: {where}", side, field) for field in ("precision", "wire"))
     exponents = _exponents(f"{file}: {where}.scale_exponents", side.get("scale_exponents", ()))
-    return Side(name, fixed, exponents, datatype, wire, tensor, _shape(f"{file}: {where}.shape", side.get("shape", [])))
+    shape = _shape(f"{file}: {where}.shape", side.get("shape", []))
+    return Side(name, fixed, exponents, datatype, wire, tensor, shape, packed)
 
 
 def _shape(where: str, shape: Any) -> tuple[int, ...]:
@@ -378,11 +362,11 @@ def _fixed(where: str, side: dict[str, Any], field: str) -> FixedPoint | None:
 
 def _exponents(where: str, value: Any) -> tuple[int, ...]:
     values = value if isinstance(value, list | tuple) else (value,)
-    return tuple(_integer(where, exponent, -MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT) for exponent in values)
+    return tuple(integer(where, exponent, -MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT) for exponent in values)
 
 
 def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
-    gate = _mapping(f"{file}: gate", value.get("gate"), _GATE_FIELDS)
+    gate = mapping(f"{file}: gate", value.get("gate"), _GATE_FIELDS)
     if not gate:
         return None
     rows, tolerance = str(gate.get("rows", "")), gate.get("tolerance")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.sources import source_files
 
-#: one float32 array (rows, size) per input, in wire units
-Inputs = tuple[NDArray[np.float32], ...]
+#: one array (rows, size) per input: float32 in wire units, or uint8 for packed rows
+Inputs = tuple[NDArray[Any], ...]
 #: one float64 array (rows, size) per output, in wire units
 Outputs = tuple[NDArray[np.float64], ...]
 

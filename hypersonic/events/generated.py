@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.client.load.rows import default_count
-from hypersonic.client.specs import ModelSpec
+from hypersonic.client.specs import ModelSpec, TensorSpec
 
-#: the datatypes in which a generator's numbers travel as they are; integers would need the model's fixed-point types
+#: the datatypes in which a generator's numbers travel as they are; integers would need the model's fixed-point types, unless
+#: the generator itself makes the integers that travel, as for packed rows
 _FLOATS = {"FP16", "BF16", "FP32", "FP64"}
 
 
@@ -36,7 +37,7 @@ def generated_requests(spec: ModelSpec, rows: int, seed: int, *, count: int = 0)
         return None
     sizes = [x.shape[1] for x in sample.inputs]
     fit = sizes == [prod(tensor.shape) for tensor in spec.inputs] and bool(spec.max_batch_size)
-    if not fit or any(tensor.datatype not in _FLOATS for tensor in spec.inputs):
+    if not fit or not all(map(_sends, spec.inputs, sample.inputs)):
         return None
     order = np.arange(rows * count) % sample.rows  # a generator may make fewer rows
     arrays = {
@@ -44,3 +45,8 @@ def generated_requests(spec: ModelSpec, rows: int, seed: int, *, count: int = 0)
         for tensor, x in zip(spec.inputs, sample.inputs, strict=True)
     }
     return [{name: array[place] for name, array in arrays.items()} for place in range(count)]
+
+
+def _sends(tensor: TensorSpec, x: NDArray[Any]) -> bool:
+    """Return whether a generator's numbers are those that travel."""
+    return tensor.datatype in _FLOATS or (x.dtype == tensor.dtype and x.dtype.kind == "u")

@@ -30,6 +30,7 @@ from hypersonic.hls.zoo.facile.report import (
     float_predict,
     resolution_table,
 )
+from hypersonic.hls.zoo.facile_adc.codes import channels_of
 from hypersonic.hls.zoo.task import Outputs, Sample, Task, task_of
 from hypersonic.own.labels import Labels, table
 from hypersonic.own.task import OwnData, own_task
@@ -115,7 +116,7 @@ def infer(
         compared = golden.compare(inputs, answers)
     progress(f"figures: {task.figure}")
     real = golden.real(answers) if golden else tuple(np.asarray(y, np.float64).reshape(len(y), -1) for y in answers)
-    tables = compare_methods(sample, real[0].reshape(-1)) if model == "facile" else ((), ())
+    tables = compare_methods(sample, real[0].reshape(-1)) if model in ("facile", "facile_adc") else ((), ())
     judged = _judge(task, labels, sample, real) if data else None
     rate = None
     if clocks:
@@ -148,7 +149,8 @@ def compare_methods(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[
 
     served: (rows,) energies in GeV of the sample's channels.
     """
-    (rows,) = sample.inputs
+    (given,) = sample.inputs
+    rows = channels_of(given) if given.dtype == np.uint8 else given
     predictions: dict[str, ArrayLike] = {**baselines(rows), "float network": float_predict(rows), SERVED: served}
     return tuple(resolution_table(predictions, sample.truth)), tuple(empty_channels(predictions, sample.truth))
 

@@ -101,7 +101,9 @@ def own_task(model: str, project: HlsProject, data: OwnData) -> Own:
     file = describe(model).file
     names = {side.name: side.tensor or side.name for side in describe(model).inputs}
     tensors = project.inputs.tensors
-    rows = read_rows(data.rows, [Wanted((tensor.name, names[tensor.name]), tensor.shape) for tensor in tensors])
+    shapes = [(tensor.size,) if tensor.is_packed else tensor.shape for tensor in tensors]
+    wanted = [Wanted((tensor.name, names[tensor.name]), shape) for tensor, shape in zip(tensors, shapes, strict=True)]
+    rows = read_rows(data.rows, wanted)
     trained = _answers(file, project, rows)
     inputs = tuple(tensor.quantise(x) for tensor, x in zip(tensors, rows, strict=True))
     labels = read_labels(data.labels, project.outputs, len(rows[0]), trained()[0]) if data.labels else ()

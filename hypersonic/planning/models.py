@@ -24,7 +24,7 @@ class KnownModel:
 
 
 def _known(
-    name: str, row_bytes: tuple[int, int], ii: int, event_rows: int, half: tuple[int, int],
+    name: str, row_bytes: tuple[int, int], ii: int, event_rows: int, half: tuple[int, int] | None,
     packed: tuple[int, int] | None = None,
 ) -> KnownModel:  # fmt: skip
     return KnownModel(ModelCost(name, *row_bytes, ii=ii, half_bytes=half, packed_bytes=packed), event_rows)
@@ -36,6 +36,7 @@ ZOO: Mapping[str, KnownModel] = {
     each.cost.name: each
     for each in (
         _known("facile", (72, 4), 1, 16_000, (36, 2), (29, 2)),
+        _known("facile_adc", (11, 2), 1, 16_000, None),
         _known("facile_v2", (188, 4), 100, 16_000, (94, 2)),
         _known("facile_v2_da", (188, 4), 1, 16_000, (94, 2)),
         _known("jets", (64, 20), 16, 16, (32, 10)),
@@ -111,7 +112,9 @@ def with_bytes(cost: ModelCost, row_bytes: tuple[int, int]) -> ModelCost:
 
 
 def _row_bytes(row: Row, most: int, *, packed: bool = False) -> int:
-    """Return the bytes of a row with at most `most` per element; packed: 1 where the network's own type has 8 bits or fewer."""
-    return sum(
-        tensor.size * (1 if packed and tensor.fixed.width <= 8 else min(most, tensor.element.bytes)) for tensor in row.tensors
-    )
+    """Return the bytes of a row with at most `most` per element; packed: 1 where the network's own type has 8 bits or fewer.
+    Packed rows have the bytes that they have."""
+    least = {
+        tensor.name: 1 if packed and tensor.fixed.width <= 8 else min(most, tensor.element.bytes) for tensor in row.tensors
+    }
+    return sum(tensor.row_bytes if tensor.packing else tensor.size * least[tensor.name] for tensor in row.tensors)

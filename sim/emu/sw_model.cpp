@@ -56,6 +56,11 @@ void load_tensor(const uint8_t *x, int64_t *raw, uint32_t rows) {
     x += row_bytes(spec::kInputs, T);
     raw += row_size(spec::kInputs, T);
     for (uint32_t row = 0; row < rows; ++row, x += kInputBytes, raw += kInputSize) {
+        if (tensor.codes != nullptr) {
+            int64_t *put = raw;
+            for (size_t k = 0; k < tensor.codes_count; ++k) put = emu::load_codes(x, tensor.codes[k], tensor.fixed, put);
+            continue;
+        }
         for (size_t i = 0; i < tensor.size; ++i) {
             raw[i] = emu::load(x + i * tensor.format.bytes, tensor.exponents[i], tensor.format, tensor.fixed);
         }

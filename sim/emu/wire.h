@@ -48,15 +48,35 @@ struct Format {
     constexpr int bias() const { return (1 << (exponent_bits - 1)) - 1; }
 };
 
+// Codes of a field of a packed row that are converted alike (hls/packing). A number is code * 2**-fraction. Other codes are
+// looked up: `table` has per_code raw integers for each index, the selection above the low address_bits of the code.
+struct Codes {
+    size_t first_bit;
+    size_t count;
+    int bits;
+    bool is_signed;
+    int fraction;
+    const int64_t *table;  // null for a number
+    size_t per_code;
+    int address_bits;
+    size_t select_bit;
+    int select_bits;
+};
+
 // One tensor of a row: the number of its elements, their wire format, their fixed-point type, and the power of two that scales
-// each.
+// each. A packed row has packed_bytes bytes and codes in place of elements.
 struct Tensor {
     size_t size;
     Format format;
     FixedPoint fixed;
     const int *exponents;
+    const Codes *codes = nullptr;
+    size_t codes_count = 0;
+    size_t packed_bytes = 0;
 
-    constexpr size_t row_bytes() const { return size * static_cast<size_t>(format.bytes); }
+    constexpr size_t row_bytes() const {
+        return codes != nullptr ? packed_bytes : size * static_cast<size_t>(format.bytes);
+    }
 };
 
 inline double round_to_integer(double value, Rounding rounding) {
@@ -148,6 +168,32 @@ inline int64_t load(const uint8_t *element, int scale_exponent, const Format &fo
     const double value = format.integer.is_signed ? static_cast<double>(static_cast<int32_t>(word << unused) >> unused)
                                                   : static_cast<double>(word);
     return to_raw(value, -format.integer.fraction, type);
+}
+
+// Bits `first` to `first + bits - 1` of a row, which is little-endian.
+inline uint32_t load_bits(const uint8_t *row, size_t first, int bits) {
+    if (bits == 0) return 0;
+    uint32_t word = 0;
+    const size_t last = (first + static_cast<size_t>(bits) - 1) / 8;
+    for (size_t byte = first / 8; byte <= last; ++byte) word |= uint32_t{row[byte]} << (8 * (byte - first / 8));
+    return (word >> first % 8) & ((1u << bits) - 1);
+}
+
+// Converts the codes of a packed row and returns the place behind their raw integers.
+inline int64_t *load_codes(const uint8_t *row, const Codes &codes, const FixedPoint &type, int64_t *raw) {
+    const uint32_t selection = load_bits(row, codes.select_bit, codes.select_bits) << codes.address_bits;
+    for (size_t i = 0; i < codes.count; ++i) {
+        const uint32_t code = load_bits(row, codes.first_bit + i * static_cast<size_t>(codes.bits), codes.bits);
+        if (codes.table == nullptr) {
+            const bool negative = codes.is_signed && code >> (codes.bits - 1) != 0;
+            const double value = static_cast<double>(code) - (negative ? std::ldexp(1.0, codes.bits) : 0.0);
+            *raw++ = to_raw(value, -codes.fraction, type);
+            continue;
+        }
+        const int64_t *entry = codes.table + (selection | (code & ((1u << codes.address_bits) - 1))) * codes.per_code;
+        raw = std::copy(entry, entry + codes.per_code, raw);
+    }
+    return raw;
 }
 
 inline void store(uint8_t *element, int64_t raw, int scale_exponent, const Format &format, const FixedPoint &type) {

@@ -132,8 +132,9 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_yaml_of_the_pages_describes_models(tmp_path: Path) -> None:
-    (tutorial, several), (wire,) = blocks("tutorial.md", "yaml"), blocks("wire-formats.md", "yaml")
-    for text in (tutorial, f"name: several\n{several}", f"name: facile\n{wire}"):
+    (tutorial, several), (wire, *packed) = blocks("tutorial.md", "yaml"), blocks("wire-formats.md", "yaml")
+    inputs = [f"name: facile\n{text}output: {{name: output}}\n" for text in packed]
+    for text in (*inputs, tutorial, f"name: several\n{several}", f"name: facile\n{wire}"):
         (tmp_path / "model.yaml").write_text(text)
         described = read_description(tmp_path / "model.h5")
         assert described.inputs[0].fixed == FixedPoint.parse(str(described.inputs[0].fixed))

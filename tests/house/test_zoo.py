@@ -13,6 +13,7 @@ MODULES = {"__init__", "network", "events", "train", "weights", "report", "task"
 #: modules that one model has in addition
 MORE_MODULES = {
     "facile": {"baselines", "geometry", "recipe", "scales"},
+    "facile_adc": {"codes"},
     "facile_v2": {"recipe"},
     "jets": {"observables", "shower"},
 }

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
+from hypersonic.firmware.publish.config_pbtxt import packed_rows
 from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
 from hypersonic.firmware.publish.manifest import check as check_manifest
 from hypersonic.hls.row import Row
@@ -295,6 +296,7 @@ def _unresolved(error: Exception, directory: Path) -> str:
 def _check_config(config: ModelConfig, manifest: Manifest) -> None:
     if config.max_batch_size < 1:
         raise ModelLoadError(f"model '{config.name}': max_batch_size is 0, expected 1 or more: a kernel takes rows")
+    _check_layout(config, manifest.inputs)
     for kind, tensors, row in (("input", config.inputs, manifest.inputs), ("output", config.outputs, manifest.outputs)):
         if any(tensor.optional for tensor in tensors):
             raise ModelLoadError(
@@ -305,6 +307,16 @@ def _check_config(config: ModelConfig, manifest: Manifest) -> None:
             raise ModelLoadError(
                 f"model '{config.name}': config.pbtxt has {kind} {_describe(tensors)}, but the manifest has "
                 f"{_describe(_expected(row))}: correct config.pbtxt or publish the model again"
+            )
+
+
+def _check_layout(config: ModelConfig, inputs: Row) -> None:
+    """Raise ModelLoadError if clients would be told another layout of packed rows than the kernel has."""
+    for name, expected in packed_rows(inputs).items():
+        if config.parameters.get(name) != expected:
+            raise ModelLoadError(
+                f"model '{config.name}': config.pbtxt's parameter {name} is {config.parameters.get(name, 'missing')!r:.80}, "
+                f"the manifest has {expected!r:.80}: correct config.pbtxt or publish the model again"
             )
 
 

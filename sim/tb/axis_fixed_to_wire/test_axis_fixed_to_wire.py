@@ -12,8 +12,8 @@ import cocotb
 import numpy as np
 import pytest
 
-from hypersonic.firmware.kernel.converters import Part, converter_parameters
 from hypersonic.firmware.kernel.files import rtl_sources
+from hypersonic.firmware.kernel.parts import Part, converter_parameters
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source

@@ -48,6 +48,9 @@ BREAKS = {
     "the pipeline moves over a held row": Break(
         "axis_wire_to_fixed", "wire enable = !valid_q[LATENCY-1] || m_axis_tready;", "wire enable = 1'b1;"
     ),
+    "a held row of codes moves on": Break(
+        "axis_codes_to_fixed", "wire enable = !valid_q[LATENCY-1] || m_axis_tready;", "wire enable = 1'b1;"
+    ),
     "tlast comes a row late": Break("axis_fixed_to_wire", "last_q[LATENCY-1];", "last_q[LATENCY-2];"),
     "bytes of input rows are written": Break(
         "kernel_runs",

@@ -39,7 +39,7 @@ def read(directory: Path, content: bytes) -> ModelDescription:
         ({"max_batch_size": 1 << 31}, "max_batch_size is 2147483648"),
         ({"input": {"name": "x"}}, "input.precision is missing"),
         ({"input": {"precision": "ap_float<16>"}}, "input.precision: precision is 'ap_float<16>'"),
-        ({"input": {"precision": "ap_fixed<8,4>", "scale": 1}}, "input: unknown field scale, expected datatype, name"),
+        ({"input": {"precision": "ap_fixed<8,4>", "scale": 1}}, "input: unknown field scale, expected datatype, fields, name"),
         ({"input": {"precision": "ap_fixed<8,4>", "datatype": "FP64"}}, "input.datatype is 'FP64', expected one of FP32"),
         ({"input": {"precision": "ap_fixed<8,4>", "wire": "int8"}}, "input.wire: precision is 'int8'"),
         ({"input": {"precision": "ap_fixed<8,4>", "name": ""}}, "input.name is ''"),

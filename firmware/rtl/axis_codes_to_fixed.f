@@ -1,0 +1,1 @@
+axis_codes_to_fixed.sv
