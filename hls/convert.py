@@ -102,7 +102,7 @@ def write_converted(
     outputs = sides_of(description.outputs, [tensor.name for tensor in trained.outputs], "output")
     with with_origins(trained.origins), in_the_models_names(trained.names):
         graph, remarks = write_project(trained, description, inputs, outputs, directory / "hls", kind)
-        with modules_beside(model_file):  # tables may come from them
+        with modules_beside(description.file):  # tables may come from them
             project = _project(description, trained, inputs, outputs, graph, directory)
         figures = _write_core(kind, card, graph, project) if kind.has_rtl else {}
     notes = [*remarks, *figures.get("core", {}).get("notes", ())]

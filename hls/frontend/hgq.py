@@ -46,8 +46,11 @@ def environment_of(file: Path, progress: Callable[[str], None] = lambda _: None)
 
     progress: called with one line when HGQ2 has to be installed. Raises ConversionError if that fails.
     """
-    if not uses_hgq(file):
-        return keras_2_environment()
+    return environment(progress) if uses_hgq(file) else keras_2_environment()
+
+
+def environment(progress: Callable[[str], None] = lambda _: None) -> dict[str, str]:
+    """Return the environment of a process that imports HGQ2. See environment_of."""
     entries = [str(installed(progress)), *filter(None, python_environment()["PYTHONPATH"].split(os.pathsep))]
     options = {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     return {**os.environ, "PYTHONPATH": os.pathsep.join(entries), **options}

@@ -15,7 +15,7 @@ MORE_MODULES = {
     "facile": {"baselines", "geometry", "recipe", "scales"},
     "facile_adc": {"codes"},
     "facile_v2": {"recipe"},
-    "jets": {"observables", "shower"},
+    "jets": {"constituents", "observables", "shower"},
 }
 #: model folders, and the one to copy
 FOLDERS = sorted(file.parent for file in (*ZOO.glob("*/*.yaml"), *ZOO.glob("template/*/*.yaml")))
@@ -32,7 +32,7 @@ def test_a_model_folder_has_only_the_files_that_every_model_has(name: str) -> No
     modules = {file.stem for file in folder.glob("*.py")}
     assert {"__init__"} <= modules <= MODULES | MORE_MODULES.get(name, set())
     others = {entry.name for entry in folder.iterdir() if entry.suffix != ".py" and entry.name != "__pycache__"}
-    allowed = {f"{name}.yaml", f"{name}.h5", f"{name}_float.npz", "repository", "resources.json"}
+    allowed = {f"{name}.yaml", f"{name}.h5", f"{name}.keras", f"{name}_float.npz", "repository", "resources.json"}
     assert {f"{name}.yaml"} <= others <= allowed
 
 
