@@ -210,8 +210,8 @@ def _trial(job: _Job, fewer: Mapping[str, int]) -> Trial:
     described = narrowed(job.described, job.groups, fewer)
     parts: list[str | bytes | Path] = [
         job.model, *data_beside(job.model), json.dumps(described), job.card_json, sources_hash(_HLS, "zoo"),
-        Path(__file__), Path(tuning.__file__), job.picked.tobytes(), *(part.tobytes() for part in job.x),
-        *([job.labels] if job.labels else []),
+        Path(__file__), Path(tuning.__file__), Path(tuning.__file__).with_name("converting.py"), job.picked.tobytes(),
+        *(part.tobytes() for part in job.x), *([job.labels] if job.labels else []),
     ]  # fmt: skip
     try:
         place = cached("tuning", parts, lambda directory: _measure(job, described, directory))
@@ -263,7 +263,9 @@ def _text(job: _Job, trial: Trial, options: TuneOptions) -> str:
     described = narrowed(job.described, job.groups, trial.fewer)
     layers = described["hls4ml"].setdefault("LayerName", {})
     for name, factor in trial.factors.items():
-        layers.setdefault(name, {})["ReuseFactor"] = factor
+        if factor:
+            layers.setdefault(name, {})["ReuseFactor"] = factor
+    left_out = [name for name, factor in trial.factors.items() if not factor]
     of = "the labels" if options.labels else "the trained model's answers"
     others = len(job.x[0]) - job.searched
     units = f"; --compute-units {trial.cost.units} fills it" if trial.cost and trial.cost.units > 1 else ""
@@ -271,5 +273,8 @@ def _text(job: _Job, trial: Trial, options: TuneOptions) -> str:
         f"# How {job.model.name} becomes a kernel. Written by `hypersonic tune`; every line may be changed.\n"
         f"# Types and reuse factors for {job.card.name}{units}, with a loss of at most {options.loss:.3%} by {of}:\n"
         f"# {trial.loss:.3%} on {job.searched:,} rows of {options.rows.name}, {trial.judged:.3%} on {others:,} others, "
-        "which the search did not use.\n" + yaml.safe_dump(described, sort_keys=False, width=120)
+        "which the search did not use.\n"
+        + f"# hls4ml's C++ does not support the reuse factors of {', '.join(left_out)}: set them with --fit {job.card.name}.\n"
+        * bool(left_out)
+        + yaml.safe_dump(described, sort_keys=False, width=120)
     )

@@ -77,6 +77,7 @@ def draw_tuned(tuned: Tuned, file: Path) -> None:
     axes.plot([_price(tuned.best)], [100 * tuned.best.judged], "kx", ms=7, label="chosen, on rows not used")
     axes.axhline(100 * tuned.limit, color="grey", ls="--", lw=1, label="limit")
     axes.set_yscale("symlog", linthresh=0.01)
+    axes.set_ylim(bottom=-0.002)
     axes.set(xscale="log", xlabel="share of the card for a million rows per second", ylabel="loss, per cent")
     axes.set_title(f"{tuned.file.stem}: {len(tuned.trials)} candidates")
     axes.legend(frameon=False)

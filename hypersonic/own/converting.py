@@ -23,6 +23,7 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.load import load_trained
+from hypersonic.hls.frontend.reuse import possible_reuse
 from hypersonic.hls.frontend.survey import survey_trained
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.spec import SpecMismatchError
@@ -47,8 +48,9 @@ def _answers(trained: TrainedModel, request: dict[str, str]) -> Any:
 def _convert(trained: TrainedModel, request: dict[str, str]) -> Any:
     description = read_description(Path(request["described"]))
     card = request["card"] if description.core is CoreKind.RF else ""
-    project, _ = write_converted(trained, description, Path(request["directory"]), description.core, card)
+    project, graph = write_converted(trained, description, Path(request["directory"]), description.core, card)
     project.report["own_names"] = {new: old for old, new in trained.names.items()}
+    project.report["possible_reuse"] = {layer.name: possible_reuse(layer) for layer in graph.get_layers()}
     project.save()
     return {}
 

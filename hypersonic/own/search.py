@@ -18,7 +18,8 @@ class Trial:
     """A candidate.
 
     fewer: bits less than at first, by group. loss: on the rows of the search. judged: on the other rows, which the search does
-    not look at. cost: None if it was refused. refused: why. factors: the reuse factors of an rf core that fills the card.
+    not look at. cost: None if it was refused. refused: why. factors: the reuse factors of an rf core that
+    fills the card, 0 where hls4ml's C++ does not support it.
     """
 
     fewer: Mapping[str, int]

@@ -109,7 +109,10 @@ class Cost:
 
 
 def cost_of(project: HlsProject, card: Card) -> tuple[Cost, dict[str, int]]:
-    """Return a conversion's cost, and the reuse factors that were chosen to fill the card, by layer; none for a da core."""
+    """Return a conversion's cost, and the reuse factors that were chosen to fill the card, by layer; none for a da core.
+
+    project: converted by converting.py. A factor is 0 where hls4ml's C++ does not support the one that was chosen.
+    """
     figures = project.report["core"]
     if figures["kind"] == CoreKind.DA:
         core = Amounts(lut=figures["estimated_luts"], ff=figures["register_bits"])
@@ -117,10 +120,16 @@ def cost_of(project: HlsProject, card: Card) -> tuple[Cost, dict[str, int]]:
         return Cost(core, int(figures["ii"]), 1, rate, _share(core, card.whole)), {}
     found = fit_from_json(project.report["fit"])
     chosen, own = found.chosen, project.report["own_names"]
-    factors = {own.get(name, name): factor for name, factor in found.reuse_factors.items()}
+    factors = supported(found.reuse_factors, project.report["possible_reuse"])
+    factors = {own.get(name, name): factor for name, factor in factors.items()}
     core = chosen.design.unit + card.shell.times(-1)
     share = _share(core.times(chosen.units), card.whole)
     return Cost(core, chosen.design.interval, chosen.units, chosen.rate_hz, share), factors
+
+
+def supported(factors: Mapping[str, int], possible: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Return the factors, with 0 for those that are not among a layer's possible ones; all are possible if there are none."""
+    return {name: factor if factor in (possible.get(name) or [factor]) else 0 for name, factor in factors.items()}
 
 
 def _share(amounts: Amounts, whole: Amounts) -> float:

@@ -2,8 +2,8 @@
 """Toy events as the level-1 trigger sees them: missing momentum, 4 electrons, 4 muons, 10 jets, with pt, eta and phi each.
 
 The layout is that of the data set of arXiv:2107.02157; the events are not. Ordinary events are multijets, W and Z bosons and
-top pairs; the signals are a resonance that decays to four leptons, a pair of leptoquarks, and a heavy charged scalar that decays to
-a tau and a neutrino. Transverse momenta follow steep spectra and balance up to the detector's resolution. Only numpy; the same
+top pairs. The signals are a resonance that decays to four leptons, a pair of leptoquarks, and a heavy charged scalar that
+decays to a tau and a neutrino. Transverse momenta follow steep spectra and balance up to the detector's resolution. Only numpy; the same
 seed gives the same bytes.
 """
 

@@ -10,7 +10,7 @@ import pytest
 
 from hypersonic.commands.tune import parse_count, parse_loss
 from hypersonic.own.labels import Labels
-from hypersonic.own.tuning import bits_of, groups_of, loss_of, narrowed
+from hypersonic.own.tuning import bits_of, groups_of, loss_of, narrowed, supported
 
 DESCRIBED = {
     "name": "own",
@@ -49,6 +49,11 @@ def test_a_narrower_type_keeps_its_integer_bits_and_modes() -> None:
     assert layers["relu"]["Precision"] == {"result": "ap_ufixed<20,5,AP_RND,AP_SAT>"}
     assert layers["softmax"] == DESCRIBED["hls4ml"]["LayerName"]["softmax"]  # type: ignore[index]
     assert DESCRIBED["inputs"]["x"]["precision"] == "ap_fixed<16,6,AP_RND_CONV,AP_SAT>"  # type: ignore[index]
+
+
+def test_a_reuse_factor_that_hls4mls_cpp_does_not_support_is_left_out() -> None:
+    factors = {"a": 4, "b": 4, "c": 4, "d": 4}
+    assert supported(factors, {"a": (1, 2, 4), "b": (1, 2, 3, 6), "c": ()}) == {"a": 4, "b": 0, "c": 4, "d": 4}
 
 
 def test_a_loss_of_accuracy_is_relative_and_a_gain_is_none() -> None:
