@@ -3,8 +3,8 @@
 
 The layout is that of the data set of arXiv:2107.02157; the events are not. Ordinary events are multijets, W and Z bosons and
 top pairs. The signals are a resonance that decays to four leptons, a pair of leptoquarks, and a heavy charged scalar that
-decays to a tau and a neutrino. Transverse momenta follow steep spectra and balance up to the detector's resolution. Only numpy; the same
-seed gives the same bytes.
+decays to a tau and a neutrino. Transverse momenta follow steep spectra and balance up to the detector's resolution.
+Only numpy; the same seed gives the same bytes.
 """
 
 from __future__ import annotations
