@@ -32,7 +32,7 @@ _CONFIGURATIONS = ("config_from_keras_model", "config_from_pytorch_model", "conf
 
 @dataclass
 class Seen:
-    """What happened since the start of a case.
+    """The events since the start of a case.
 
     replaced: whether our backend is in place. converted, compiled, compared: models, and calls of predict(). rows: of these.
     differences: words about each answer that was not the C++'s.

@@ -34,4 +34,4 @@ def sequences(jets: Particles, count: int) -> NDArray[np.float32]:
 
 
 def _total(jets: Particles) -> Float:
-    return np.maximum(jets.pt.sum(axis=1, keepdims=True), 1e-9)
+    return np.asarray(np.maximum(jets.pt.sum(axis=1, keepdims=True), 1e-9), np.float64)
