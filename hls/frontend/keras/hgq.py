@@ -8,6 +8,7 @@ precisions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,15 @@ def load_hgq(file: Path) -> TrainedModel:
         options = conversion_options(directory, name, part, io_type)
         return hls4ml.converters.convert_from_keras_model(model, hls_config=with_fusions(config), **options)
 
-    return TrainedModel(inputs, outputs, config, predict, convert, parameters=int(model.count_params()))
+    return TrainedModel(inputs, outputs, config, predict, convert, parameters=_count_parameters(model))
+
+
+def _count_parameters(model: Any) -> int:
+    """The number of a model's parameters: weights, without the bit widths of its quantisers and the scalars of its cost."""
+    from hgq.quantizer import Quantizer
+
+    widths = {id(each) for layer in model._flatten_layers() if isinstance(layer, Quantizer) for each in layer.weights}
+    return sum(prod(each.shape) for each in model.weights if len(each.shape) and id(each) not in widths)
 
 
 def _register_moved(hgq: Any) -> None:

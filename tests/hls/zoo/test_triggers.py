@@ -63,6 +63,8 @@ np.testing.assert_allclose(model.predict(x, verbose=0)[:, 0], ((x - again) ** 2)
 HGQ_2 = """
 import sys
 from pathlib import Path
+from hypersonic.hls.frontend.description import ZOO
+from hypersonic.hls.frontend.keras.hgq import load_hgq
 from hypersonic.hls.zoo import hgq_2
 from hypersonic.hls.zoo.hgq_2 import Schedule
 from hypersonic.hls.zoo.jets_transformer import network, train
@@ -70,6 +72,8 @@ from hypersonic.hls.zoo.jets_transformer import network, train
 model, cost = train.train(train.Settings(jets=64, schedule=Schedule(2, 1e-3, 32, (1e-7, 1e-6), trial=1)))
 assert model.output_shape == (None, 5) and cost > 0, cost
 hgq_2.save(model, Path(sys.argv[1]) / "jets_transformer.keras")
+parameters = {name: load_hgq(ZOO / name / f"{name}.keras").parameters for name in ("jets_hgq", "jets_transformer")}
+assert parameters == {"jets_hgq": 4389, "jets_transformer": 1861}, parameters
 """
 
 
