@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns x @ constants into adders with da4ml's solver, block by block, and checks its solutions in exact integers.
+"""Turns x @ constants into adders with da4ml's solver, and checks its solutions in exact integers.
 
 da4ml (github.com/calad0i/da4ml) finds a small set of adders for a matrix of constants. A solution that does not multiply out to
-exactly the weights raises an error. The solver's time grows much faster than the matrix: `python -m bench.da_blocks` prints
-seconds and adders by block size. A matrix larger than BLOCK is therefore cut evenly along both axes, and the partial results of
-the blocks of one output are added.
+exactly the weights raises an error. The solver's time grows with the square of the digits of all weights that are not zero, as
+sums and differences of powers of two. A matrix that would take more than about half a minute is therefore cut into pieces, and
+the partial results of the pieces of one output are added. `python -m bench.da_adders` prints adders and seconds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Rounding
 
-#: the most inputs, and the most outputs, of a matrix that the solver takes in one piece
-BLOCK = 64
+#: the most work for a matrix: the sum over its pieces of the square of their digits
+WORK = 180_000_000
 
 #: solutions that are kept: the windows at an image's edges differ
 _KEPT = 64
@@ -38,24 +38,45 @@ class _Form:
     coefficients: NDArray[np.int64]
 
 
-def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], block: int = BLOCK) -> list[int]:
+def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], work: int = WORK) -> list[int]:
     """Add x @ weight to the graph; return the n_out nodes of the result.
 
     layer: its name, for errors. x: n_in nodes. weight: (n_in, n_out) int64 with magnitudes below 2**24, because the solver uses
-    float32. block: the most rows and columns to factor at once. Raises UnsupportedLayerError if da4ml's adders do not reproduce
-    the weights.
+    float32. work: as WORK. Raises UnsupportedLayerError if da4ml's adders do not reproduce the weights.
     """
+    rows, columns = pieces(weight, work)
     sums: list[int] = []
-    for columns in evenly(weight.shape[1], block):
-        parts = [_block(graph, layer, x[rows], weight[rows, columns], columns.start) for rows in evenly(len(x), block)]
+    for outputs in columns:
+        parts = [_block(graph, layer, x[inputs], weight[inputs, outputs], outputs.start) for inputs in rows]
         sums += [_tree(graph, terms) for terms in zip(*parts, strict=True)]
     return sums
 
 
-def evenly(count: int, most: int) -> list[slice]:
-    """Cut range(count) into as few slices of at most `most` as possible; their lengths differ by at most one."""
-    pieces = -(-count // most)
-    ends = [count * i // pieces for i in range(pieces + 1)]
+def count_digits(weight: NDArray[np.int64]) -> int:
+    """The number of digits that are not zero in all weights, in canonical signed digits: 7 = 8 - 1 has two."""
+    magnitude = np.abs(weight)
+    return int(sum(map(int.bit_count, (magnitude ^ (3 * magnitude)).ravel().tolist())))
+
+
+def pieces(weight: NDArray[np.int64], work: int) -> tuple[list[slice], list[slice]]:
+    """Cut a matrix (n_in, n_out) into as few equal pieces as keep to the work: their rows, and their columns.
+
+    Halves of the outputs share more adders than halves of the inputs, until a piece has twice as many inputs as outputs.
+    """
+    digits = count_digits(weight)
+    inputs, outputs = weight.shape
+    rows, columns = 1, 1
+    while digits**2 > work * rows * columns and (rows < inputs or columns < outputs):
+        if columns < outputs and (rows == inputs or 2 * outputs * rows >= inputs * columns):
+            columns = min(2 * columns, outputs)
+        else:
+            rows = min(2 * rows, inputs)
+    return evenly(inputs, rows), evenly(outputs, columns)
+
+
+def evenly(count: int, parts: int) -> list[slice]:
+    """Cut range(count) into slices whose lengths differ by at most one."""
+    ends = [count * i // parts for i in range(parts + 1)]
     return [slice(*ends) for ends in pairwise(ends)]
 
 
@@ -68,7 +89,7 @@ def _tree(graph: AdderGraph, terms: Sequence[int]) -> int:
 
 
 def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], first: int) -> list[int]:
-    """As `factored`, for a matrix that the solver takes in one piece. first: the index of its first column in the layer."""
+    """As `factored`, for one piece. first: the index of its first column in the layer."""
     solution = _solution(weight.astype(np.int64).tobytes(), weight.shape, tuple(graph.range(node) for node in x))
     identity = np.eye(len(x), dtype=np.int64)
     forms = [_Form(node, 0, identity[i]) for i, node in enumerate(x)]

@@ -11,7 +11,7 @@ from itertools import count
 
 import numpy as np
 
-from hypersonic.hls.da.cmvm import BLOCK
+from hypersonic.hls.da.cmvm import count_digits
 from hypersonic.hls.da.einsum import einsum, einsum_dense
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import (
@@ -48,11 +48,14 @@ from hypersonic.hls.da.products import check_weights, dense, matmul
 from hypersonic.hls.da.unroll import unrolled
 from hypersonic.hls.fixed import Overflow
 
+#: digits of a matrix that takes da4ml seconds to factor
+LARGE = 4_000
+
 
 def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: None) -> AdderGraph:
     """Return the whole network as one graph from raw inputs to raw outputs, the elements of all tensors in order.
 
-    progress: called with a line for each matrix larger than a block (hls/da/cmvm.py).
+    progress: called with a line for each matrix of more than LARGE digits.
     Raises UnsupportedLayerError, with the layer's name, for arithmetic that adders cannot do exactly.
     """
     graph = AdderGraph()
@@ -64,8 +67,8 @@ def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: No
             Number(graph.input(next(index), low, high), source.result.fraction) for _ in range(source.size)
         )
     for layer in network.layers:
-        if isinstance(layer, Dense) and max(shape := layer.weight.raw.shape) > BLOCK:
-            progress(f"factoring layer {layer.name}, {' x '.join(map(str, shape))} weights")
+        if isinstance(layer, Dense) and count_digits(layer.weight.raw) > LARGE:
+            progress(f"factoring layer {layer.name}, {' x '.join(map(str, layer.weight.raw.shape))} weights")
         numbers[layer.name] = tuple(cast(graph, y, layer.result) for y in _apply(graph, layer, numbers))
     outputs = [y for name in network.outputs for y in numbers[name]]
     types = network.output_types

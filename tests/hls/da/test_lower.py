@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.cmvm import BLOCK
+from hypersonic.hls.da import lower
 from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, WIRE
 from hypersonic.hls.da.graph import Add, AdderGraph, Wrap, operands
 from hypersonic.hls.da.lower import adder_graph
@@ -221,11 +221,11 @@ def dense(accum: FixedPoint, weight: int = 3, result: FixedPoint | None = None) 
     return Network("small", (Source("x", 2, fixed_point(8, 4)),), (layer,), ("dense_7",))
 
 
-def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
+def test_progress_is_told_of_each_large_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lower, "LARGE", 4)
     types = fixed_point(4, 0), fixed_point(4, 0), fixed_point(16, 0)
-    wide = Constants(np.ones((1, BLOCK + 1), np.int64), 0)
-    narrow = Constants(np.ones((BLOCK + 1, 1), np.int64), 0)
-    zeros = [Constants(np.zeros(n, np.int64), 0) for n in (BLOCK + 1, 1, 1)]
+    wide, narrow = Constants(np.ones((1, 5), np.int64), 0), Constants(np.ones((5, 1), np.int64), 0)
+    zeros = [Constants(np.zeros(n, np.int64), 0) for n in (5, 1, 1)]
     one = Constants(np.ones((1, 1), np.int64), 0)
     layers = (
         Dense("a", "x", wide, zeros[0], types[2], types[1]),
@@ -233,8 +233,8 @@ def test_progress_is_told_of_each_matrix_that_takes_more_than_a_block() -> None:
         Dense("c", "b", one, zeros[2], types[2], types[2]),
     )
     lines: list[str] = []
-    adder_graph(Network("net", (Source("x", 1, types[0]),), layers, ("c",)), lines.append)
-    assert lines == [f"factoring layer a, 1 x {BLOCK + 1} weights", f"factoring layer b, {BLOCK + 1} x 1 weights"]
+    lower.adder_graph(Network("net", (Source("x", 1, types[0]),), layers, ("c",)), lines.append)
+    assert lines == ["factoring layer a, 1 x 5 weights", "factoring layer b, 5 x 1 weights"]
 
 
 @pytest.mark.parametrize("rounding", Rounding)
