@@ -3,7 +3,7 @@
 
 HGQ2's wheel has a package `qkeras` of its own, which would replace QKeras if both were installed in one environment. So HGQ2
 is installed into a directory of the cache, and only the processes that load such a model have it on PYTHONPATH. `make dev-hgq`
-installs it in advance:
+installs it in advance. This prints the directory, and installs it first if it is not there:
 
     python -m hypersonic.hls.frontend.hgq
 """
@@ -88,6 +88,6 @@ def _installer() -> list[str]:
 
 if __name__ == "__main__":
     try:
-        print(installed(lambda line: print(f"{PROGRESS}{line}")))  # noqa: T201 - a command
+        print(installed(lambda line: print(f"{PROGRESS}{line}", file=sys.stderr)))  # noqa: T201 - a command
     except ConversionError as failure:
         sys.exit(f"{PROGRESS}error: {failure}")

@@ -15,15 +15,14 @@ the rf core with a warning, one in io_stream for example.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from warnings import warn
 
 import numpy as np
-from hls4ml.backends import VitisBackend, VivadoBackend, get_backend
-from hls4ml.backends.vivado.passes.unrolled_codegen import GenerateUnrolledDenseResource
+from hls4ml.backends import VitisBackend, VivadoBackend
 from hls4ml.model.flow import get_flow, register_flow
-from hls4ml.model.optimizer import OptimizerPass
 from hls4ml.writer import VitisWriter
 from numpy.typing import NDArray
 
@@ -38,6 +37,7 @@ from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
 from hypersonic.hls.frontend.softmax.faults import faults
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import strategy_of, tensor_types
+from hypersonic.hls.plugin.passes import QuantiserCode, UnrolledResource, UnrolledStrategy
 from hypersonic.hls.plugin.words import in_words, to_floats
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
@@ -48,26 +48,6 @@ Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
 
 
 # hls4ml is untyped, and mypy --strict does not allow untyped base classes
-class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
-    """Changes Strategy distributed_arithmetic to Latency for the C++: hls4ml 1.3.0's own pass needs an older da4ml."""
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer's Strategy is distributed_arithmetic."""
-        return strategy_of(node) == "distributed_arithmetic"
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        """Change it in place; return False, since the graph's structure does not change."""
-        node.set_attr("strategy", "latency")
-        return False
-
-
-class UnrolledResource(GenerateUnrolledDenseResource):  # type: ignore[misc]
-    """Writes the C++ of Strategy ResourceUnrolled as for Vitis: hls4ml's own pass refuses backends that it does not know."""
-
-    def _add_backend_specific_pragmas_to_generated_code(self, code: str, backend: Any) -> Any:  # noqa: ARG002
-        return super()._add_backend_specific_pragmas_to_generated_code(code, get_backend("Vitis"))
-
-
 class HypersonicWriter(VitisWriter):  # type: ignore[misc]
     """Writes the Vitis project, and the RTL core into its folder core/."""
 
@@ -99,16 +79,25 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         flows = get_flow("vitis:ip").requires.copy()
         flows.insert(flows.index("vivado:init_layers") + 1, unroll)
         self.register_pass("unrolled_resource", UnrolledResource)
-        own = {"vivado:generate_unrolled_dense_resource": "hypersonic:unrolled_resource"}
-        stock = get_flow("vivado:specific_types")
-        passes = [own.get(name, name) for name in stock.optimizers]
-        types = register_flow("specific_types", passes, requires=list(stock.requires), backend=self.name)
+        self.register_pass("quantiser_code", QuantiserCode)
+        own = {
+            "vivado:generate_unrolled_dense_resource": "hypersonic:unrolled_resource",
+            "vivado:process_fixed_point_quantizer_layer": "hypersonic:quantiser_code",
+        }
+        optimize = self._with("optimize", own)
+        flows[flows.index("vivado:optimize")] = optimize
         at = flows.index("vivado:specific_types")
-        flows[at : at + 1] = [register_possible_settings(), types]
+        flows[at : at + 1] = [register_possible_settings(), self._with("specific_types", own)]
         flows.insert(0, register_fusions())
         self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
         passes = ["make_stamp", "hypersonic:write_hls"]
         self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)
+
+    def _with(self, flow: str, own: Mapping[str, str]) -> str:
+        """Register the Vivado backend's flow of this name with passes of ours for some of its own; return its new name."""
+        stock = get_flow(f"vivado:{flow}")
+        passes = [own.get(name, name) for name in stock.optimizers]
+        return str(register_flow(flow, passes, requires=list(stock.requires), backend=self.name))
 
     def compile(self, model: Any) -> str:
         """Verilate the written core; return the path of its shared library, or of the C++'s if the model is traced.

@@ -6,6 +6,7 @@ for Keras 2, and hls4ml's profiling sees tf_keras while it works on such a model
 
 Of a Keras 3 model, hls4ml gives a layer without a reader of its own (BatchNormalization) to da4ml and then to its reader for
 Keras 2. The da4ml of today raises ValueError there, which hls4ml does not expect; here the second reader follows nevertheless.
+It does not find layers that HGQ2 has moved to another module either; here it does.
 
 hls4ml loads its plugins while its own package is half imported, so the functions are replaced when their modules are imported.
 """
@@ -83,6 +84,8 @@ def _change_reader(module: ModuleType) -> None:
     @functools.wraps(own_parse)
     def parse(model: Any, *options: Any, **named: Any) -> Any:
         if not is_keras_2(model):
+            if "hgq" in sys.modules:
+                import_module("hypersonic.hls.frontend.keras.hgq").register_moved()
             return own_parse(model, *options, **named)
         reader = import_module("hls4ml.converters.keras_v2_to_hls")
         return reader.parse_keras_model(json.loads(model.to_json()), reader.KerasModelReader(model))

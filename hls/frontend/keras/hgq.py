@@ -36,7 +36,7 @@ def load_hgq(file: Path) -> TrainedModel:
             f"{file} does not hold a model that Keras {keras.__version__} can read with HGQ2 {hgq.__version__}: {first}; save "
             "it with the same version of HGQ2"
         ) from error
-    _register_moved(hgq)
+    register_moved()
     inputs, outputs = (_tensors(model, role) for role in ("input", "output"))
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis"))
     for settings in config["LayerName"].values():
@@ -60,8 +60,9 @@ def _count_parameters(model: Any) -> int:
     return sum(prod(each.shape) for each in model.weights if len(each.shape) and id(each) not in widths)
 
 
-def _register_moved(hgq: Any) -> None:
+def register_moved() -> None:
     """Register hls4ml's readers for layers that HGQ2 has moved to another module; hls4ml 1.3.0 finds them by module."""
+    import hgq.layers
     from hls4ml.converters.keras_v3 import layer_handlers
 
     known = {name.rpartition(".")[2]: reader for name, reader in layer_handlers.items() if str(name).startswith("hgq.")}
