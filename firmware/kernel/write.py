@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.converters import SEVERAL, beats_literal, input_text, output_text
+from hypersonic.firmware.kernel.converters import SEVERAL, beats_literal, input_text, memory_stream, output_text
 from hypersonic.firmware.kernel.files import PORTS, RTL, Kernel, KernelError, rtl_sources
 from hypersonic.firmware.kernel.parts import FROM_CODES, TO_FIXED, TO_WIRE, grouped_beats, parts
 from hypersonic.firmware.verilog import instance, stream_ports, vector
@@ -157,7 +157,7 @@ def _shell(core: Core) -> str:
     }  # fmt: skip
     outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
     streams = [
-        *stream_ports("m_axis_x", "x_row_group" if grouped_beats(core.x) > 1 else "x_row"),
+        *stream_ports("m_axis_x", memory_stream(core.x)),
         *stream_ports("s_axis_y", "y_row"),
     ]
     results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready")]

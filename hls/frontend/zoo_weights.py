@@ -24,18 +24,20 @@ from hypersonic.hls.sources import source_files
 
 _ROOM = Path(__file__).resolve().parents[1]
 _PACKAGE = "hypersonic.hls."
+_WEIGHTS = "weights.h5"  # in the cache, for every model with the same function
 
 
 def make_model(described: Path, network: str) -> Path:
     """Return the cached .h5 that `network` ("module:function") writes, with a copy of the YAML `described` beside it.
 
     The weights are made if they are not in the cache. Their key is the function's sources, not the YAML: another precision
-    does not need other weights. Raises ConversionError if the function fails or writes nothing.
+    does not need other weights, and models with the same function share them. Raises ConversionError if the function fails or
+    writes nothing.
     """
     name = f"{described.stem}.h5"
     tools = [f"{tool} {version(tool)}" for tool in ("tensorflow-cpu", "tf-keras", "qkeras")]
     parts: list[str | bytes | Path] = [network, *sources_of(network), *tools]
-    weights = cached("weights", parts, lambda scratch: _make(network, scratch / name)) / name
+    weights = cached("weights", [*parts, _WEIGHTS], lambda scratch: _make(network, scratch / _WEIGHTS, name)) / _WEIGHTS
 
     def both(scratch: Path) -> None:
         (scratch / described.name).write_bytes(described.read_bytes())
@@ -59,12 +61,12 @@ def sources_of(reference: str) -> list[Path]:
     return sorted({*folder.glob("*.py"), *source_files(_ROOM / "zoo", "*.py")})
 
 
-def _make(network: str, file: Path) -> None:
+def _make(network: str, file: Path, name: str) -> None:
     argv = python_argv("-m", __name__, network, str(file))
     done = run_child(argv, keras_2_environment())
     if done.code or not file.is_file():
         raise ConversionError(
-            f"network {network!r} did not write {file.name}: its process ended with {done.code}, its last line was: "
+            f"network {network!r} did not write {name}: its process ended with {done.code}, its last line was: "
             f"{done.last}; expected module:function, which takes the path to write"
         )
 

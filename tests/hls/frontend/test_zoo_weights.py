@@ -58,6 +58,17 @@ def test_weights_are_made_once_and_stand_beside_the_description_of_the_day(descr
     assert (described.parents[2] / "calls").read_text() == "called\n"
 
 
+def test_models_with_the_same_function_share_its_weights(described: Path) -> None:
+    text = "network: 'made_networks:save'\ninput: {precision: 'ap_fixed<8,4>'}\noutput: {}\n"
+    for name in ("tiny", "other"):
+        file = described.parents[1] / name / f"{name}.yaml"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"name: {name}\n{text}")
+        one = find_model(name)
+        assert (one.name, one.read_bytes()) == (f"{name}.h5", b"weights")
+    assert (described.parents[2] / "calls").read_text() == "called\n"
+
+
 def test_a_function_that_writes_nothing_is_named_with_its_last_words_and_leaves_nothing(described: Path) -> None:
     described.touch()
     for network, words in (
