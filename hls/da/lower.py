@@ -22,7 +22,6 @@ from hypersonic.hls.da.network import (
     Einsum,
     EinsumDense,
     Layer,
-    LayerNormalization,
     Merge,
     Network,
     Scaling,
@@ -30,7 +29,6 @@ from hypersonic.hls.da.network import (
     Unrolled,
     Wiring,
 )
-from hypersonic.hls.da.normalise import layer_normalization
 from hypersonic.hls.da.numbers import (
     Number,
     Numbers,
@@ -95,8 +93,6 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
             return einsum_dense(graph, layer, numbers[layer.source])
         case Einsum():
             return einsum(graph, layer, *(numbers[source] for source in layer.sources))
-        case LayerNormalization():
-            return layer_normalization(graph, layer, numbers[layer.source])
         case Steps(_, source, above, below):
             limits = zip(above.raw.tolist(), below.raw.tolist(), strict=True)
             return [_step(graph, x, *at, above.fraction) for x, at in zip(numbers[source], limits, strict=True)]

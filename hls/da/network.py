@@ -150,26 +150,6 @@ class Einsum:
     result: FixedPoint
 
 
-@dataclass(frozen=True, eq=False)
-class LayerNormalization:
-    """Each vector of `channels` numbers: y = d * values[i] * scale + bias, with d = accum(accum(x) - mean).
-
-    mean and var are the sums of accum(x) and of accum(d * d), each number added in accum, times share, in accum; i is
-    var * size * 2**spread towards zero, from 0 to size - 1 (nnet_layernorm.h). scale, bias: (channels,). share: 1 / channels,
-    raw, of type accum. values: (size,).
-    """
-
-    name: str
-    source: str
-    scale: Constants
-    bias: Constants
-    share: int
-    accum: FixedPoint
-    values: Constants
-    spread: int
-    result: FixedPoint
-
-
 @dataclass(frozen=True)
 class Steps:
     """y = 1 where x > above, otherwise -1 where x <= below, otherwise 0, elementwise. above, below: (n,)."""
@@ -208,20 +188,7 @@ class Unrolled:
         return self.read.y.precision
 
 
-Layer = (
-    Dense
-    | Scaling
-    | Activation
-    | Merge
-    | Concatenation
-    | Dot
-    | EinsumDense
-    | Einsum
-    | LayerNormalization
-    | Steps
-    | Wiring
-    | Unrolled
-)
+Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | EinsumDense | Einsum | Steps | Wiring | Unrolled
 
 
 @dataclass(frozen=True)
@@ -275,6 +242,4 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:  # noqa: PLR0911 
         case Unrolled(read=read):
             return read.y.size
         case Scaling(source=source) | Activation(source=source) | Steps(source=source) | Merge(sources=(source, _)):
-            return sizes[source]
-        case LayerNormalization(source=source):
             return sizes[source]

@@ -28,7 +28,6 @@ from hypersonic.hls.da.network import (
     Unrolled,
     Wiring,
 )
-from hypersonic.hls.da.normalise import read_layer_normalization
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.model_graph import check_merge, precision_of, result_precision, written_constants
@@ -42,9 +41,7 @@ from hypersonic.hls.rf.stages.permute import Permute, moved_places
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
 
-_SUPPORTED = ", ".join(
-    sorted({*READERS, *ACTIVATION_CLASSES, "Dot", "Einsum", "EinsumDense", "LayerNormalization"} - {"Repack"})
-)
+_SUPPORTED = ", ".join(sorted({*READERS, *ACTIVATION_CLASSES, "Dot", "Einsum", "EinsumDense"} - {"Repack"}))
 
 
 def read_network(model: Any) -> Network:
@@ -216,7 +213,6 @@ _OWN: dict[str, Callable[[Any, tuple[str, ...]], Layer]] = {
     "Dot": _dot,
     "EinsumDense": read_einsum_dense,
     "Einsum": read_einsum,
-    "LayerNormalization": read_layer_normalization,
     "BatchNormalizationQuantizedTanh": _ternary,
     **dict.fromkeys(("Transpose", "Cropping1D", "Cropping2D"), _wiring),
 }

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import Dense as Matrix
+from hypersonic.hls.da.normalise import layer_normalization
 from hypersonic.hls.da.numbers import (
     Number,
     Numbers,
@@ -42,6 +43,7 @@ from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
+from hypersonic.hls.rf.stages.layernorm import LayerNorm
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise
@@ -163,6 +165,11 @@ def _quotient(graph: AdderGraph, x: Number, count: int) -> int:
     sides = relu(graph, x), relu(graph, total(graph, zero(graph), x, subtract=True))
     above, below = (graph.drop(scaled(graph, side, factor).node, point, Rounding.TRN) for side in sides)
     return graph.add(above, below, subtract=True)
+
+
+@_unrolled.register
+def _(layer: LayerNorm, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+    return layer_normalization(graph, layer, x)
 
 
 # ---------------------------------------------------------------- elementwise

@@ -16,6 +16,8 @@ Numbers = Mapping[str, int]
 MAX_CAST_WIDTH = 128
 #: width, including the sign, of bounds and constants that a module declares as [63:0]
 MAX_BOUND_WIDTH = 64
+#: largest number of fraction bits of an index of rf_lookup
+MAX_INDEX_FRACTION = 120
 #: largest shift of the binary point in rf_cast, in either direction
 _MAX_SHIFT = 400
 #: largest width of rf_divide's reciprocal, in bits

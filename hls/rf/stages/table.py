@@ -12,16 +12,13 @@ from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.parts.attributes import fixed, number, parameter, precision, refuse, streamed
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters
-from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
+from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, shift
 from hypersonic.hls.rf.parts.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
 #: clocks from the edge that accepts a beat to the edge at which its result can be accepted
 TABLE_CLOCKS = 9
-
-#: largest number of fraction bits of an index
-MAX_INDEX_FRACTION = 120
 
 
 @dataclass(frozen=True, eq=False)

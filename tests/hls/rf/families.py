@@ -347,7 +347,26 @@ def recurrent(rng: np.random.Generator, *, both: bool = False) -> tuple[Any, Con
     return keras.Sequential(layers), names
 
 
+def layernorm(rng: np.random.Generator) -> tuple[Any, Config]:
+    """A LayerNormalization, whose sums saturate or wrap."""
+    import tf_keras as keras
+
+    types, kernel = Types(rng), uniform(keras, rng)
+    layer = keras.layers.LayerNormalization(gamma_initializer=kernel, beta_initializer=kernel, name="l")
+    modes = f"AP_{rng.choice(ROUNDINGS)},AP_{rng.choice(['WRAP', 'SAT', 'SAT_SYM'])}"
+    precision = {
+        "scale": types.weight(),
+        "bias": types.weight(),
+        "result": types.result(8, 18),
+        "accum": f"ap_fixed<14,6,{modes}>",
+    }
+    names: Config = {"x": {"Precision": {"result": types.result(4, 12)}}, "l": {"Precision": precision}}
+    names["l"]["TableSize"] = int(rng.choice([64, 1024]))
+    return keras.Sequential([keras.Input((int(rng.integers(1, 5)), int(rng.choice([2, 3, 4, 6, 8]))), name="x"), layer]), names
+
+
 FAMILIES: dict[str, Family] = {
+    "layernorm": layernorm,
     "recurrent": recurrent,
     "bidirectional": bidirectional,
     "beats": beats,

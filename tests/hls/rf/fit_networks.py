@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
+from hypersonic.hls.rf.stages.layernorm import LayerNorm
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
@@ -87,6 +88,12 @@ class Net:
         name, y = self._made(self.x.shape)
         return self._add(Map(name, self.x, y, MapFunction.RELU, _NONE, _NONE))
 
+    def layernorm(self) -> Net:
+        name, y = self._made(self.x.shape)
+        accum = FixedPoint.with_fraction(14, 10, True, Rounding.RND_CONV, Overflow.SAT)
+        scale, values = constants(self.x.channels), Constants(np.arange(64), 3)
+        return self._add(LayerNorm(name, self.x, y, scale, scale, (1 << 10) // self.x.channels, accum, values, 0))
+
     def pool(self, size: int, stride: int, pad: int = 0) -> Net:
         seen = Window((size, size), (stride, stride), pad, pad, pad, pad)
         name, y = self._made((*window_shape(self.x, seen), self.x.channels))
@@ -138,6 +145,10 @@ def separable() -> RfNetwork:
 def recurrent() -> RfNetwork:
     net = Net(5, 3).recurrent(Cell.LSTM, 8, 16, sequences=True).recurrent(Cell.GRU, 6, 12, sequences=True)
     return net.recurrent(Cell.GRU, 4, 1, sequences=True).recurrent(Cell.LSTM, 4, 4).dense(3).network("recurrent")
+
+
+def transformer() -> RfNetwork:
+    return Net(4, 6).layernorm().dense(6, 6).layernorm().network("transformer")
 
 
 def resnet50(stages: tuple[tuple[int, int], ...] = ((3, 64), (4, 128), (6, 256), (3, 512)), side: int = 224) -> RfNetwork:

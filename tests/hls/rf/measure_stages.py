@@ -31,13 +31,13 @@ from hypersonic.hls.rf.stages.dense import Dense, dense_shapes
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.recurrent import Recurrent
 from hypersonic.hls.rf.write import _instance, module_files
-from tests.hls.rf.fit_networks import Net, facile_v2, jets, recurrent, resnet50, separable
+from tests.hls.rf.fit_networks import Net, facile_v2, jets, recurrent, resnet50, separable, transformer
 
 _ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
 
 
 def networks() -> Iterator[RfNetwork]:
-    yield from (jets(), facile_v2(), separable(), recurrent(), resnet50(((1, 4),), 16))
+    yield from (jets(), facile_v2(), separable(), recurrent(), transformer(), resnet50(((1, 4),), 16))
     yield Net(6, 6, 4).convolution(4, 3).relu().pool(2, 2).convolution(8, 1).average().dense(6).network("small")
 
 

@@ -17,6 +17,7 @@ from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
+from hypersonic.hls.rf.stages.layernorm import LayerNorm, normalised_vector
 from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.permute import Permute
@@ -89,6 +90,11 @@ def _(layer: Table, x: Numbers) -> Numbers:
 @_layer.register
 def _(layer: Softmax, x: Numbers) -> Numbers:
     return _softmax(layer, x.reshape(-1, layer.x.channels))
+
+
+@_layer.register
+def _(layer: LayerNorm, x: Numbers) -> Numbers:
+    return np.array([normalised_vector(layer, list(map(int, vector))) for vector in x.reshape(-1, layer.x.channels)])
 
 
 @_layer.register

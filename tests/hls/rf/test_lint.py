@@ -118,6 +118,24 @@ class Drawn:
         sizes = {"EXP_SIZE": self.of(2, 4), "INVERSE_SIZE": self.of(2, 4)}
         return {**x, "X_SIGNED": self.bit(), **norm, **accum, **inverse, **factor, **modes, **sizes, **self.result()}
 
+    def layernorm(self) -> Parameters:
+        x = {
+            **self.split("N", "LANES", 1, 2, 3, 6),
+            "X_WIDTH": self.of(*NARROW),
+            "X_SIGNED": self.bit(),
+            "X_SHIFT": self.of(0, 3),
+        }
+        accum = {"ACC_WIDTH": self.of(2, 3, 14, 30), "ACC_SIGNED": self.bit(), "ACC_FRACTION": self.of(0, 1, 9, -2)}
+        modes = {"ACC_ROUNDING": self.of(*range(7)), "ACC_OVERFLOW": self.of(0, 1, 3), "SHARE": self.of(0, 1, 300, -5)}
+        table = {"TABLE_SIZE": self.of(1, 2, 100), "TABLE_SHIFT": self.of(0, 8, -3), "FACTOR_WIDTH": self.of(1, 9)}
+        sums = {
+            "S_WIDTH": self.of(1, 8),
+            "B_WIDTH": self.of(1, 8, 40),
+            "PRODUCT_LEFT": self.of(0, 3),
+            "OFFSET_LEFT": self.of(0, 9),
+        }
+        return {**x, **accum, **modes, **table, **sums, **self.result()}
+
 
 _MODES = (("ROUNDING", 7), ("OVERFLOW", 4))
 
@@ -151,6 +169,7 @@ MODULES: dict[str, Draw] = {
         **dict(zip(("IN_LANES", "OUT_LANES"), ((1, 1), (1, 2), (2, 1), (6, 2), (3, 6), (5, 1))[d.of(*range(6))], strict=True)),
         "WIDTH": d.of(*WIDTHS),
     },
+    "rf_layernorm": Drawn.layernorm,
     "rf_mac": Drawn.matrix,
     "rf_mac_stream": Drawn.matrix,
     "rf_map": Drawn.map,
@@ -181,7 +200,7 @@ MODULES: dict[str, Draw] = {
 #: parts of others, with no stream of their own
 PARTS = {
     "rf_gru": "rf_recurrent", "rf_lookup": "rf_table", "rf_lstm": "rf_recurrent", "rf_mac_engine": "rf_mac",
-    "rf_maximum": "rf_softmax",
+    "rf_maximum": "rf_softmax", "rf_mean": "rf_layernorm",
 }  # fmt: skip
 
 

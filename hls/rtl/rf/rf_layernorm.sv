@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Normalises vectors of N, in beats of LANES, as hls4ml's LayerNormalization does (nnet_layernorm.h). All types are accum_t
+// except that of the result:
+//
+//   d[i] = accum_t(accum_t(x[i]) - mean(x))      v = mean(accum_t(d[i] * d[i]))      f = table[v], an inverse square root
+//   y[i] = result_t(d[i] * f * scale[i] + bias[i])
+//
+// One beat per clock. A vector is held until its mean is known, and again until f is known.
+//
+//   x --> accum_t --+--> rf_hold ------> d --+--> rf_hold ---------------> * f * scale + bias --> y
+//                   +--> rf_mean --^         +--> rf_mean, rf_lookup --^
+`default_nettype none
+
+module rf_layernorm #(
+    parameter int N = 4,  // elements of a vector
+    parameter int LANES = 2,  // elements of a beat, a divisor of N
+    parameter int X_WIDTH = 8,  // bits of an element
+    parameter bit X_SIGNED = 1'b1,  // it is two's complement
+    parameter int X_SHIFT = 0,  // fraction bits of x minus those of accum_t
+    parameter int ACC_WIDTH = 14,  // bits of accum_t
+    parameter bit ACC_SIGNED = 1'b1,
+    parameter int ACC_FRACTION = 10,  // its fraction bits; may be negative
+    parameter int ACC_ROUNDING = 0,  // see rf_cast
+    parameter int ACC_OVERFLOW = 0,  // not 2
+    parameter int SHARE = 256,  // 1 / N in accum_t, raw
+    parameter int TABLE_SIZE = 64,  // words of the table
+    parameter int TABLE_SHIFT = 10,  // SCALE_SHIFT of rf_lookup
+    parameter TABLE_FILE = "",  // $readmemh: TABLE_SIZE words of FACTOR_WIDTH bits
+    parameter int FACTOR_WIDTH = 9,  // bits of an entry, two's complement
+    parameter int S_WIDTH = 8,  // bits of a scale, two's complement
+    parameter S_FILE = "",  // $readmemh: N / LANES words of LANES*S_WIDTH bits
+    parameter int B_WIDTH = 8,  // bits of a bias, two's complement
+    parameter B_FILE = "",  // $readmemh: N / LANES words of LANES*B_WIDTH bits
+    parameter int PRODUCT_LEFT = 0,  // left shift of the product before the bias is added
+    parameter int OFFSET_LEFT = 0,  // left shift of the bias before it is added
+    parameter int RESULT_SHIFT = 8,  // fraction bits of that sum minus those of the result
+    parameter int Y_WIDTH = 8,  // bits of a result
+    parameter bit Y_SIGNED = 1'b1,
+    parameter int ROUNDING = 0,  // see rf_cast
+    parameter int OVERFLOW = 0
+) (
+    input  logic                     clk,
+    input  logic                     rst_n,
+    input  logic                     s_axis_tvalid,
+    output logic                     s_axis_tready,
+    input  logic [LANES*X_WIDTH-1:0] s_axis_tdata,
+    input  logic                     s_axis_tlast,
+    output logic                     m_axis_tvalid,
+    input  logic                     m_axis_tready,
+    output logic [LANES*Y_WIDTH-1:0] m_axis_tdata,
+    output logic                     m_axis_tlast
+);
+
+  localparam int BEATS = N / LANES;
+  // clocks of rf_mean, which its header gives
+  localparam int MEAN_CLOCKS = ACC_OVERFLOW != 0 ? 2 * $clog2(LANES) + 7 : $clog2(LANES) + 6;
+  localparam int LOOKUP_CLOCKS = 7;  // of rf_lookup
+  localparam int SQUARE_CLOCKS = 4;
+
+  if (LANES < 1 || N % LANES != 0) begin : g_check_lanes
+    $error("rf_layernorm %m: LANES is %0d, expected a divisor of N, %0d", LANES, N);
+  end
+  if (PRODUCT_LEFT < 0 || OFFSET_LEFT < 0) begin : g_check_shift
+    $error("rf_layernorm %m: PRODUCT_LEFT or OFFSET_LEFT is below 0, expected 0 or more");
+  end
+
+  // ---------------------------------------------------------------- accum_t(x), and its mean
+  logic a_tvalid, a_tready, a_tlast, mean_valid;
+  logic [LANES*ACC_WIDTH-1:0] a, a_tdata;
+  logic [ACC_WIDTH-1:0] mean;
+
+  for (genvar lane = 0; lane < LANES; lane++) begin : g_cast
+    rf_cast #(
+        .IN_WIDTH (X_WIDTH),
+        .SIGNED_IN(X_SIGNED),
+        .SHIFT    (X_SHIFT),
+        .WIDTH    (ACC_WIDTH),
+        .SIGNED   (ACC_SIGNED),
+        .ROUNDING (ACC_ROUNDING),
+        .OVERFLOW (ACC_OVERFLOW)
+    ) u_rf_cast (
+        .clk(clk),
+        .x  (s_axis_tdata[lane*X_WIDTH+:X_WIDTH]),
+        .y  (a[lane*ACC_WIDTH+:ACC_WIDTH])
+    );
+  end
+
+  axis_free_running #(
+      .WIDTH  (LANES * ACC_WIDTH),
+      .LATENCY(2)
+  ) u_accum (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(s_axis_tvalid),
+      .s_axis_tready(s_axis_tready),
+      .s_axis_tlast(s_axis_tlast),
+      .pipeline_tdata(a),
+      .m_axis_tvalid(a_tvalid),
+      .m_axis_tready(a_tready),
+      .m_axis_tdata(a_tdata),
+      .m_axis_tlast(a_tlast)
+  );
+
+  rf_mean #(
+      .LANES   (LANES),
+      .BEATS   (BEATS),
+      .WIDTH   (ACC_WIDTH),
+      .SIGNED  (ACC_SIGNED),
+      .FRACTION(ACC_FRACTION),
+      .SHARE   (SHARE),
+      .ROUNDING(ACC_ROUNDING),
+      .OVERFLOW(ACC_OVERFLOW)
+  ) u_mean (
+      .clk(clk),
+      .rst_n(rst_n),
+      .take(a_tvalid && a_tready),
+      .x(a_tdata),
+      .mean_valid(mean_valid),
+      .mean(mean)
+  );
+
+  logic held_tvalid, held_tready, held_tlast;
+  logic [LANES*ACC_WIDTH-1:0] held_tdata;
+  logic [ACC_WIDTH-1:0] held_mean;
+
+  rf_hold #(
+      .WIDTH(LANES * ACC_WIDTH),
+      .BEATS(BEATS),
+      .NUMBER_WIDTH(ACC_WIDTH),
+      .LATENCY(MEAN_CLOCKS)
+  ) u_held (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(a_tvalid),
+      .s_axis_tready(a_tready),
+      .s_axis_tdata(a_tdata),
+      .s_axis_tlast(a_tlast),
+      .number_tvalid(mean_valid),
+      .number_tdata(mean),
+      .m_axis_tvalid(held_tvalid),
+      .m_axis_tready(held_tready),
+      .m_axis_tdata(held_tdata),
+      .m_axis_tlast(held_tlast),
+      .m_number(held_mean)
+  );
+
+  // ---------------------------------------------------------------- the distance from the mean
+  logic d_tvalid, d_tready, d_tlast;
+  logic [LANES*ACC_WIDTH-1:0] d, d_tdata;
+
+  for (genvar lane = 0; lane < LANES; lane++) begin : g_distance
+    wire [ACC_WIDTH-1:0] element = held_tdata[lane*ACC_WIDTH+:ACC_WIDTH];
+    logic signed [ACC_WIDTH+1:0] distance_q;
+    always_ff @(posedge clk) begin
+      distance_q <= {{2{ACC_SIGNED && element[ACC_WIDTH-1]}}, element}
+                    - {{2{ACC_SIGNED && held_mean[ACC_WIDTH-1]}}, held_mean};
+    end
+
+    rf_cast #(
+        .IN_WIDTH (ACC_WIDTH + 2),
+        .SIGNED_IN(1'b1),
+        .SHIFT    (0),
+        .WIDTH    (ACC_WIDTH),
+        .SIGNED   (ACC_SIGNED),
+        .OVERFLOW (ACC_OVERFLOW)
+    ) u_rf_cast (
+        .clk(clk),
+        .x  (distance_q),
+        .y  (d[lane*ACC_WIDTH+:ACC_WIDTH])
+    );
+  end
+
+  axis_free_running #(
+      .WIDTH  (LANES * ACC_WIDTH),
+      .LATENCY(3)
+  ) u_distance (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(held_tvalid),
+      .s_axis_tready(held_tready),
+      .s_axis_tlast(held_tlast),
+      .pipeline_tdata(d),
+      .m_axis_tvalid(d_tvalid),
+      .m_axis_tready(d_tready),
+      .m_axis_tdata(d_tdata),
+      .m_axis_tlast(d_tlast)
+  );
+
+  // ---------------------------------------------------------------- the mean of its squares, and the factor
+  logic [LANES*ACC_WIDTH-1:0] squares;
+  logic [ACC_WIDTH-1:0] variance;
+  logic [FACTOR_WIDTH-1:0] factor;
+  logic variance_valid;
+  logic [SQUARE_CLOCKS-1:0] squared_q;
+  logic [LOOKUP_CLOCKS-1:0] looked_up_q;
+
+  for (genvar lane = 0; lane < LANES; lane++) begin : g_square
+    localparam int SQUARE = 2 * (ACC_WIDTH + 1);
+    wire [ACC_WIDTH-1:0] element = d_tdata[lane*ACC_WIDTH+:ACC_WIDTH];
+    logic signed [ACC_WIDTH:0] element_q;
+    logic signed [SQUARE-1:0] square_q;
+    always_ff @(posedge clk) begin
+      element_q <= {ACC_SIGNED && element[ACC_WIDTH-1], element};
+      square_q  <= SQUARE'(element_q) * SQUARE'(element_q);
+    end
+
+    rf_cast #(
+        .IN_WIDTH (SQUARE),
+        .SIGNED_IN(1'b1),
+        .SHIFT    (ACC_FRACTION),
+        .WIDTH    (ACC_WIDTH),
+        .SIGNED   (ACC_SIGNED),
+        .ROUNDING (ACC_ROUNDING),
+        .OVERFLOW (ACC_OVERFLOW)
+    ) u_rf_cast (
+        .clk(clk),
+        .x  (square_q),
+        .y  (squares[lane*ACC_WIDTH+:ACC_WIDTH])
+    );
+  end
+
+  always_ff @(posedge clk) begin
+    squared_q   <= SQUARE_CLOCKS'({squared_q, d_tvalid && d_tready});
+    looked_up_q <= LOOKUP_CLOCKS'({looked_up_q, variance_valid});
+    if (!rst_n) begin
+      squared_q   <= '0;
+      looked_up_q <= '0;
+    end
+  end
+
+  rf_mean #(
+      .LANES   (LANES),
+      .BEATS   (BEATS),
+      .WIDTH   (ACC_WIDTH),
+      .SIGNED  (ACC_SIGNED),
+      .FRACTION(ACC_FRACTION),
+      .SHARE   (SHARE),
+      .ROUNDING(ACC_ROUNDING),
+      .OVERFLOW(ACC_OVERFLOW)
+  ) u_variance (
+      .clk(clk),
+      .rst_n(rst_n),
+      .take(squared_q[SQUARE_CLOCKS-1]),
+      .x(squares),
+      .mean_valid(variance_valid),
+      .mean(variance)
+  );
+
+  rf_lookup #(
+      .X_WIDTH    (ACC_WIDTH),
+      .X_SIGNED   (ACC_SIGNED),
+      .SCALE      (TABLE_SIZE),
+      .SCALE_SHIFT(TABLE_SHIFT),
+      .OFFSET     (0),
+      .TABLE_SIZE (TABLE_SIZE),
+      .TABLE_FILE (TABLE_FILE),
+      .Y_WIDTH    (FACTOR_WIDTH)
+  ) u_rf_lookup (
+      .clk(clk),
+      .x  (variance),
+      .y  (factor)
+  );
+
+  logic h_tvalid, h_tready, h_tlast;
+  logic [LANES*ACC_WIDTH-1:0] h_tdata;
+  logic [FACTOR_WIDTH-1:0] h_factor;
+
+  rf_hold #(
+      .WIDTH(LANES * ACC_WIDTH),
+      .BEATS(BEATS),
+      .NUMBER_WIDTH(FACTOR_WIDTH),
+      .LATENCY(SQUARE_CLOCKS + MEAN_CLOCKS + LOOKUP_CLOCKS)
+  ) u_held_distance (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(d_tvalid),
+      .s_axis_tready(d_tready),
+      .s_axis_tdata(d_tdata),
+      .s_axis_tlast(d_tlast),
+      .number_tvalid(looked_up_q[LOOKUP_CLOCKS-1]),
+      .number_tdata(factor),
+      .m_axis_tvalid(h_tvalid),
+      .m_axis_tready(h_tready),
+      .m_axis_tdata(h_tdata),
+      .m_axis_tlast(h_tlast),
+      .m_number(h_factor)
+  );
+
+  // ---------------------------------------------------------------- the result
+  localparam int FIRST = ACC_WIDTH + 1 + FACTOR_WIDTH;
+  localparam int PRODUCT = FIRST + S_WIDTH;
+  localparam int SUM = (PRODUCT + PRODUCT_LEFT > B_WIDTH + OFFSET_LEFT ? PRODUCT + PRODUCT_LEFT : B_WIDTH + OFFSET_LEFT) + 1;
+  localparam int INDEX_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
+
+  wire take = h_tvalid && h_tready;
+  logic [INDEX_WIDTH-1:0] index_q;
+  logic [LANES*S_WIDTH-1:0] scales;
+  logic [LANES*B_WIDTH-1:0] biases;
+  logic [LANES*Y_WIDTH-1:0] results;
+  logic signed [FACTOR_WIDTH-1:0] factor_q;
+
+  always_ff @(posedge clk) begin
+    if (take) index_q <= index_q == INDEX_WIDTH'(BEATS - 1) ? '0 : index_q + 1'b1;
+    if (!rst_n) index_q <= '0;
+  end
+  always_ff @(posedge clk) factor_q <= h_factor;
+
+  rf_rom #(
+      .WIDTH(LANES * S_WIDTH),
+      .DEPTH(BEATS),
+      .FILE (S_FILE)
+  ) u_scale (
+      .clk(clk),
+      .enable(take),
+      .address(index_q),
+      .word(scales)
+  );
+
+  rf_rom #(
+      .WIDTH(LANES * B_WIDTH),
+      .DEPTH(BEATS),
+      .FILE (B_FILE)
+  ) u_bias (
+      .clk(clk),
+      .enable(take),
+      .address(index_q),
+      .word(biases)
+  );
+
+  for (genvar lane = 0; lane < LANES; lane++) begin : g_result
+    wire [ACC_WIDTH-1:0] element = h_tdata[lane*ACC_WIDTH+:ACC_WIDTH];
+    logic signed [ACC_WIDTH:0] element_q;
+    logic signed [FIRST-1:0] first_q, first_2_q;
+    logic signed [S_WIDTH-1:0] scale_q, scale_2_q;
+    logic signed [B_WIDTH-1:0] bias_q, bias_2_q, bias_3_q, bias_4_q;
+    logic signed [PRODUCT-1:0] product_q, product_2_q;
+    logic signed [SUM-1:0] sum_q;
+
+    always_ff @(posedge clk) begin
+      element_q <= {ACC_SIGNED && element[ACC_WIDTH-1], element};  // 1
+      first_q <= FIRST'(element_q) * FIRST'(factor_q);  // 2
+      scale_q <= scales[lane*S_WIDTH+:S_WIDTH];
+      bias_q <= biases[lane*B_WIDTH+:B_WIDTH];
+      first_2_q <= first_q;  // 3
+      scale_2_q <= scale_q;
+      bias_2_q <= bias_q;
+      product_q <= PRODUCT'(first_2_q) * PRODUCT'(scale_2_q);  // 4
+      bias_3_q <= bias_2_q;
+      product_2_q <= product_q;  // 5
+      bias_4_q <= bias_3_q;
+      sum_q <= (SUM'(product_2_q) << PRODUCT_LEFT) + (SUM'(bias_4_q) << OFFSET_LEFT);  // 6, and 8 after the cast
+    end
+
+    rf_cast #(
+        .IN_WIDTH (SUM),
+        .SIGNED_IN(1'b1),
+        .SHIFT    (RESULT_SHIFT),
+        .WIDTH    (Y_WIDTH),
+        .SIGNED   (Y_SIGNED),
+        .ROUNDING (ROUNDING),
+        .OVERFLOW (OVERFLOW)
+    ) u_rf_cast (
+        .clk(clk),
+        .x  (sum_q),
+        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
+    );
+  end
+
+  axis_free_running #(
+      .WIDTH  (LANES * Y_WIDTH),
+      .LATENCY(8)
+  ) u_results (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_axis_tvalid(h_tvalid),
+      .s_axis_tready(h_tready),
+      .s_axis_tlast(h_tlast),
+      .pipeline_tdata(results),
+      .m_axis_tvalid(m_axis_tvalid),
+      .m_axis_tready(m_axis_tready),
+      .m_axis_tdata(m_axis_tdata),
+      .m_axis_tlast(m_axis_tlast)
+  );
+
+endmodule
+
+`default_nettype wire

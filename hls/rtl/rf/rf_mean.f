@@ -1,0 +1,2 @@
+rf_cast.sv
+rf_mean.sv

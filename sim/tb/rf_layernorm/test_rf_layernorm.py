@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rf_layernorm against hls4ml's steps in Python integers: sums that saturate or wrap, beats of any size, stalls, reset."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
+from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.rf.stage import Stage, Stream
+from hypersonic.hls.rf.stages.layernorm import LayerNorm, layernorm_stage, normalised_vector
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+
+#: a type by its width and the bits right of its point
+fixed_point = FixedPoint.with_fraction
+
+#: hls4ml's own type
+SATURATES = fixed_point(14, 10, True, Rounding.RND_CONV, Overflow.SAT)
+
+
+class Case(NamedTuple):
+    name: str
+    n: int
+    lanes: int
+    accum: FixedPoint = SATURATES
+    x: FixedPoint = fixed_point(8, 4)
+    y: FixedPoint = fixed_point(12, 6, True, Rounding.RND, Overflow.SAT)
+    size: int = 64
+    spread: int = 0
+
+    def layer(self) -> LayerNorm:
+        rng = np.random.default_rng(list(self.name.encode()))
+        x, y = (Tensor(name, (2, self.n), kind) for name, kind in (("x", self.x), ("y", self.y)))
+        scale, bias = Constants(rng.integers(-40, 40, self.n), 4), Constants(rng.integers(-99, 99, self.n), 7)
+        share = int(self.accum.from_float(np.array([1 / self.n]))[0])
+        values = Constants(rng.integers(0, 255, self.size), 3)
+        return LayerNorm("s", x, y, scale, bias, share, self.accum, values, self.spread)
+
+    def stage(self) -> Stage:
+        beats = 2 * self.n // self.lanes
+        x, y = (Stream(name, kind, self.lanes, beats) for name, kind in (("x", self.x), ("y", self.y)))
+        return layernorm_stage(self.name, self.layer(), x, y)
+
+    def dut(self) -> Dut:
+        stage = self.stage()
+        files = {memory.file: memory.text() for memory in stage.memories}
+        return Dut(
+            "rf_layernorm", dict(stage.parameters), {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width, files
+        )
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng, layer = random.Random(seed), self.layer()
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            row: list[int] = []
+            for _ in range(rng.randint(1, 3)):
+                most = rng.choice([1, 9, self.x.max_raw])  # near each other, or at the ends of the range
+                row += [rng.choice([-most, most, rng.randint(-most, most)]) for _ in range(self.n)]
+            row = [max(value, self.x.min_raw) for value in row]
+            y = [value for at in range(0, len(row), self.n) for value in normalised_vector(layer, row[at : at + self.n])]
+            source += beats_of(row, self.lanes, self.x.width)
+            sink += beats_of(y, self.lanes, self.y.width)
+        return [source], sink
+
+
+CASES = [
+    Case("saturates", 8, 2),
+    Case("saturates_in_a_beat", 7, 7),
+    Case("saturates_one_by_one", 5, 1),
+    Case("saturates_symmetrically", 12, 6, fixed_point(12, 8, True, Rounding.TRN, Overflow.SAT_SYM)),
+    Case("saturates_without_a_sign", 6, 3, fixed_point(13, 9, False, Rounding.RND, Overflow.SAT), fixed_point(8, 4, False)),
+    Case("wraps", 6, 2, fixed_point(14, 10), spread=1),
+    Case("wraps_in_a_beat", 5, 5, fixed_point(11, 7, True, Rounding.RND_INF)),
+    Case("coarse", 4, 2, fixed_point(6, -2, True, Rounding.RND), fixed_point(8, 0), size=1),
+    Case("one", 1, 1),
+]
+IDS = [case.name for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([case.dut() for case in CASES]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case.dut(), case.traffic, rows=20)
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(30, 1)
+    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    assert taken[-1] - taken[0] == len(expected) - 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=IDS)
+def test_a_result_comes_when_the_stage_says(bench: StreamBench, case: Case) -> None:
+    inputs, expected = case.traffic(1, 1)
+    first = bench.run(case.dut(), *inputs, results=len(expected)).taken_at[0]
+    assert first == case.n // case.lanes - 1 + case.stage().timing.latency
