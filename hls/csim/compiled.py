@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
+from hypersonic.hls.csim.headers import precompiled
 from hypersonic.hls.csim.source import prepare
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.spec import SpecMismatchError
@@ -20,7 +21,7 @@ from hypersonic.hls.verilator import require, run
 
 _FOLDER = Path(__file__).resolve().parent
 _BRIDGE = _FOLDER / "bridge.cpp"
-_OURS = (_BRIDGE, _FOLDER / "compiled.py", _FOLDER / "source.py")
+_OURS = (_BRIDGE, _FOLDER / "compiled.py", _FOLDER / "headers.py", _FOLDER / "source.py")
 
 #: C++17, because ap_types' headers predate C++20; -w, because their warnings are not this project's to correct
 _FLAGS = ("-std=c++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w")
@@ -57,9 +58,9 @@ def compile_csim(
     content. Raises MissingToolError if g++ is not installed, and ToolError if it fails.
     """
     firmware = project.hls / "firmware"
+    generating = [*_FLAGS, optimisation]
     flags = [
-        *_FLAGS,
-        optimisation,
+        *generating,
         f'-DHYPERSONIC_HEADER="{project.name}.h"',
         f"-DHYPERSONIC_TOP={project.name}",
         f"-DHYPERSONIC_INPUTS={len(project.inputs.tensors)}",
@@ -72,7 +73,7 @@ def compile_csim(
 
     def link(directory: Path) -> None:
         require("g++")
-        compiled = cached("csim_object", key, lambda place: _compile(project.name, flags, firmware, place))
+        compiled = cached("csim_object", key, lambda place: _compile(project.name, generating, flags, firmware, place))
         objects = (compiled / _STACK, compiled / _OBJECT)
         with tempfile.TemporaryDirectory() as scratch:
             run(["g++", *flags, *_LINKED, *objects, *others, "-o", (directory / output).resolve()], Path(scratch))
@@ -80,19 +81,19 @@ def compile_csim(
     return cached("csim", [*key, *_LINKED, output, *others], link) / output
 
 
-def _compile(name: str, flags: Sequence[str], firmware: Path, directory: Path) -> None:
-    """Compile model and bridge as one file, because the headers take longer than a small network; add the stack's size.
+def _compile(name: str, generating: Sequence[str], flags: Sequence[str], firmware: Path, directory: Path) -> None:
+    """Compile model and bridge as one file, because they share headers and types; add the stack's size.
 
-    The libraries of a project, csim.so and its simulator for sw_emu, are both linked from them.
+    generating: the flags that say what code g++ generates. flags: these and all definitions. The libraries of a project,
+    csim.so and its simulator for sw_emu, are both linked from the result.
     """
     with tempfile.TemporaryDirectory() as scratch:
         copied = shutil.copytree(firmware, Path(scratch) / "firmware")
         prepare(copied)
         model = copied / "hypersonic_model.cpp"
         model.write_text(f'#include "{name}.cpp"\n#include "{_BRIDGE}"\n')
-        run(
-            ["g++", *flags, "-I.", "-Iap_types", "-fstack-usage", "-c", model.name, "-o", directory.resolve() / _OBJECT], copied
-        )
+        options = [*flags, *precompiled(generating, copied / "ap_types"), "-I.", "-Iap_types", "-fstack-usage"]
+        run(["g++", *options, "-c", model.name, "-o", directory.resolve() / _OBJECT], copied)
         stack_bytes = _frames_bytes((directory / _OBJECT).with_suffix(".su").read_text()) + _STACK_MARGIN_BYTES
     (directory / _STACK).write_text(f'extern "C" const unsigned long long hypersonic_stack_bytes = {stack_bytes};\n')
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.target import Target
 from hypersonic.hls.csim.compiled import Csim, CsimError, compile_csim
+from hypersonic.hls.csim.headers import precompiled
 from hypersonic.hls.csim.source import prepare
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
@@ -64,6 +66,22 @@ def test_integers_are_those_of_hls4mls_own_library(hls4ml_answers: dict[str, Ans
     project, x, y = hls4ml_answers[name]
     assert len(np.unique(y)) > 20
     np.testing.assert_array_equal(csim_of(project).predict_raw(x), y)
+
+
+def test_a_models_definitions_do_not_keep_gpp_from_the_precompiled_headers(
+    hls4ml_answers: dict[str, Answers], tmp_path: Path
+) -> None:
+    project, _, _ = hls4ml_answers[NAMES[0]]
+    firmware = tmp_path / "firmware"
+    shutil.copytree(project.hls / "firmware", firmware)
+    prepare(firmware)
+    (tmp_path / "a.cpp").write_text('#include "ap_fixed.h"\nap_fixed<4, 2> number;\n')
+    flags = ["-std=c++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w", "-O0"]
+    options = precompiled(flags, firmware / "ap_types")
+    argv = ["g++", *flags, "-DOWN=1", *options, f"-I{firmware / 'ap_types'}", "-fstack-usage", "-H", "-c", "a.cpp"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"! {options[-1]}.gch" in done.stderr
+    assert "stdlib" not in done.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)
