@@ -4,7 +4,8 @@
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
 Only this module, hls4ml's loaders (frontend/keras/model.py, frontend/keras/hgq.py, frontend/onnx/model.py) and the plugin
-(plugin/hls4ml_backend.py, plugin/passes.py, frontend/passes.py) load hls4ml and TensorFlow, which take seconds to import and must see Keras 2.
+(plugin/hls4ml_backend.py, plugin/passes.py, frontend/passes.py) load hls4ml and TensorFlow, which take seconds to import and
+must see Keras 2.
 A refusal goes to standard error, with exit code 2.
 """
 

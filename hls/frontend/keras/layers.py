@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from traceback import walk_tb
 from typing import Any
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
@@ -46,7 +47,18 @@ def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return read()
     except Exception as error:
-        raise ConversionError(f"hls4ml does not read the model: {type(error).__name__}: {error}") from error
+        what = f"{type(error).__name__}: {error}"
+        if layer := _layer_being_read(error):
+            raise ConversionError(
+                f"layer {layer['config']['name']!r} ({layer['class_name']}): hls4ml does not read it: {what}"
+            ) from error
+        raise ConversionError(f"hls4ml does not read the model: {what}") from error
+
+
+def _layer_being_read(error: BaseException) -> dict[str, Any]:
+    """The configuration of the layer at which hls4ml's reader ended, from its local variable; {} if there is none."""
+    found = [frame.f_locals.get("keras_layer") for frame, _ in walk_tb(error.__traceback__)]
+    return next((layer for layer in reversed(found) if isinstance(layer, dict) and "name" in layer.get("config", {})), {})
 
 
 def _check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:

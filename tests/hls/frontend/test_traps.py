@@ -163,6 +163,7 @@ def lines(directory: Path) -> Said:
             "unknown",
             r"layer 'c': hls4ml's Keras front end has no UnitNormalization; build it from layers .* onnxruntime backend",
         ),
+        ("norm_of_numbers", r"layer 'c' \(LayerNormalization\): hls4ml does not read it: .* only three-dimensional input"),
         ("slopes", r"layer 'c': PReLU with shared_axes=\[1\], which hls4ml does not read"),
         (
             "dynamic",

@@ -268,6 +268,7 @@ def layer_cases() -> dict[str, Case]:
         "mask": Case(one("Embedding", 4, 2, mask_zero=True)),
         "backwards": Case(one("LSTM", 4, go_backwards=True), shape=(5, 3)),
         "unknown": Case(one("UnitNormalization")),
+        "norm_of_numbers": Case(one("LayerNormalization"), shape=(5,)),
         "slopes": Case(one("PReLU", shared_axes=[1]), shape=(5, 3)),
         "cropping": Case(one("Cropping3D"), shape=(6, 6, 6, 2)),
         "scalar": Case(one("Flatten"), shape=()),
