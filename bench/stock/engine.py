@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source of a core's answers: its RTL in Verilator, or the exact model of it, which needs no compiler.
+"""The answers of a core: by its RTL in Verilator, or the exact model of it, which needs no compiler.
 
 The models are those of the tests: the adders of a da core, and the layers of an rf core in Python integers. Where they cannot
 answer (recurrent layers, outputs wider than 62 bits), the RTL does.

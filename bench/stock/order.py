@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request of bench/stock/run.py to the process that runs the cases. It travels in one environment variable."""
+"""The order of bench/stock/run.py to the process that runs the cases. It travels in one environment variable."""
 
 from __future__ import annotations
 

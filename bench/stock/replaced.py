@@ -16,6 +16,7 @@ from hls4ml.backends import VitisBackend
 from hls4ml.model.graph import HLSConfig
 
 from bench.stock.engine import Engine
+from hypersonic.hls.csim.headers import precompiled
 from hypersonic.hls.plugin.hls4ml_backend import HypersonicBackend
 
 OURS = "Hypersonic"
@@ -26,13 +27,16 @@ THEIRS = ("vivado", "vitis")
 #: rows of one predict() that the core answers, at most; the answers to the others are those of the C++
 ROWS = 16
 
+#: as hls4ml's script, but without optimisation and without warnings
+_FLAGS = ("-O0", "-w", "-fPIC", "-std=c++23", "-fno-gnu-unique")
+
 _CONVERTERS = ("convert_from_keras_model", "convert_from_pytorch_model", "convert_from_onnx_model")
 _CONFIGURATIONS = ("config_from_keras_model", "config_from_pytorch_model", "config_from_onnx_model", "create_config")
 
 
 @dataclass
 class Seen:
-    """The events since the start of a case.
+    """The models and answers since the start of a case.
 
     replaced: whether our backend is in place. converted, compiled, compared: models, and calls of predict(). rows: of these.
     differences: words about each answer that was not the C++'s.
@@ -127,11 +131,12 @@ def _change_backend(seen: Callable[[], Seen], engine: Engine) -> None:
 
 
 def _compile_fast(project: Path, name: str) -> None:
-    """Change the project's script: one C++ file instead of two, and no optimisation. The numbers are the same."""
+    """Change the project's script: one C++ file, precompiled headers, no optimisation. The numbers are the same."""
     bridge, script = project / f"{name}_bridge.cpp", project / "build_lib.sh"
-    words = script.read_text().replace("-O3", "-O0 -w")
-    lines = [line for line in words.splitlines() if "firmware/${PROJECT}.cpp -o" not in line]
-    script.write_text("\n".join(lines).replace("${PROJECT}.o ${PROJECT}_bridge.o", "${PROJECT}_bridge.o") + "\n")
+    options = " ".join([*_FLAGS, *precompiled(_FLAGS, project / "firmware" / "ap_types")])
+    lines = [line for line in script.read_text().splitlines() if "firmware/${PROJECT}.cpp -o" not in line]
+    words = "\n".join(lines).replace("${PROJECT}.o ${PROJECT}_bridge.o", "${PROJECT}_bridge.o")
+    script.write_text(words.replace("\nINCFLAGS=", f'\nCFLAGS="{options}"\nINCFLAGS=') + "\n")
     bridge.write_text(f'#include "firmware/{name}.cpp"\n{bridge.read_text()}')
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Precompiles the headers of ap_fixed and of the C++ library that every model's C++ includes.
 
-Reading them takes half of the processor time of a small model's compilation without optimisation, and a third of one with it.
+Reading them takes about two seconds of the five to twelve in which g++ compiles a small model.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def _share(amounts: Amounts, whole: Amounts) -> float:
 
 
 def loss_of(answers: Outputs, trained: Outputs, labels: tuple[Labels, ...], rows: NDArray[np.int64]) -> float:
-    """Return how much worse the answers to `rows` are than the trained model's, as a fraction; 0 is no loss.
+    """Return how much worse the answers to `rows` are than the trained model's, as a fraction; 0 without a loss.
 
     With labels, of the worst labelled output: the relative drop of the accuracy, or the relative growth of the rms difference
     from the labels. Without labels, of the worst output: the rms difference from the trained model's answers over the
