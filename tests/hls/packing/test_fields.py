@@ -26,7 +26,7 @@ def test_a_model_with_packed_rows_is_converted_and_its_csim_is_fed_the_numbers_o
     assert (x.datatype, x.shape, x.size, x.row_bytes) == ("UINT8", (3,), 10, 3)
     assert project.report["gate"]["rows"] == 50
     (sent,) = own_task(str(file), project, OwnData(tmp_path / "rows.npy", None)).task.sample(0, 0).inputs
-    assert (sent.shape, sent.dtype) == ((50, 3), np.uint8)
+    assert (sent.shape, sent.dtype.name) == ((50, 3), "uint8")
     gain, ieta, adc, depth = 1, -20, [0, 7, 3, 1], 4
     bits = gain | (ieta & 63) << 1 | sum(code << (7 + 3 * i) for i, code in enumerate(adc)) | depth << 19
     row = np.frombuffer(bits.to_bytes(3, "little"), np.uint8)[None]
