@@ -65,7 +65,7 @@ def test_no_other_child_of_the_compiler_side_runs_a_file_of_the_working_director
     with pytest.raises(ConversionError, match=r"gives no predictions: .* does not hold a Keras 2 or QKeras model"):
         trained_predict(planted / "model.h5", [np.zeros((1, 4), np.float32)])
     with pytest.raises(ConversionError, match=r"did not write m.h5: .* expected module:function"):
-        zoo_weights._make("hypersonic.hls.zoo.task:task_of", tmp_path / "w.h5", "m.h5")
+        zoo_weights._make("hypersonic.hls.zoo.task:task_of", tmp_path / "m.h5", "m.h5")
     assert cli.main(["train", "resnet8", "--help"]) == 0
     assert "resnet8" in capfd.readouterr().out
     assert not ran(planted)

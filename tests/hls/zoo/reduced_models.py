@@ -66,7 +66,7 @@ NETWORKS: dict[str, Callable[[], Any]] = {
     "deepcalo_film": lambda: deepcalo.film_network(sizes=SMALL),
     "deepclean": shipped_deepclean,
     "deepmet": lambda: deepmet.network(CANDIDATES),
-    "emtrk": cut_emtrk,
+    "emtrk_packed": cut_emtrk,
 }
 
 

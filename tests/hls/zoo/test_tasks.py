@@ -24,7 +24,7 @@ def test_every_zoo_model_that_becomes_a_kernel_has_a_task() -> None:
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others(model: str) -> None:
     task = task_of(model)
     one, again, other = task.sample(3, 1), task.sample(3, 1), task.sample(3, 2)
-    assert {x.dtype for x in one.inputs} == {np.dtype(np.uint8 if model == "facile_adc" else np.float32)}
+    assert {x.dtype for x in one.inputs} == {np.dtype(np.uint8 if model in ("facile_adc", "emtrk_packed") else np.float32)}
     assert {len(x) for x in one.inputs} == {one.rows}
     assert all(x.ndim == 2 and np.isfinite(x).all() for x in one.inputs)
     assert [x.tobytes() for x in one.inputs] == [x.tobytes() for x in again.inputs]

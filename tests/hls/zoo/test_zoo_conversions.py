@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo, EmTrkMichelId, DeepMET and DeepClean, with a few units each: hls4ml converts them as their YAMLs say, and the rf
-core gives the integers of its C++."""
+"""DeepCalo, EmTrkMichelId from packed patches, DeepMET and DeepClean, with a few units each: hls4ml converts them as their
+YAMLs say, and the rf core gives the integers of its C++."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 
 ROOT = Path(__file__).resolve().parents[3]
-NAMES = ("deepcalo", "deepcalo_film", "deepclean", "deepmet", "emtrk")
+NAMES = ("deepcalo", "deepcalo_film", "deepclean", "deepmet", "emtrk_packed")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,8 @@ def random_rows(project: HlsProject, rows: int) -> NDArray[np.int64]:
         else rng.integers(0, 1 << x.fixed.width, (rows, x.size))
         for x in project.inputs.tensors
     ]
-    return project.inputs.to_raw(numbers)
+    sent = (x.packing.nearest(one) if x.packing else one for x, one in zip(project.inputs.tensors, numbers, strict=True))
+    return project.inputs.to_raw(tuple(sent))
 
 
 def test_small_networks_are_near_keras_and_their_cores_equal_hls4mls_cpp(projects: dict[str, HlsProject]) -> None:
