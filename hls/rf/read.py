@@ -13,6 +13,7 @@ from typing import Any
 
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
 from hypersonic.hls.rf.parts.attributes import refuse, tensor
+from hypersonic.hls.rf.parts.binary import reads_bits
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, JOINS, READERS
 from hypersonic.hls.rf.stage_type import Reader
 from hypersonic.hls.rf.stages.dense import Dense
@@ -122,6 +123,7 @@ def _read(layer: Any, inputs: list[Tensor]) -> tuple[Layer, ...]:
         raise refuse(layer, f"no stage of the rf core computes it; it computes {known}")
     if len(inputs) != expected:
         raise refuse(layer, f"it has {len(inputs)} inputs, expected {expected}")
+    reads_bits(layer)
     reader: Reader = READERS.get(name, _activation)
     read = reader(layer, *inputs, y)
     return read if isinstance(read, tuple) else (read,)

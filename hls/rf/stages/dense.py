@@ -17,6 +17,7 @@ from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms
 from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.needs import divisors, vectors
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, streamed, window
+from hypersonic.hls.rf.parts.binary import binary_sums, reads_bits
 from hypersonic.hls.rf.parts.casts import signed_width
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
 from hypersonic.hls.rf.parts.products import (
@@ -32,6 +33,7 @@ from hypersonic.hls.rf.parts.products import (
 from hypersonic.hls.rf.parts.windows import least_interval, window_order
 from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, clocks_a_word
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
+from hypersonic.hls.rf.stages.map import Map, linear
 from hypersonic.hls.rf.stages.window import add_window
 
 #: a memory's contents, (words, fields)
@@ -93,8 +95,16 @@ def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
 _CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
 
 
-def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense:
-    return _product(layer, x, y, (int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))))
+def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense | tuple[Dense, Map]:
+    dense = _product(layer, x, y, (int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))))
+    if not reads_bits(layer):
+        return dense
+    weight, bias, accum, counted = binary_sums(layer, dense.weight, dense.bias, dense.accum)
+    dense = replace(dense, weight=weight, bias=bias, accum=accum)
+    if counted is None:
+        return dense
+    count = Tensor(f"{layer.name}_count", y.shape, counted)
+    return replace(dense, y=count), linear(layer.name, count, y)
 
 
 def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:

@@ -19,7 +19,7 @@ from hypersonic.hls.rf.layers import Layer, Products, Tensor, WeightsIn
 from hypersonic.hls.rf.needs import divisors, each
 from hypersonic.hls.rf.parts.attributes import constants, number, precision, refuse
 from hypersonic.hls.rf.parts.casts import accumulator_parameters, signed_width
-from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, accumulator
+from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, accumulator
 from hypersonic.hls.rf.parts.limits import product as limit_of_product
 from hypersonic.hls.rf.parts.products import (
     accumulator_bias,
@@ -33,7 +33,7 @@ from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.dense import MAC_CLOCKS, Dense, mac_cost, tree_registers
 from hypersonic.hls.rf.stages.permute import Permute
-from hypersonic.hls.rf.stages.table import MAX_INDEX_FRACTION, Table, curve_table
+from hypersonic.hls.rf.stages.table import Table, curve_table
 from hypersonic.hls.rf.wires.fifo import fifo_stage
 
 

@@ -76,6 +76,18 @@ def _bidirectional(kind: str, **options: Any) -> Callable[..., Any]:
     return build
 
 
+def _binary(layers: Any, name: str, x: Any) -> Any:
+    """Two binary activations: one before binary weights, one before others."""
+    import qkeras
+
+    for k in range(2):
+        x = layers.BatchNormalization(name=f"{name}_b{k}")(x)
+        x = qkeras.QActivation("binary(alpha=1)", name=f"{name}_a{k}")(x)
+        options: Any = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False} if k == 0 else _KERNEL
+        x = qkeras.QDense(3, name=f"{name}_d{k}", **options)(x)
+    return x
+
+
 def _flatten(layers: Any, name: str, x: Any) -> Any:
     y = layers.Flatten(name=name)(x)
     return layers.Dense(2, name=f"{name}_d")(y)
@@ -105,8 +117,6 @@ _SOFTMAX = {
     "inv_table_t": "ap_ufixed<18,1,AP_RND,AP_SAT>",
     "Precision": {"accum": "ap_ufixed<20,3>", "result": "ap_ufixed<16,0,AP_RND,AP_SAT>"},
 }
-#: hls4ml fails where both types of a Dot are automatic
-_DOT = {"Precision": {"accum": "ap_fixed<20,10>"}}
 
 #: the label of a row -> its model
 CASES: dict[str, Case] = {
@@ -170,6 +180,7 @@ CASES: dict[str, Case] = {
     "QActivation('binary')": Case(((3,),), _quantised("QActivation", "binary(alpha=1)")),
     "QActivation('ternary')": Case(((3,),), _quantised("QActivation", "ternary(alpha=1)")),
     "QDense, binary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None)),
+    "BatchNormalization + binary QActivation + binary QDense": Case(((3,),), _binary),
     "QDense, ternary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="ternary(alpha=1)")),
     "Add": _two(_LINE, _LINE, "Add"),
     "Subtract": _two(_LINE, _LINE, "Subtract"),
@@ -179,7 +190,7 @@ CASES: dict[str, Case] = {
     "Minimum": _two(_LINE, _LINE, "Minimum"),
     "Concatenate": _two((3,), (2,), "Concatenate"),
     "Concatenate, first axis": _two(_LINE, (2, 3), "Concatenate", axis=1),
-    "Dot": Case(((3,), (3,)), _layer("Dot", axes=1), {"y": _DOT}),
+    "Dot": _two((3,), (3,), "Dot", axes=1),
     "Dot of matrices": _two(_LINE, _LINE, "Dot", axes=2),
     "Multiply of (4, 3) and (1, 3)": _two(_LINE, (1, 3), "Multiply"),
     "Flatten": Case((_LINE,), _flatten),
