@@ -372,8 +372,8 @@ def binary(rng: np.random.Generator) -> tuple[Any, Config]:
 
     types, n = Types(rng), int(rng.choice([2, 3, 4, 6]))
     kernel, step = uniform(keras, rng), str(rng.choice(["binary(alpha=1)", "ternary(alpha=1)"]))
-    bits = {"kernel_quantizer": "quantized_bits(5,2,alpha=1)", "bias_quantizer": "quantized_bits(5,2,alpha=1)"}
-    ones = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False}
+    bits: Config = {"kernel_quantizer": "quantized_bits(5,2,alpha=1)", "bias_quantizer": "quantized_bits(5,2,alpha=1)"}
+    ones: Config = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False}
     layers = [keras.Input((n,), name="x")]
     for k, options in enumerate((ones, bits) if rng.random() < 0.5 else (bits, ones)):
         layers.append(keras.layers.BatchNormalization(scale=False, beta_initializer=kernel, name=f"b{k}"))
