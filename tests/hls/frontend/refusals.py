@@ -79,8 +79,8 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
         "unread_layer": (
             model(
-                lambda x: layers.Dense(2)(layers.Flatten()(layers.TimeDistributed(layers.Conv1D(2, 2), name="td")(x))),
-                (4, 5, 3),
+                lambda x: layers.Dense(2)(layers.Flatten()(layers.TimeDistributed(layers.Conv2D(2, 2), name="td")(x))),
+                (2, 4, 5, 3),
             ),
             {},
         ),
