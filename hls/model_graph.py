@@ -93,7 +93,8 @@ def result_precision(layer: Any) -> FixedPoint:
 def written_constants(layer: Any, name: str) -> Constants:
     """Return a layer's weight array, of its own shape, as the C++ gets it.
 
-    hls4ml writes each number in decimal, with `fraction` digits after the point, and ap_fixed converts the resulting double.
+    Binary weights are -1 and 1. hls4ml writes each number in decimal, with `fraction` digits after the point, and ap_fixed
+    converts the resulting double.
     Raises UnsupportedLayerError for a type that this project does not read.
     """
     variable = layer.weights[name]
@@ -110,16 +111,27 @@ def written_constants(layer: Any, name: str) -> Constants:
         raise UnsupportedLayerError(f"{what}: {error}; give it fewer bits in the model's YAML") from error
     if str(variable.type.precision).startswith("int<2") and (raw == -2).any():
         raise UnsupportedLayerError(f"{what} is {precision} and holds -2, which hls4ml's ternary product reads as +1")
-    return Constants(raw, precision.fraction)
+    if not is_binary(variable):
+        return Constants(raw, precision.fraction)
+    if name != "weight" and raw.any():
+        raise UnsupportedLayerError(f"{what} has the XNOR type, which only the weights of a Dense or a convolution can have")
+    return Constants(2 * raw - 1 if name == "weight" else raw, 0)
+
+
+def is_binary(variable: Any) -> bool:
+    """Return whether hls4ml's variable has the XNOR type: bits, 1 for 1 and 0 for -1 to a product, numbers to all else."""
+    return type(variable.type.precision).__name__.endswith("XnorPrecisionType")
 
 
 def precision_of(precision: Any, what: str) -> FixedPoint:
-    """Convert hls4ml's FixedPrecisionType or IntegerPrecisionType. what: the start of the error message.
+    """Convert hls4ml's FixedPrecisionType, IntegerPrecisionType or XnorPrecisionType, which is a bit.
+
+    what: the start of the error message.
 
     Raises UnsupportedLayerError for other types, for the mode WRAP_SM and for saturation bits.
     """
     kind = type(precision).__name__
-    if kind.endswith("IntegerPrecisionType"):
+    if kind.endswith(("IntegerPrecisionType", "XnorPrecisionType")):
         return FixedPoint(int(precision.width), int(precision.width), bool(precision.signed))
     if not kind.endswith("FixedPrecisionType"):
         raise UnsupportedLayerError(f"{what} is {precision} ({kind}), expected ap_fixed, ap_ufixed or an integer")

@@ -10,15 +10,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import Dense, Einsum, EinsumDense
 from hypersonic.hls.da.numbers import Number, Numbers, cast, product, total, tree, zero
 from hypersonic.hls.da.products import check_count, dense
 from hypersonic.hls.fixed import Constants, Overflow
 from hypersonic.hls.model_graph import precision_of, result_precision, written_constants
+from hypersonic.hls.rf.stages.permute import transposed_places
 
 
 def read_einsum_dense(layer: Any, sources: tuple[str, ...]) -> EinsumDense:
@@ -28,10 +26,10 @@ def read_einsum_dense(layer: Any, sources: tuple[str, ...]) -> EinsumDense:
     return EinsumDense(
         layer.name,
         sources[0],
-        _moved(layer, "inp_shape", "inp_tpose_idxs").reshape(in_place, free, terms),
+        transposed_places(layer, "inp_shape", "inp_tpose_idxs").reshape(in_place, free, terms),
         Constants(weight.raw.reshape(in_place, terms, out), weight.fraction),
         Constants(bias.raw.reshape(in_place, free, out), bias.fraction),
-        _moved(layer, "out_interpert_shape", "out_tpose_idxs"),
+        transposed_places(layer, "out_interpert_shape", "out_tpose_idxs"),
         _accum(layer),
         result_precision(layer),
     )
@@ -44,9 +42,9 @@ def read_einsum(layer: Any, sources: tuple[str, ...]) -> Einsum:
     return Einsum(
         layer.name,
         (a, b),
-        _moved(layer, "inp0_shape", "inp0_tpose_idxs").reshape(in_place, first, terms),
-        _moved(layer, "inp1_shape", "inp1_tpose_idxs").reshape(in_place, second, terms),
-        _moved(layer, "out_interpert_shape", "out_tpose_idxs"),
+        transposed_places(layer, "inp0_shape", "inp0_tpose_idxs").reshape(in_place, first, terms),
+        transposed_places(layer, "inp1_shape", "inp1_tpose_idxs").reshape(in_place, second, terms),
+        transposed_places(layer, "out_interpert_shape", "out_tpose_idxs"),
         _accum(layer),
         result_precision(layer),
     )
@@ -60,13 +58,6 @@ def _sizes(layer: Any, *names: str) -> list[int]:
 
 def _accum(layer: Any) -> Any:
     return precision_of(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
-
-
-def _moved(layer: Any, shape: str, axes: str) -> NDArray[np.int64]:
-    """The elements of a tensor in the order in which a transposition reads them, flat."""
-    sizes = [int(size) for size in layer.get_attr(shape)]
-    order = [int(axis) for axis in layer.get_attr(axes)]
-    return np.arange(prod(sizes)).reshape(sizes).transpose(order).reshape(-1)
 
 
 def einsum_dense(graph: AdderGraph, layer: EinsumDense, x: Numbers) -> list[Number]:

@@ -25,7 +25,6 @@ from hypersonic.hls.da.network import (
     Merge,
     Network,
     Scaling,
-    Steps,
     Unrolled,
     Wiring,
 )
@@ -39,7 +38,6 @@ from hypersonic.hls.da.numbers import (
     relu,
     total,
     tree,
-    where_negative,
     zero,
 )
 from hypersonic.hls.da.products import check_weights, dense, matmul
@@ -93,9 +91,6 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
             return einsum_dense(graph, layer, numbers[layer.source])
         case Einsum():
             return einsum(graph, layer, *(numbers[source] for source in layer.sources))
-        case Steps(_, source, above, below):
-            limits = zip(above.raw.tolist(), below.raw.tolist(), strict=True)
-            return [_step(graph, x, *at, above.fraction) for x, at in zip(numbers[source], limits, strict=True)]
         case Wiring(_, source, places):
             return [zero(graph) if place < 0 else numbers[source][place] for place in places]
         case Unrolled(_, sources, read):
@@ -110,18 +105,6 @@ def _dot(graph: AdderGraph, layer: Dot, a: Numbers, b: Numbers) -> Number:
     for term in terms:
         y = cast(graph, total(graph, y, term), layer.accum)
     return y
-
-
-def _step(graph: AdderGraph, x: Number, above: int, below: int, fraction: int) -> Number:
-    """x <= below is below - x >= 0, which is not below - x < 0."""
-    one, rests = Number(graph.constant(1), 0), []
-    for limit in (above, below):
-        at = plus(graph, Number(graph.constant(0), x.fraction), limit, fraction)
-        rests.append(total(graph, at, x, subtract=True))
-    high, over = (where_negative(graph, one, rest) for rest in rests)
-    low = total(graph, one, over, subtract=True)
-    both = Number(graph.select(low.node, high.node, 0), 0)
-    return total(graph, total(graph, high, low, subtract=True), both)
 
 
 def _runs(numbers: Numbers, length: int) -> Iterable[Numbers]:

@@ -12,7 +12,6 @@ nnet_merge.h). An arrow is a cast:
     dot            each product -> accum, sum in accum -> result
     einsum dense   as dense, for vectors of a tensor -> result
     einsum         each sum of products -> accum, after every product -> result
-    steps          1, 0 or -1 by two thresholds -> result     (binary and ternary tanh)
     wiring         elements of a layer in another order, or zeros -> result        (Transpose, Cropping)
     unrolled       a layer of the rf core, computed at once (hls/da/unroll.py)
 """
@@ -151,17 +150,6 @@ class Einsum:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """y = 1 where x > above, otherwise -1 where x <= below, otherwise 0, elementwise. above, below: (n,)."""
-
-    name: str
-    source: str
-    above: Constants
-    below: Constants
-    result: FixedPoint
-
-
-@dataclass(frozen=True)
 class Wiring:
     """y[i] = source[places[i]], or 0 where places[i] is negative."""
 
@@ -188,7 +176,7 @@ class Unrolled:
         return self.read.y.precision
 
 
-Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | EinsumDense | Einsum | Steps | Wiring | Unrolled
+Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | EinsumDense | Einsum | Wiring | Unrolled
 
 
 @dataclass(frozen=True)
@@ -241,5 +229,5 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:  # noqa: PLR0911 
             return len(places)
         case Unrolled(read=read):
             return read.y.size
-        case Scaling(source=source) | Activation(source=source) | Steps(source=source) | Merge(sources=(source, _)):
+        case Scaling(source=source) | Activation(source=source) | Merge(sources=(source, _)):
             return sizes[source]

@@ -24,7 +24,6 @@ from hypersonic.hls.da.network import (
     Network,
     Scaling,
     Source,
-    Steps,
     Unrolled,
     Wiring,
 )
@@ -34,6 +33,7 @@ from hypersonic.hls.model_graph import check_merge, precision_of, result_precisi
 from hypersonic.hls.rf.layers import Layer as RfLayer
 from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.parts.attributes import tensor
+from hypersonic.hls.rf.parts.binary import reads_bits
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
 from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.permute import Permute, moved_places
@@ -82,12 +82,10 @@ def _size(variable: Any) -> int:
 
 
 def _layers(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]) -> tuple[Layer, ...]:
-    function = str(layer.get_attr("activation")).lower()
+    function, bits = str(layer.get_attr("activation")).lower(), reads_bits(layer)
     if layer.class_name == "Activation" and function in ("relu", "linear"):
         return (Activation(layer.name, sources[0], function == "relu", result_precision(layer)),)
-    if layer.class_name == "Activation" and function == "binary_tanh":
-        return (_binary(layer, sources[0], types[sources[0]]),)
-    if layer.class_name in _OWN:
+    if layer.class_name in _OWN and not (bits and layer.class_name == "Dense"):
         return (_OWN[layer.class_name](layer, sources),)
     return _unrolled(layer, sources, types)
 
@@ -131,19 +129,6 @@ def _dot(layer: Any, sources: tuple[str, ...]) -> Dot:
     a, b = sources
     accum = precision_of(layer.get_attr("accum_t").precision, f"layer {layer.name!r}: accum")
     return Dot(layer.name, (a, b), accum, result_precision(layer))
-
-
-def _binary(layer: Any, source: str, kind: FixedPoint) -> Steps:
-    """1 where x >= 0, otherwise -1: a step at the number before 0."""
-    before = Constants(np.full(_size(layer.get_output_variable()), -1, np.int64), kind.fraction)
-    return Steps(layer.name, source, before, before, result_precision(layer))
-
-
-def _ternary(layer: Any, sources: tuple[str, ...]) -> Steps:
-    """A quantised tanh with the normalisation before it, as two thresholds for each channel (nnet_batchnorm.h)."""
-    result, size = result_precision(layer), _size(layer.get_output_variable())
-    high, low = (_repeated(written_constants(layer, f"threshold_{end}"), size) for end in ("hi", "lo"))
-    return Steps(layer.name, sources[0], high, low, result)
 
 
 def _wiring(layer: Any, sources: tuple[str, ...]) -> Wiring:
@@ -213,6 +198,5 @@ _OWN: dict[str, Callable[[Any, tuple[str, ...]], Layer]] = {
     "Dot": _dot,
     "EinsumDense": read_einsum_dense,
     "Einsum": read_einsum,
-    "BatchNormalizationQuantizedTanh": _ternary,
     **dict.fromkeys(("Transpose", "Cropping1D", "Cropping2D"), _wiring),
 }

@@ -175,7 +175,8 @@ def _(layer: LayerNorm, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
 # ---------------------------------------------------------------- elementwise
 @_unrolled.register
 def _(layer: Map, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
-    check_weights(layer.name, layer.scale.raw)
+    if layer.function is not MapFunction.STEP:
+        check_weights(layer.name, layer.scale.raw)
     scales, biases = (cycle(values.raw.reshape(-1).tolist() or [0]) for values in (layer.scale, layer.bias))
     return [_mapped(graph, layer, number, scale, bias) for number, scale, bias in zip(x, scales, biases, strict=False)]
 
@@ -194,11 +195,25 @@ def _mapped(graph: AdderGraph, layer: Map, x: Number, scale: int, bias: int) -> 
         case MapFunction.THRESHOLD:
             rest = plus(graph, Number(graph.constant(0), x.fraction), bias, layer.bias.fraction)
             return where_negative(graph, x, total(graph, rest, x, subtract=True))
+        case MapFunction.STEP:
+            return _stepped(graph, x, (scale, layer.scale.fraction), (bias, layer.bias.fraction))
     line = plus(graph, _times(graph, layer, x, scale), bias, layer.bias.fraction)
     if layer.function is MapFunction.AFFINE:
         return line
     part = _clamped(graph, line, 1, 0)
     return part if layer.function is MapFunction.HARD_SIGMOID else plus(graph, Number(part.node, part.fraction - 1), -1, 0)
+
+
+def _stepped(graph: AdderGraph, x: Number, above: tuple[int, int], below: tuple[int, int]) -> Number:
+    """A step of two thresholds, raw with their fraction bits. x <= below is below - x >= 0, which is not below - x < 0."""
+    one, rests = Number(graph.constant(1), 0), []
+    for limit in (above, below):
+        at = plus(graph, Number(graph.constant(0), x.fraction), *limit)
+        rests.append(total(graph, at, x, subtract=True))
+    high, over = (where_negative(graph, one, rest) for rest in rests)
+    low = total(graph, one, over, subtract=True)
+    both = Number(graph.select(low.node, high.node, 0), 0)
+    return total(graph, total(graph, high, low, subtract=True), both)
 
 
 def _times(graph: AdderGraph, layer: Map | Table, x: Number, factor: int) -> Number:

@@ -9,6 +9,10 @@ Weights that are powers of two: hls4ml writes each as a sign and an exponent, wi
 takes the width of the exponent for the width of the number, its C++ drops the bits of products that are shifted far to the
 right, and it does not support such biases.
 
+Binary and ternary activations: hls4ml merges one with the normalisation before it, as if all scales were positive.
+
+Dot: hls4ml's inference of types stops with an AssertionError where an accumulator has none.
+
 Softmax: hls4ml gives an accumulator without a type of its own another type in the C++ than in its graph.
 """
 
@@ -20,10 +24,11 @@ from typing import Any
 
 import numpy as np
 from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, register_flow
-from hls4ml.model.layers import DepthwiseConv1D, DepthwiseConv2D
+from hls4ml.model.layers import BatchNormalization, DepthwiseConv1D, DepthwiseConv2D
 from hls4ml.model.optimizer import OptimizerPass, register_pass
 from hls4ml.model.optimizer.passes.batchnorm_opt import FuseConsecutiveBatchNormalization
 from hls4ml.model.optimizer.passes.bn_fuse import FuseBatchNormalization
+from hls4ml.model.optimizer.passes.infer_precision import InferPrecisionTypes
 from hls4ml.model.quantizers import QKerasPO2Quantizer
 from hls4ml.model.types import (
     ExponentWeightVariable,
@@ -34,6 +39,7 @@ from hls4ml.model.types import (
 )
 from numpy.typing import NDArray
 
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.softmax.exact import wanted_types
 from hypersonic.hls.model_graph import retype
@@ -165,6 +171,37 @@ def per_channel(numbers: Numbers, channels: int) -> Numbers | None:
     return rows[0] if (rows == rows[0]).all() else None
 
 
+class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
+    """Refuses a binary or ternary activation behind a normalisation that falls; hls4ml's thresholds would be reversed."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a binary or ternary tanh behind a normalisation with a scale of 0 or less."""
+        kind, before = str(node.get_attr("activation")), node.get_input_node()
+        steps = node.class_name == "TernaryTanh" or (node.class_name == "Activation" and kind.startswith(("binary", "ternary")))
+        return steps and isinstance(before, BatchNormalization) and bool((np.asarray(before.weights["scale"].data) <= 0).any())
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Raise UnsupportedLayerError."""
+        raise UnsupportedLayerError(
+            f"layer {node.get_input_node().name!r}: a scale is 0 or less, expected positive ones in front of the binary or "
+            f"ternary {node.name!r}, for which hls4ml compares with thresholds in one direction; train it with scale=False"
+        )
+
+
+class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
+    """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly."""
+
+    def _infer_dot_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        given = node.types["result_t"].precision
+        super()._infer_dot_precision(node, ["result_t"])
+        exact = node.types["result_t"].precision
+        if "result_t" not in types_to_infer:
+            node.types["result_t"].precision = given
+        if "accum_t" in types_to_infer:
+            node.types["accum_t"] = NamedType(f"{node.name}_accum_t", exact)
+        return types_to_infer
+
+
 class PossibleSettings(OptimizerPass):  # type: ignore[misc]
     """Replaces reuse factors and strategies that a layer's C++ does not support by the nearest supported ones (reuse.py)."""
 
@@ -211,10 +248,12 @@ def register() -> str:
                 "fold_consecutive_normalizations", FoldConsecutiveNormalizations, backend="Hypersonic"
             ),
         }
+        own["infer_precision_types"] = register_pass("infer_types", InferTypes, backend="Hypersonic")
         powers = register_pass("fixed_powers_of_two", FixedPowersOfTwo, backend="Hypersonic")
+        steps = register_pass("quantized_tanh_scales", QuantizedTanhScales, backend="Hypersonic")
         softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
         stock = get_flow("convert")
         register_flow(
-            FLOW, [powers, softmax, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires)
+            FLOW, [powers, softmax, steps, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires)
         )
     return FLOW

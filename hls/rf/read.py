@@ -12,13 +12,17 @@ from itertools import count
 from typing import Any
 
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
-from hypersonic.hls.rf.parts.attributes import refuse, tensor
+from hypersonic.hls.rf.parts.attributes import refuse, streamed, tensor
+from hypersonic.hls.rf.parts.binary import reads_bits
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, JOINS, READERS
 from hypersonic.hls.rf.stage_type import Reader
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.map import Map, linear
 from hypersonic.hls.rf.stages.zero_pad import ZeroPad
+
+#: hls4ml's classes that the core does not compute in io_parallel either
+_ARRAYS_ONLY = ("TimeDistributed", "GarNet", "GarNetStack")
 
 
 def read_rf_network(model: Any) -> RfNetwork:
@@ -115,6 +119,8 @@ def _output_name(layers: list[Any], name: str) -> str:
 def _read(layer: Any, inputs: list[Tensor]) -> tuple[Layer, ...]:
     y, name = tensor(layer.get_output_variable(), layer.outputs[0], layer), layer.class_name
     expected = 2 if name in JOINS else 1
+    if name in _ARRAYS_ONLY and streamed(layer):
+        raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream")
     if expected == 1 and len(inputs) == 2:
         raise refuse(layer, "no stage of the rf core computes it with two inputs")
     if name not in READERS and name not in ACTIVATION_CLASSES:
@@ -122,6 +128,7 @@ def _read(layer: Any, inputs: list[Tensor]) -> tuple[Layer, ...]:
         raise refuse(layer, f"no stage of the rf core computes it; it computes {known}")
     if len(inputs) != expected:
         raise refuse(layer, f"it has {len(inputs)} inputs, expected {expected}")
+    reads_bits(layer)
     reader: Reader = READERS.get(name, _activation)
     read = reader(layer, *inputs, y)
     return read if isinstance(read, tuple) else (read,)

@@ -216,6 +216,7 @@ def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: P
         ("shared_layer", r"layer 'd': it is called 2 times, and hls4ml reads the first call only"),
         ("broadcast", r"layer 'sum': it merges the shapes \(2, 1\) and \(2, 3\), and hls4ml's C\+\+ leaves elements out"),
         ("quantised_branch", r"layer 'q': it quantises one branch after layer 'd', whose type is automatic"),
+        ("falling", "layer 'bn': a scale is 0 or less, expected positive ones in front of the binary or ternary 'step'"),
         ("fused_output", r"converted to ap_fixed<7,4,AP_RND,AP_SAT>"),
         ("relu_output", r"converted to ap_ufixed<8,4,AP_RND,AP_SAT>"),
         ("least_weight", r"layer 'd': weight runs from -1 to -1, its type .* from -0.875 to 0.875"),

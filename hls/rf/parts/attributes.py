@@ -10,7 +10,7 @@ import numpy as np
 
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, PrecisionError, Rounding
-from hypersonic.hls.model_graph import precision_of, written_constants
+from hypersonic.hls.model_graph import is_binary, precision_of, written_constants
 from hypersonic.hls.rf.layers import Tensor, Window
 
 #: roundings that give the same result before and after adding a number that is on the coarser grid
@@ -48,7 +48,11 @@ def constants(layer: Any, name: str) -> Constants:
     kind = precision_of(variable.type.precision, f"layer {layer.name!r}: {name}")
     scaled = np.ldexp(np.asarray(variable.data, dtype=np.float64).reshape(-1), kind.fraction)
     on_grid = (scaled == np.rint(scaled)).all() and (scaled >= kind.min_raw).all() and (scaled <= kind.max_raw).all()
-    plain = kind.width <= MAX_WIDTH and type(variable.type).__name__ not in ("CompressedType", "ExponentType")
+    plain = (
+        kind.width <= MAX_WIDTH
+        and not is_binary(variable)
+        and type(variable.type).__name__ not in ("CompressedType", "ExponentType")
+    )
     if plain and on_grid and not str(variable.type.precision).startswith("int<2"):
         return Constants(scaled.astype(np.int64), kind.fraction)
     return written_constants(layer, name)  # parsed from the decimal text that hls4ml writes

@@ -17,6 +17,7 @@ from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms
 from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
 from hypersonic.hls.rf.needs import divisors, vectors
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, streamed, window
+from hypersonic.hls.rf.parts.binary import binary_sums, reads_bits
 from hypersonic.hls.rf.parts.casts import signed_width
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
 from hypersonic.hls.rf.parts.products import (
@@ -32,6 +33,8 @@ from hypersonic.hls.rf.parts.products import (
 from hypersonic.hls.rf.parts.windows import least_interval, window_order
 from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, clocks_a_word
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
+from hypersonic.hls.rf.stages.map import Map, linear
+from hypersonic.hls.rf.stages.permute import Permute, transposed_places
 from hypersonic.hls.rf.stages.window import add_window
 
 #: a memory's contents, (words, fields)
@@ -89,12 +92,45 @@ def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
     return Dense(layer.name, x, y, weight, bias, accum, *reuse(layer), weights_in=_weights_in(layer))
 
 
+def _einsum_dense(layer: Any, x: Tensor, y: Tensor) -> tuple[Permute, Dense, Permute]:
+    """Read hls4ml's EinsumDense: a Dense between two transpositions (nnet_einsum_dense.h).
+
+    Raises UnsupportedLayerError for axes with weights, or a bias, of their own.
+    """
+    names = ("n_inplace", "n_free_data", "n_free_kernel", "n_contract")
+    in_place, free, out, terms = (int(layer.get_attr(name)) for name in names)
+    flat, bias = constants(layer, "weight"), constants(layer, "bias")
+    rows = bias.raw.reshape(in_place, free, out)
+    if check_strategy(layer):
+        raise refuse(layer, "its Strategy is Resource, expected Latency")
+    if in_place != 1 or (rows != rows[:, :1]).any():
+        raise refuse(layer, f"its equation is {layer.get_attr('equation')}, whose vectors have weights or biases of their own")
+    weight, accum = Constants(flat.raw.reshape(terms, out), flat.fraction), precision(layer, "accum_t")
+    bias = Constants(rows[0, 0], bias.fraction)
+    check_accumulator(layer, x.precision, weight, bias, accum)
+    vectors = Tensor(f"{layer.name}_vectors", (free, terms), x.precision)
+    sums = Tensor(f"{layer.name}_sums", (free, out), y.precision)
+    return (
+        Permute(layer.name, x, vectors, transposed_places(layer, "inp_shape", "inp_tpose_idxs")),
+        Dense(layer.name, vectors, sums, weight, bias, accum, *reuse(layer), weights_in=_weights_in(layer)),
+        Permute(layer.name, sums, y, transposed_places(layer, "out_interpert_shape", "out_tpose_idxs")),
+    )
+
+
 #: hls4ml's names of layers that are read as a convolution
 _CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
 
 
-def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense:
-    return _product(layer, x, y, (int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))))
+def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense | tuple[Dense, Map]:
+    dense = _product(layer, x, y, (int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))))
+    if not reads_bits(layer):
+        return dense
+    weight, bias, accum, counted = binary_sums(layer, dense.weight, dense.bias, dense.accum)
+    dense = replace(dense, weight=weight, bias=bias, accum=accum)
+    if counted is None:
+        return dense
+    count = Tensor(f"{layer.name}_count", y.shape, counted)
+    return replace(dense, y=count), linear(layer.name, count, y)
 
 
 def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:
@@ -259,7 +295,7 @@ STAGE = StageType(
     LayerType(
         Dense,
         _plan,
-        readers={"Dense": _dense, **dict.fromkeys(_CONVOLUTIONS, _convolution)},
+        readers={"Dense": _dense, "EinsumDense": _einsum_dense, **dict.fromkeys(_CONVOLUTIONS, _convolution)},
         sharing=Sharing(lambda dense: dense_shape(dense).reuse_factor, lambda dense: dense.vectors, _choices),
     ),
 )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants
+from hypersonic.hls.model_graph import is_binary
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
@@ -32,6 +33,7 @@ class MapFunction(StrEnum):
     THRESHOLD = "threshold"  # x where x > bias, else 0
     HARD_SIGMOID = "hard_sigmoid"  # min(max(scale * x + bias, 0), 1)
     HARD_TANH = "hard_tanh"  # 2 * hard_sigmoid - 1
+    STEP = "step"  # 1 where x > scale, else 0 where x > bias, else -1  (binary and ternary tanh)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +72,31 @@ def _activation(layer: Any, x: Tensor, y: Tensor) -> Map:
     function = str(layer.get_attr("activation")).lower()
     if function in _CAPS:
         return Map(layer.name, x, y, MapFunction.CAP, NONE, number(_CAPS[function]))
+    if function == "binary_tanh":
+        return _binary(layer, x, y, Constants(np.zeros(1, np.int64), x.precision.fraction))
     if function == "prelu":
         return Map(layer.name, x, y, MapFunction.LEAKY, constants(layer, "param"), NONE)
     kind, scale, bias = _MAPS[function]
     return Map(layer.name, x, y, kind, *(parameter(layer, *where) if where else NONE for where in (scale, bias)))
+
+
+def _binary(layer: Any, x: Tensor, y: Tensor, threshold: Constants) -> Map:
+    """1 where x >= threshold, otherwise -1, or 0 if hls4ml's result is binary: the bit that stands for -1."""
+    fraction = max(threshold.fraction, x.precision.fraction)
+    above = at_fraction(threshold, fraction) - 1  # x has no value between the number before the threshold and the threshold
+    least = Constants(np.array([x.precision.min_raw - 1], dtype=object), x.precision.fraction)
+    below = least if is_binary(layer.get_output_variable()) else Constants(above, fraction)
+    return Map(layer.name, x, y, MapFunction.STEP, Constants(above, fraction), below)
+
+
+def _quantised_tanh(layer: Any, x: Tensor, y: Tensor) -> Map:
+    """Read a binary or ternary tanh with the normalisation before it, as thresholds for each channel (nnet_batchnorm.h)."""
+    if int(layer.get_attr("quantize")) == _TERNARY:
+        return Map(layer.name, x, y, MapFunction.STEP, constants(layer, "threshold_hi"), constants(layer, "threshold_lo"))
+    return _binary(layer, x, y, constants(layer, "threshold"))
+
+
+_TERNARY = 3  # hls4ml's number of values
 
 
 def _batch_normalization(layer: Any, x: Tensor, y: Tensor) -> Map:
@@ -94,7 +117,7 @@ def _period(layer: Map) -> int:
 
 
 def map_stage(name: str, layer: Map, x: Stream, y: Stream) -> Stage:
-    """Return the rf_map stage: v = x * a + b, x > 0 ? x : x * a, x > a ? x : 0, or x, then a clamp and a cast."""
+    """Return the rf_map stage: v = x * a + b, x > 0 ? x : x * a, x > a ? x : 0, a step, or x, then a clamp and a cast."""
     work = _map_work(layer)
     parameters: dict[str, Value] = {
         "LANES": x.lanes, "MODE": work.mode, "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed)
@@ -121,11 +144,11 @@ def map_stage(name: str, layer: Map, x: Stream, y: Stream) -> Stage:
     return Stage(name, "rf_map", layer.name, parameters, (x,), (y,), timing, tuple(memories))
 
 
-_SAME, _AFFINE, _LEAKY, _THRESHOLD = range(4)
+_SAME, _AFFINE, _LEAKY, _THRESHOLD, _STEP = range(5)
 
 
 #: latency of rf_map by mode, without a clamp; includes two clocks of the output FIFO
-_CLOCKS = {_SAME: 5, _AFFINE: 8, _LEAKY: 7, _THRESHOLD: 6}
+_CLOCKS = {_SAME: 5, _AFFINE: 8, _LEAKY: 7, _THRESHOLD: 6, _STEP: 6}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +178,9 @@ def _map_work(layer: Map) -> _MapWork:
     if layer.function is MapFunction.HARD_TANH:  # 2 * clamp(v, 0, 1) - 1 is clamp(2 * v - 1, -1, 1)
         doubled = Constants(2 * bias.raw - (1 << bias.fraction), bias.fraction)
         return _MapWork(_AFFINE, finer, Constants(2 * scale.raw, scale.fraction), doubled, -1 << finer, 1 << finer)
+    if layer.function is MapFunction.STEP:
+        above, below = (Constants(_floor(values, fraction), fraction) for values in (scale, bias))
+        return _MapWork(_STEP, 0, above, below)
     return _bounded(layer.function, fraction, bias)
 
 
@@ -233,8 +259,12 @@ STAGE = StageType(
     LayerType(
         Map,
         _plan,
-        readers={"BatchNormalization": _batch_normalization, "ApplyAlpha": _batch_normalization},
-        activations=dict.fromkeys((*_MAPS, *_CAPS, "prelu"), _activation),
+        readers={
+            "BatchNormalization": _batch_normalization,
+            "ApplyAlpha": _batch_normalization,
+            "BatchNormalizationQuantizedTanh": _quantised_tanh,
+        },
+        activations=dict.fromkeys((*_MAPS, *_CAPS, "prelu", "binary_tanh"), _activation),
     ),
     long=("LOW", "HIGH"),
 )

@@ -45,6 +45,13 @@ def moved_places(layer: Any) -> NDArray[np.int64]:
     return image[tuple(slice(start, start + size) for start, size in zip(first, out, strict=False))].reshape(-1)
 
 
+def transposed_places(layer: Any, shape: str, axes: str) -> NDArray[np.int64]:
+    """Return the elements of a tensor in the order in which a transposition reads them. shape, axes: the layer's attributes."""
+    sizes = [int(size) for size in layer.get_attr(shape)]
+    order = [int(axis) for axis in layer.get_attr(axes)]
+    return np.arange(prod(sizes), dtype=np.int64).reshape(sizes).transpose(order).reshape(-1)
+
+
 def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
     """Read it, with a cast behind it if its result has another type."""
     places = moved_places(layer)

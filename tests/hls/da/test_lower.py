@@ -30,13 +30,14 @@ from hypersonic.hls.da.network import (
     Network,
     Scaling,
     Source,
-    Steps,
     Unrolled,
     Wiring,
 )
 from hypersonic.hls.da.schedule import schedule
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
+from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.rf.stages.map import Map, MapFunction
 from tests.hls.precisions import fixed_points
 
 #: a type by its width and the bits right of its point
@@ -92,7 +93,9 @@ def layers(draw: st.DrawFn, before: Network, name: str, rng: np.random.Generator
         b = draw(st.sampled_from([other for other, elements in sizes.items() if elements == size]))
         return Dot(name, (a, b), draw(precisions), result)
     if kind == "steps":
-        return Steps(name, a, constants(rng, (size,), bits, lsb), constants(rng, (size,), bits, lsb), result)
+        above, below = (constants(rng, (size,), bits, lsb) for _ in range(2))
+        x, y = Tensor(a, (size,), before.results[a]), Tensor(name, (size,), result)
+        return Unrolled(name, (a,), Map(name, x, y, MapFunction.STEP, above, below))
     if kind == "wiring":
         return Wiring(name, a, tuple(draw(st.lists(st.integers(-1, size - 1), min_size=1, max_size=5))), result)
     return Activation(name, a, kind == "relu", result)
@@ -125,20 +128,14 @@ def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]
         turns = len(moved[0]) // run_a
         parts = [(moved[0][k * run_a : (k + 1) * run_a], moved[1][k * run_b : (k + 1) * run_b]) for k in range(turns)]
         return [value for left, right in parts for value in (*left, *right)]
-    assert not isinstance(layer, Unrolled | EinsumDense | Einsum)  # test_einsum.py
+    if isinstance(layer, Unrolled):
+        return _stepped(layer, values[layer.sources[0]])
+    assert not isinstance(layer, EinsumDense | Einsum)  # test_einsum.py
     x, fraction = values[layer.source], fractions[layer.source]
     if isinstance(layer, Activation):
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]
     if isinstance(layer, Wiring):
         return [layer.result.cast(x[place] if place >= 0 else 0, fraction) for place in layer.places]
-    if isinstance(layer, Steps):
-        limits = [
-            [Fraction(int(limit), 1) / Fraction(2) ** layer.above.fraction for limit in pair]
-            for pair in zip(layer.above.raw, layer.below.raw, strict=True)
-        ]
-        points = [Fraction(value) / Fraction(2) ** fraction for value in x]
-        steps = [1 if at > high else -1 if at <= low else 0 for at, (high, low) in zip(points, limits, strict=True)]
-        return [layer.result.cast(step, 0) for step in steps]
     assert isinstance(layer, Scaling | Dense)
     if isinstance(layer, Scaling):
         product, bias = fraction + layer.scale.fraction, layer.bias.fraction
@@ -155,6 +152,18 @@ def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]
             total = layer.accum.confine(total + product)
         outputs.append(layer.result.cast(total, layer.accum.fraction))
     return outputs
+
+
+def _stepped(layer: Unrolled, x: list[int]) -> list[int]:
+    read = layer.read
+    assert isinstance(read, Map)
+    limits = [
+        [Fraction(int(limit), 1) / Fraction(2) ** read.scale.fraction for limit in pair]
+        for pair in zip(read.scale.raw, read.bias.raw, strict=True)
+    ]
+    points = [Fraction(value) / Fraction(2) ** read.x.precision.fraction for value in x]
+    steps = [1 if at > high else -1 if at <= low else 0 for at, (high, low) in zip(points, limits, strict=True)]
+    return [layer.result.cast(step, 0) for step in steps]
 
 
 def _merged(layer: Merge, values: dict[str, list[int]], fractions: dict[str, int]) -> list[int]:

@@ -37,6 +37,12 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
     def normalised() -> Any:
         return Sequential([Input((3,), name="x"), layers.Dense(2, name="d"), layers.BatchNormalization(name="bn")])
 
+    def falling() -> Any:
+        from qkeras import QActivation
+
+        norm = layers.BatchNormalization(name="bn", gamma_initializer=Constant(-0.5))
+        return Sequential([Input((3,), name="x"), norm, QActivation("binary(alpha=1)", name="step")])
+
     def shared(x: Any) -> Any:
         layer = layers.Dense(3, name="d")
         return layer(layer(x))
@@ -73,8 +79,8 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
         "unread_layer": (
             model(
-                lambda x: layers.Dense(2)(layers.Flatten()(layers.TimeDistributed(layers.Conv1D(2, 2), name="td")(x))),
-                (4, 5, 3),
+                lambda x: layers.Dense(2)(layers.Flatten()(layers.TimeDistributed(layers.Conv2D(2, 2), name="td")(x))),
+                (2, 4, 5, 3),
             ),
             {},
         ),
@@ -89,6 +95,7 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "broadcast": (model(broadcast, (2, 3)), {}),
         "quantised_branch": (model(quantised_branch), {"q": {"Precision": {"result": "ap_fixed<4,2>"}}}),
         "fused_output": (normalised, {"bn": {"Precision": {"result": "ap_fixed<7,4,AP_RND,AP_SAT>"}}}),
+        "falling": (falling, {}),
         "relu_output": (lambda: dense(activation="relu"), {"d": None}),
         "least_weight": (lambda: dense(Constant(-1.0)), precision(weight="ap_fixed<4,1,AP_TRN,AP_SAT_SYM>")),
         "no_such_input": (dense, {}),

@@ -65,8 +65,18 @@ _KERNEL = _bits("kernel_quantizer", "bias_quantizer")
 _DEPTHWISE = _bits("depthwise_quantizer", "bias_quantizer")
 
 
-def _time_distributed(layers: Any, name: str, x: Any) -> Any:
-    return layers.TimeDistributed(layers.Dense(2, name=f"{name}_d"), name=name)(x)
+def _time_distributed(kind: str, *arguments: Any) -> Callable[..., Any]:
+    def build(layers: Any, name: str, x: Any) -> Any:
+        return layers.TimeDistributed(getattr(layers, kind)(*arguments, name=f"{name}_d"), name=name)(x)
+
+    return build
+
+
+def _garnet(layers: Any, name: str, x: Any, n: Any) -> Any:
+    from hls4ml.contrib.garnet import GarNet
+
+    del layers
+    return GarNet(2, 3, 2, simplified=True, collapse="mean", output_activation=None, name=name)([x, n])
 
 
 def _bidirectional(kind: str, **options: Any) -> Callable[..., Any]:
@@ -74,6 +84,28 @@ def _bidirectional(kind: str, **options: Any) -> Callable[..., Any]:
         return layers.Bidirectional(getattr(layers, kind)(2, name=f"{name}_d", **options), name=name)(x)
 
     return build
+
+
+def _binary(layers: Any, name: str, x: Any) -> Any:
+    """Two binary activations: one before binary weights, one before others."""
+    import qkeras
+
+    for k in range(2):
+        x = layers.BatchNormalization(name=f"{name}_b{k}")(x)
+        x = qkeras.QActivation("binary(alpha=1)", name=f"{name}_a{k}")(x)
+        options: Any = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False} if k == 0 else _KERNEL
+        x = qkeras.QDense(3, name=f"{name}_d{k}", **options)(x)
+    return x
+
+
+def _behind_bits(build: Callable[..., Any]) -> Callable[..., Any]:
+    def built(layers: Any, name: str, x: Any) -> Any:
+        import qkeras
+
+        bits = qkeras.QActivation("binary(alpha=1)", name=f"{name}_a")(layers.BatchNormalization(name=f"{name}_b")(x))
+        return build(layers, name, bits)
+
+    return built
 
 
 def _flatten(layers: Any, name: str, x: Any) -> Any:
@@ -105,8 +137,6 @@ _SOFTMAX = {
     "inv_table_t": "ap_ufixed<18,1,AP_RND,AP_SAT>",
     "Precision": {"accum": "ap_ufixed<20,3>", "result": "ap_ufixed<16,0,AP_RND,AP_SAT>"},
 }
-#: hls4ml fails where both types of a Dot are automatic
-_DOT = {"Precision": {"accum": "ap_fixed<20,10>"}}
 
 #: the label of a row -> its model
 CASES: dict[str, Case] = {
@@ -127,6 +157,8 @@ CASES: dict[str, Case] = {
             layers, f"{name}_b", _quantised("QConv1D", 2, 2, **_KERNEL)(layers, name, x)
         ),
     ),
+    "Conv1D, channels_first": _one(_LINE, "Conv1D", 2, 2, data_format="channels_first"),
+    "SeparableConv2D, channels_first": _one(_IMAGE, "SeparableConv2D", 2, 2, data_format="channels_first"),
     "Conv2D, channels_first": _one(_IMAGE, "Conv2D", 2, 2, data_format="channels_first"),
     "Conv2D, dilation_rate": _one(_IMAGE, "Conv2D", 2, 2, dilation_rate=2),
     "Conv2DTranspose": _one(_IMAGE, "Conv2DTranspose", 2, 2),
@@ -170,6 +202,11 @@ CASES: dict[str, Case] = {
     "QActivation('binary')": Case(((3,),), _quantised("QActivation", "binary(alpha=1)")),
     "QActivation('ternary')": Case(((3,),), _quantised("QActivation", "ternary(alpha=1)")),
     "QDense, binary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None)),
+    "BatchNormalization + binary QActivation + binary QDense": Case(((3,),), _binary),
+    "Binary QDense with a bias, behind a binary QActivation": Case(
+        ((3,),), _behind_bits(_quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None))
+    ),
+    "Activation('tanh') behind a binary QActivation": Case(((3,),), _behind_bits(_layer("Activation", "tanh"))),
     "QDense, ternary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="ternary(alpha=1)")),
     "Add": _two(_LINE, _LINE, "Add"),
     "Subtract": _two(_LINE, _LINE, "Subtract"),
@@ -179,7 +216,7 @@ CASES: dict[str, Case] = {
     "Minimum": _two(_LINE, _LINE, "Minimum"),
     "Concatenate": _two((3,), (2,), "Concatenate"),
     "Concatenate, first axis": _two(_LINE, (2, 3), "Concatenate", axis=1),
-    "Dot": Case(((3,), (3,)), _layer("Dot", axes=1), {"y": _DOT}),
+    "Dot": _two((3,), (3,), "Dot", axes=1),
     "Dot of matrices": _two(_LINE, _LINE, "Dot", axes=2),
     "Multiply of (4, 3) and (1, 3)": _two(_LINE, (1, 3), "Multiply"),
     "Flatten": Case((_LINE,), _flatten),
@@ -193,7 +230,11 @@ CASES: dict[str, Case] = {
     "UpSampling2D": _one(_IMAGE, "UpSampling2D", (2, 3)),
     "UpSampling2D, bilinear": _one(_IMAGE, "UpSampling2D", 2, interpolation="bilinear"),
     "Embedding": Case(((3,),), _layer("Embedding", 6, 2), {}, INDEX),
-    "TimeDistributed(Dense)": Case((_LINE,), _time_distributed),
+    "TimeDistributed(Dense)": Case((_LINE,), _time_distributed("Dense", 2)),
+    "TimeDistributed(Activation)": Case((_LINE,), _time_distributed("Activation", "tanh")),
+    "TimeDistributed(Conv1D)": Case((_IMAGE,), _time_distributed("Conv1D", 2, 2)),
+    "TimeDistributed(MaxPooling1D)": Case(((4, 4, 2),), _time_distributed("MaxPooling1D", 2)),
+    "TimeDistributed(Conv2D)": Case(((2, *_IMAGE),), _time_distributed("Conv2D", 2, 2)),
     "SimpleRNN": _one(_LINE, "SimpleRNN", 2),
     "LSTM": _one(_LINE, "LSTM", 2),
     "LSTM(return_sequences=True)": Case((_LINE,), _layer("LSTM", 3, return_sequences=True), {"y": {"static": False}}),
@@ -204,6 +245,7 @@ CASES: dict[str, Case] = {
     "Bidirectional(GRU(return_sequences=True))": Case((_LINE,), _bidirectional("GRU", return_sequences=True)),
     "EinsumDense": _one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2)),
     "LayerNormalization": _one(_LINE, "LayerNormalization"),
+    "GarNet": Case(((4, 3), (1,)), _garnet),
     "MultiHeadAttention": Case((_LINE, _LINE), lambda layers, name, a, b: layers.MultiHeadAttention(1, 2, name=name)(a, b)),
     "Conv3D": _one((3, 3, 3, 2), "Conv3D", 2, 2),
 }

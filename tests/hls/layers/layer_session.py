@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts the models of layer_rows.py, in one process: python tests/hls/layers/layer_session.py CELLS DIRECTORY
 
-CELLS: a JSON file, label of a row -> the state of each of its three cells (docs/layers.md). Writes DIRECTORY/messages.json, the
-errors of the cells that are not exact ("" if there is none), and projects DIRECTORY/<io_type>_<i>/, which hold exact layers,
-with parts.pickle: for each layer its label, its column, what the core computes, and its inputs and outputs among the project's.
+CELLS: a JSON file, label of a row -> the state of each of its three cells (docs/layers.md). Writes into DIRECTORY:
+messages.json, the errors of the cells that are not exact ("" if there is none); unwrapped.json, how far answers change
+without TimeDistributed; and projects <io_type>_<i>/, which hold exact layers, with parts.pickle: for each layer its label,
+its column, what the core computes, and its inputs and outputs among the project's.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.description import read_description, sides_of
 from hypersonic.hls.frontend.graph import model_graph
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
+from hypersonic.hls.frontend.keras.wrappers import unwrapped
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.model_graph import edge, tensor_types
 from hypersonic.hls.project import HlsProject
@@ -131,6 +133,20 @@ def messages(label: str, columns: list[str], directory: Path) -> dict[str, str]:
     return said
 
 
+def difference_unwrapped() -> float:
+    """How far the answers of the TimeDistributed rows are from those of the same layers without the wrapper."""
+    import tf_keras as keras
+
+    labels = [label for label in CASES if label.startswith("TimeDistributed")]
+    x = [keras.Input(CASES[label].shapes[0]) for label in labels]
+    model = keras.Model(x, [CASES[label].build(keras.layers, word(label), one) for label, one in zip(labels, x, strict=True)])
+    _draw(model)
+    plain, remarks = unwrapped(model, {})
+    assert len(remarks) == len(labels) - 1, "that of a Conv2D stays"
+    rows = [np.random.default_rng(4).normal(size=(3, *one.shape[1:])).astype(np.float32) for one in x]
+    return max(float(np.abs(a - b).max()) for a, b in zip(model(rows), plain(rows), strict=True))
+
+
 def compute(graph: Any, core: CoreKind) -> Any:
     """The core of a ModelGraph: an AdderGraph or an RfNetwork."""
     if core is CoreKind.DA:
@@ -170,6 +186,7 @@ def main(cells: dict[str, list[str]], directory: Path) -> None:
         for label, row in cells.items()
     }
     (directory / "messages.json").write_text(json.dumps(said))
+    (directory / "unwrapped.json").write_text(json.dumps(difference_unwrapped()))
     exact = {column: [label for label, row in cells.items() if row[k] == "exact"] for k, column in enumerate(COLUMNS)}
     for io_type in ("io_parallel", "io_stream"):
         columns = [column for column, (_, kind) in COLUMNS.items() if kind == io_type]

@@ -84,6 +84,10 @@ def test_an_exact_layer_gives_the_integers_of_hls4mls_cpp(session: Path) -> None
     assert len(seen) == len(set(seen)) == sum(cells.count("exact") for cells in table().values())
 
 
+def test_a_layer_without_its_time_distributed_gives_the_models_answers(session: Path) -> None:
+    assert json.loads((session / "unwrapped.json").read_text()) == 0
+
+
 def computed(network: Any, x: NDArray[np.int64]) -> NDArray[np.int64]:
     y = network.evaluate(x) if isinstance(network, AdderGraph) else evaluate(network, x)
     return np.asarray(y).astype(np.int64)

@@ -365,7 +365,27 @@ def layernorm(rng: np.random.Generator) -> tuple[Any, Config]:
     return keras.Sequential([keras.Input((int(rng.integers(1, 5)), int(rng.choice([2, 3, 4, 6, 8]))), name="x"), layer]), names
 
 
+def binary(rng: np.random.Generator) -> tuple[Any, Config]:
+    """Binary or ternary activations behind normalisations, before binary weights and before others."""
+    import qkeras
+    import tf_keras as keras
+
+    types, n = Types(rng), int(rng.choice([2, 3, 4, 6]))
+    kernel, step = uniform(keras, rng), str(rng.choice(["binary(alpha=1)", "ternary(alpha=1)"]))
+    bits: Config = {"kernel_quantizer": "quantized_bits(5,2,alpha=1)", "bias_quantizer": "quantized_bits(5,2,alpha=1)"}
+    ones: Config = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False}
+    layers = [keras.Input((n,), name="x")]
+    for k, options in enumerate((ones, bits) if rng.random() < 0.5 else (bits, ones)):
+        layers.append(keras.layers.BatchNormalization(scale=False, beta_initializer=kernel, name=f"b{k}"))
+        layers.append(qkeras.QActivation("binary(alpha=1)" if k == 0 else step, name=f"a{k}"))
+        layers.append(qkeras.QDense(n, kernel_initializer=kernel, name=f"d{k}", **options))
+    wide = {"result": f"ap_fixed<{int(rng.integers(9, 13))},6,AP_{rng.choice(ROUNDINGS)},AP_SAT>"}  # holds every threshold
+    names: Config = {"x": {"Precision": wide}, "d0": {"Precision": wide, **reuse(rng)}}
+    return keras.Sequential(layers), names | {"d1": {"Precision": {"result": types.result(6, 12)}, **reuse(rng)}}
+
+
 FAMILIES: dict[str, Family] = {
+    "binary": binary,
     "layernorm": layernorm,
     "recurrent": recurrent,
     "bidirectional": bidirectional,

@@ -236,7 +236,7 @@ def _numbers(values: Constants, like: Numbers) -> Numbers:
 
 def _map(layer: Map, x: Numbers) -> Numbers:
     scale, bias, fraction = _numbers(layer.scale, x), _numbers(layer.bias, x), layer.x.precision.fraction
-    grid = max(fraction + max(layer.scale.fraction, 0), layer.bias.fraction, 0)
+    grid = max(fraction + max(layer.scale.fraction, 0), layer.scale.fraction, layer.bias.fraction, 0)
     fine, one = x << (grid - fraction), 1 << grid
     scaled = (x * scale) << (grid - fraction - layer.scale.fraction)
     shifted = bias << (grid - layer.bias.fraction)
@@ -253,6 +253,9 @@ def _map(layer: Map, x: Numbers) -> Numbers:
             y = np.clip(fine, 0, shifted)
         case MapFunction.THRESHOLD:
             y = np.where(fine > shifted, fine, 0)
+        case MapFunction.STEP:
+            above, below = fine > scale << (grid - layer.scale.fraction), fine > shifted
+            y = np.where(above, one, np.where(below, 0, -one))
         case MapFunction.HARD_SIGMOID:
             y = np.clip(scaled + shifted, 0, one)
         case MapFunction.HARD_TANH:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,16 +12,18 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
 from hypersonic.hls.rf.parts.attributes import constants
 from hypersonic.hls.rf.parts.tables import SELU_SCALE, exp_values, inverse_values
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.registry import ACTIVATIONS, READERS
 from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.rf.stages.layernorm import LayerNorm
 from hypersonic.hls.rf.stages.map import Map, MapFunction, linear
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
+from tests.hls.rf.fit_networks import Net
 from tests.hls.rf.lint_networks import clean, single
 
 #: a type by its width and the bits right of its point
@@ -203,6 +206,16 @@ def test_a_tables_numbers_are_exact_however_wide_the_result_and_the_parameter_ar
     assert [int(raw) for raw in read.values.raw] == [int(raw) for raw in narrow.values.raw]
     assert min(int(raw) for raw in read.values.raw) < -(1 << 78)
     assert plan(single(read)).stages
+
+
+def test_a_layer_normalisation_whose_sums_saturate_to_zero_is_refused() -> None:
+    layer = Net(2, 4).layernorm().layers[0]
+    assert isinstance(layer, LayerNorm)
+    zero = replace(layer, accum=replace(layer.accum, overflow=Overflow.SAT_ZERO))
+    with pytest.raises(
+        UnsupportedLayerError, match=r"layer 'l0': accum is ap_fixed<14,4,.*>, which rf_layernorm lacks: use AP_SAT"
+    ):
+        plan(single(zero))
 
 
 def test_dense_layers_keep_their_limit() -> None:
