@@ -173,15 +173,20 @@ def _map_work(layer: Map) -> _MapWork:
         return _MapWork(_THRESHOLD, fraction, Constants(_floor(bias, fraction), fraction))
     if layer.function is MapFunction.AFFINE:
         return _MapWork(_AFFINE, finer, scale, bias)
-    if layer.function is MapFunction.HARD_SIGMOID:
-        return _MapWork(_AFFINE, finer, scale, bias, low=0, high=1 << finer)
-    if layer.function is MapFunction.HARD_TANH:  # 2 * clamp(v, 0, 1) - 1 is clamp(2 * v - 1, -1, 1)
-        doubled = Constants(2 * bias.raw - (1 << bias.fraction), bias.fraction)
-        return _MapWork(_AFFINE, finer, Constants(2 * scale.raw, scale.fraction), doubled, -1 << finer, 1 << finer)
+    if layer.function in (MapFunction.HARD_SIGMOID, MapFunction.HARD_TANH):
+        return _hard(layer.function, finer, scale, bias)
     if layer.function is MapFunction.STEP:
         above, below = (Constants(_floor(values, fraction), fraction) for values in (scale, bias))
         return _MapWork(_STEP, 0, above, below)
     return _bounded(layer.function, fraction, bias)
+
+
+def _hard(function: MapFunction, finer: int, scale: Constants, bias: Constants) -> _MapWork:
+    """Return the work for clamp(v, 0, 1), or for 2 * clamp(v, 0, 1) - 1, which is clamp(2 * v - 1, -1, 1)."""
+    if function is MapFunction.HARD_SIGMOID:
+        return _MapWork(_AFFINE, finer, scale, bias, low=0, high=1 << finer)
+    doubled = Constants(2 * bias.raw - (1 << bias.fraction), bias.fraction)
+    return _MapWork(_AFFINE, finer, Constants(2 * scale.raw, scale.fraction), doubled, -1 << finer, 1 << finer)
 
 
 def _bounded(function: MapFunction, fraction: int, cap: Constants) -> _MapWork:
