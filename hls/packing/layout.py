@@ -90,7 +90,9 @@ class Field:
         if self.first and not self.one_hot:
             raise PackingError(f"field {self.name!r} has first without one_hot: add one_hot, the number of elements")
         if not self.is_input and (kinds or self.signed or self.fraction):
-            raise PackingError(f"field {self.name!r} is no input of the network: leave table, one_hot, signed and fraction out")
+            raise PackingError(
+                f"field {self.name!r} is not an input of the network: leave table, one_hot, signed and fraction out"
+            )
         if bool(self.select) != (len(self.table) > 1):
             raise PackingError(
                 f"field {self.name!r}: a table of {len(self.table)} selections and select {self.select or 'missing'}, expected "
@@ -139,7 +141,7 @@ class Field:
 
     @cached_property
     def entries(self) -> NDArray[np.float64]:
-        """What each code becomes: (selections, codes, per_code), in the wire's units; empty for a number."""
+        """The numbers that each code becomes: (selections, codes, per_code), in the wire's units; empty for a number."""
         if self.one_hot:
             codes = np.arange(1 << self.bits)[:, None]
             return np.asarray(codes == self.first + np.arange(self.one_hot), np.float64)[None]

@@ -165,7 +165,7 @@ def test_fields_that_contradict_each_other_are_refused(fields: list[Field], mess
         ({"bits": 3, "one_hot": 2000}, "one_hot is 2000, expected 0 to 256"),
         ({"bits": 3, "first": 1}, "first without one_hot"),
         ({"bits": "3"}, "bits is '3', expected an integer"),
-        ({"bits": 3, "signed": True, "input": False}, "is no input of the network"),
+        ({"bits": 3, "signed": True, "input": False}, "is not an input of the network"),
     ],
 )
 def test_a_field_of_a_file_is_checked(field: dict[str, Any], message: str) -> None:
