@@ -141,7 +141,7 @@ class Field:
 
     @cached_property
     def entries(self) -> NDArray[np.float64]:
-        """The values that each code becomes: (selections, codes, per_code), in the wire's units; empty for a number."""
+        """The numbers that each code becomes: (selections, codes, per_code), in the wire's units; empty for a number."""
         if self.one_hot:
             codes = np.arange(1 << self.bits)[:, None]
             return np.asarray(codes == self.first + np.arange(self.one_hot), np.float64)[None]
