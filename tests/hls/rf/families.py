@@ -381,7 +381,7 @@ def binary(rng: np.random.Generator) -> tuple[Any, Config]:
         layers.append(qkeras.QDense(n, kernel_initializer=kernel, name=f"d{k}", **options))
     wide = {"result": f"ap_fixed<{int(rng.integers(9, 13))},6,AP_{rng.choice(ROUNDINGS)},AP_SAT>"}  # holds every threshold
     names: Config = {"x": {"Precision": wide}, "d0": {"Precision": wide, **reuse(rng)}}
-    return keras.Sequential(layers), names | {"d1": {"Precision": {"result": types.result(6, 12)}, **reuse(rng)}}
+    return keras.Sequential(layers), names | {"d1": {"Precision": {"result": types.result(9, 12, (4, 6))}, **reuse(rng)}}
 
 
 FAMILIES: dict[str, Family] = {
