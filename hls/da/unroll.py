@@ -38,13 +38,13 @@ from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
 from hypersonic.hls.rf.layers import Layer, Tensor, Window
 from hypersonic.hls.rf.parts.casts import cast_all
+from hypersonic.hls.rf.parts.maps import Map, MapFunction
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.layernorm import LayerNorm
-from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise
 from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent

@@ -14,11 +14,11 @@ from typing import Any
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
 from hypersonic.hls.rf.parts.attributes import refuse, streamed, tensor
 from hypersonic.hls.rf.parts.binary import reads_bits
+from hypersonic.hls.rf.parts.maps import Map, linear
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, JOINS, READERS
 from hypersonic.hls.rf.stage_type import Reader
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
-from hypersonic.hls.rf.stages.map import Map, linear
 from hypersonic.hls.rf.stages.zero_pad import ZeroPad
 
 #: hls4ml's classes that the core does not compute in io_parallel either

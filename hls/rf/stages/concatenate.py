@@ -13,9 +13,10 @@ from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import skid_cost
 from hypersonic.hls.rf.layers import Tensor, TwoInputs
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
+from hypersonic.hls.rf.parts.maps import linear
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
-from hypersonic.hls.rf.stages.map import linear, map_stage
+from hypersonic.hls.rf.stages.map import map_stage
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, str
 from hypersonic.hls.rf.parts.binary import binary_sums, reads_bits
 from hypersonic.hls.rf.parts.casts import signed_width
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
+from hypersonic.hls.rf.parts.maps import Map, linear
 from hypersonic.hls.rf.parts.products import (
     accumulator_bias,
     arithmetic,
@@ -33,7 +34,6 @@ from hypersonic.hls.rf.parts.products import (
 from hypersonic.hls.rf.parts.windows import least_interval, window_order
 from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, clocks_a_word
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
-from hypersonic.hls.rf.stages.map import Map, linear
 from hypersonic.hls.rf.stages.permute import Permute, transposed_places
 from hypersonic.hls.rf.stages.window import add_window
 

@@ -15,10 +15,10 @@ from hypersonic.hls.rf.needs import groups
 from hypersonic.hls.rf.parts.attributes import SHIFT_INVARIANT, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
+from hypersonic.hls.rf.parts.maps import linear
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
-from hypersonic.hls.rf.stages.map import linear
 from hypersonic.hls.rf.stages.window import add_window
 
 #: clocks from the edge that accepts a beat to the edge at which its result can be accepted; DIVIDE_CLOCKS more for an average

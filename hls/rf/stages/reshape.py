@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
+from hypersonic.hls.rf.parts.maps import linear
 from hypersonic.hls.rf.stage_type import LayerType, Planner, no_stage
-from hypersonic.hls.rf.stages.map import linear
 
 
 @dataclass(frozen=True)

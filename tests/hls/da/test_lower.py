@@ -37,7 +37,7 @@ from hypersonic.hls.da.schedule import schedule
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.layers import Tensor
-from hypersonic.hls.rf.stages.map import Map, MapFunction
+from hypersonic.hls.rf.parts.maps import Map, MapFunction
 from tests.hls.precisions import fixed_points
 
 #: a type by its width and the bits right of its point

@@ -384,20 +384,8 @@ def binary(rng: np.random.Generator) -> tuple[Any, Config]:
     return keras.Sequential(layers), names | {"d1": {"Precision": {"result": types.result(9, 12, (4, 6))}, **reuse(rng)}}
 
 
-FAMILIES: dict[str, Family] = {
-    "binary": binary,
-    "layernorm": layernorm,
-    "recurrent": recurrent,
-    "bidirectional": bidirectional,
-    "beats": beats,
-    "several": several,
-    "residual": residual,
-    "wiring": wiring,
-    "dense": dense,
-    "chain": chain,
-    "curve": curve,
-    "convolution": convolution,
-    "depthwise": depthwise,
-    "pool": pool,
-    "softmax": softmax,
-}
+_ALL = (
+    binary, layernorm, recurrent, bidirectional, beats, several, residual, wiring, dense, chain, curve, convolution, depthwise,
+    pool, softmax,
+)  # fmt: skip
+FAMILIES: dict[str, Family] = {family.__name__: family for family in _ALL}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
+from hypersonic.hls.rf.parts.maps import Map, MapFunction
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.dense import Dense
@@ -18,7 +19,6 @@ from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.layernorm import LayerNorm, normalised_vector
-from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.permute import Permute
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation

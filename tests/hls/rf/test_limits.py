@@ -15,12 +15,12 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
 from hypersonic.hls.rf.parts.attributes import constants
+from hypersonic.hls.rf.parts.maps import Map, MapFunction, linear
 from hypersonic.hls.rf.parts.tables import SELU_SCALE, exp_values, inverse_values
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.registry import ACTIVATIONS, READERS
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.layernorm import LayerNorm
-from hypersonic.hls.rf.stages.map import Map, MapFunction, linear
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
 from tests.hls.rf.fit_networks import Net

@@ -14,8 +14,8 @@ from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import RfNetwork, Tensor
+from hypersonic.hls.rf.parts.maps import Map, MapFunction
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.stages.map import Map, MapFunction
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.verilator import lint
