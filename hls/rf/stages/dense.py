@@ -19,6 +19,7 @@ from hypersonic.hls.rf.needs import divisors, vectors
 from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, streamed, window
 from hypersonic.hls.rf.parts.binary import binary_sums, reads_bits
 from hypersonic.hls.rf.parts.casts import signed_width
+from hypersonic.hls.rf.parts.elementwise import Map, linear
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
 from hypersonic.hls.rf.parts.products import (
     accumulator_bias,
@@ -33,7 +34,6 @@ from hypersonic.hls.rf.parts.products import (
 from hypersonic.hls.rf.parts.windows import least_interval, window_order
 from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, clocks_a_word
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
-from hypersonic.hls.rf.stages.map import Map, linear
 from hypersonic.hls.rf.stages.permute import Permute, transposed_places
 from hypersonic.hls.rf.stages.window import add_window
 

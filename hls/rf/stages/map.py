@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -14,43 +13,15 @@ from hypersonic.hls.fixed import Constants
 from hypersonic.hls.model_graph import is_binary
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
-from hypersonic.hls.rf.layers import OneInput, Tensor
+from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.parts.attributes import NONE, constants, number, parameter
 from hypersonic.hls.rf.parts.casts import at_fraction, result_parameters, signed_width
+from hypersonic.hls.rf.parts.elementwise import Map, MapFunction, linear
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, shift
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
 
-
-class MapFunction(StrEnum):
-    """Elementwise functions. The comments give the exact result before the cast to the type of y."""
-
-    LINEAR = "linear"  # x
-    RELU = "relu"  # x where x > 0, else 0
-    LEAKY = "leaky"  # x where x > 0, else scale * x  (LeakyReLU one alpha, PReLU one for each element)
-    AFFINE = "affine"  # scale * x + bias  (BatchNormalization, ApplyAlpha)
-    CAP = "cap"  # x where 0 <= x <= bias, 0 below, bias above  (relu6, relu1)
-    THRESHOLD = "threshold"  # x where x > bias, else 0
-    HARD_SIGMOID = "hard_sigmoid"  # min(max(scale * x + bias, 0), 1)
-    HARD_TANH = "hard_tanh"  # 2 * hard_sigmoid - 1
-    STEP = "step"  # 1 where x > scale, else 0 where x > bias, else -1  (binary and ternary tanh)
-
-
-@dataclass(frozen=True, eq=False)
-class Map(OneInput):
-    """y[i] = result(f(x[i])); nnet_activation.h, nnet_batchnorm.h.
-
-    scale, bias: one constant, one per channel, or one per element of a row; empty if f has none.
-    """
-
-    function: MapFunction
-    scale: Constants
-    bias: Constants
-
-
-def linear(name: str, x: Tensor, y: Tensor) -> Map:
-    """Return a cast from x to the type of y."""
-    return Map(name, x, y, MapFunction.LINEAR, NONE, NONE)
+__all__ = ["Map", "MapFunction", "linear"]  # where a stage's file has its layer
 
 
 # ---------------------------------------------------------------- in hls4ml's graph

@@ -15,10 +15,10 @@ from hypersonic.hls.rf.cost import flow_cost, memory_cost, roms_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
 from hypersonic.hls.rf.needs import divisors
 from hypersonic.hls.rf.parts.attributes import refuse
+from hypersonic.hls.rf.parts.elementwise import linear
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
-from hypersonic.hls.rf.stages.map import linear
 
 #: clocks from the edge that accepts a row's last beat to the edge at which its first result can be accepted
 _CLOCKS = 4
