@@ -354,14 +354,9 @@ def layernorm(rng: np.random.Generator) -> tuple[Any, Config]:
     types, kernel = Types(rng), uniform(keras, rng)
     layer = keras.layers.LayerNormalization(gamma_initializer=kernel, beta_initializer=kernel, name="l")
     modes = f"AP_{rng.choice(ROUNDINGS)},AP_{rng.choice(['WRAP', 'SAT', 'SAT_SYM'])}"
-    precision = {
-        "scale": types.weight(),
-        "bias": types.weight(),
-        "result": types.result(8, 18),
-        "accum": f"ap_fixed<14,6,{modes}>",
-    }
-    names: Config = {"x": {"Precision": {"result": types.result(4, 12)}}, "l": {"Precision": precision}}
-    names["l"]["TableSize"] = int(rng.choice([64, 1024]))
+    precision = {"scale": types.weight(), "bias": types.weight(), "accum": f"ap_fixed<14,6,{modes}>"}
+    names: Config = {"x": {"Precision": {"result": types.result(4, 12)}}}
+    names["l"] = {"Precision": precision | {"result": types.result(8, 18)}, "TableSize": int(rng.choice([64, 1024]))}
     return keras.Sequential([keras.Input((int(rng.integers(1, 5)), int(rng.choice([2, 3, 4, 6, 8]))), name="x"), layer]), names
 
 
@@ -370,18 +365,17 @@ def binary(rng: np.random.Generator) -> tuple[Any, Config]:
     import qkeras
     import tf_keras as keras
 
-    types, n = Types(rng), int(rng.choice([2, 3, 4, 6]))
-    kernel, step = uniform(keras, rng), str(rng.choice(["binary(alpha=1)", "ternary(alpha=1)"]))
-    bits: Config = {"kernel_quantizer": "quantized_bits(5,2,alpha=1)", "bias_quantizer": "quantized_bits(5,2,alpha=1)"}
+    n, kernel, step = int(rng.choice([2, 3, 4, 6])), uniform(keras, rng), str(rng.choice(["binary", "ternary"]))
+    bits: Config = dict.fromkeys(("kernel_quantizer", "bias_quantizer"), "quantized_bits(5,2,alpha=1)")
     ones: Config = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False}
     layers = [keras.Input((n,), name="x")]
     for k, options in enumerate((ones, bits) if rng.random() < 0.5 else (bits, ones)):
         layers.append(keras.layers.BatchNormalization(scale=False, beta_initializer=kernel, name=f"b{k}"))
-        layers.append(qkeras.QActivation("binary(alpha=1)" if k == 0 else step, name=f"a{k}"))
+        layers.append(qkeras.QActivation(f"{step if k else 'binary'}(alpha=1)", name=f"a{k}"))
         layers.append(qkeras.QDense(n, kernel_initializer=kernel, name=f"d{k}", **options))
     wide = {"result": f"ap_fixed<{int(rng.integers(9, 13))},6,AP_{rng.choice(ROUNDINGS)},AP_SAT>"}  # holds every threshold
-    names: Config = {"x": {"Precision": wide}, "d0": {"Precision": wide, **reuse(rng)}}
-    return keras.Sequential(layers), names | {"d1": {"Precision": {"result": types.result(9, 12, (4, 6))}, **reuse(rng)}}
+    last = {"Precision": {"result": Types(rng).result(9, 12, (4, 6))}, **reuse(rng)}
+    return keras.Sequential(layers), {"x": {"Precision": wide}, "d0": {"Precision": wide, **reuse(rng)}, "d1": last}
 
 
 _ALL = (
