@@ -26,9 +26,11 @@ def precompiled(flags: Sequence[str], types: Path) -> list[str]:
     """Return g++'s options with which a compilation reads the headers precompiled; they are precompiled first, once.
 
     flags: those of the compilation that say what code g++ generates; -D may be left out. types: the directory with ap_types'
-    headers. The compilation must name it too, with -I: g++ reads the headers themselves if the flags differ. Raises ToolError
-    if g++ fails.
+    headers; without it nothing is precompiled. The compilation must name it too, with -I: g++ reads the headers themselves if
+    the flags differ. Raises ToolError if g++ fails.
     """
+    if not types.is_dir():
+        return []
 
     def build(directory: Path) -> None:
         header = directory / "headers.h"
