@@ -65,7 +65,7 @@ def report_models(
 
     everything: report on every zoo model with a generator instead. on: the card whose rate is predicted. data: of a user's
     model, the only one of `models`; its figures follow the table. progress: called with one line per step.
-    Raises NoTaskError, PlatformError, and what report() raises.
+    The files are written after each model. Raises NoTaskError, PlatformError, and what report() raises.
     """
     wanted = list(tasks()) if everything else list(models)
     if not wanted:
@@ -73,9 +73,14 @@ def report_models(
     for model in wanted if data is None else ():
         task_of(model)  # so that a wrong name is refused before anything is built
     find_platform(on.platform, retired_too=True)
-    answers = [report(model, progress, on, data) for model in wanted]
-    write(answers, directory)
-    return "\n".join([table([each.report for each in answers]), *(line for each in answers for line in each.lines)])
+    done: list[ModelReport] = []
+    lines: list[str] = []
+    for model in wanted:
+        answers = report(model, progress, on, data)
+        done.append(answers.report)
+        lines += answers.lines
+        _write(done, answers, directory)
+    return "\n".join([table(done), *lines])
 
 
 def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250, data: OwnData | None = None) -> Answers:
@@ -242,14 +247,11 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def write(answers: Sequence[Answers], directory: Path) -> None:
-    """Write table.md, figures.json and a picture per model into `directory`."""
+def _write(done: Sequence[ModelReport], last: Answers, directory: Path) -> None:
+    """Write table.md and figures.json of all models so far, and a picture of the last, so that an hour's run can be cut off."""
     from hypersonic.reporting.picture import draw
 
     directory.mkdir(parents=True, exist_ok=True)
-    lines = [each.report for each in answers]
-    (directory / "table.md").write_text(table(lines))
-    values = [line.figures() for line in lines]
-    (directory / "figures.json").write_text(json.dumps(values, indent=1) + "\n")
-    for each in answers:
-        draw(each, directory / f"{each.report.model}.png")
+    (directory / "table.md").write_text(table(done))
+    (directory / "figures.json").write_text(json.dumps([line.figures() for line in done], indent=1) + "\n")
+    draw(last, directory / f"{last.report.model}.png")

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of `hypersonic report`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hypersonic.reporting import engines
+from hypersonic.reporting.engines import ReportError, report_models
+from hypersonic.reporting.line import Answers, ModelReport
+
+
+def test_a_run_that_fails_keeps_the_models_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def report(model: str, *_: Any) -> Answers:
+        if model == "emtrk":
+            raise ReportError("emtrk: row 3 differs")
+        merit = dict.fromkeys(("float", "quantised", "csim"), 0.5)
+        numbers = {name: np.linspace(0, 1, 7)[:, None] for name in merit}
+        return Answers(ModelReport(model, 10, "width", 7, dict.fromkeys(merit, 0.5), 0.0, 1.0, None), numbers)
+
+    monkeypatch.setattr(engines, "report", report)
+    with pytest.raises(ReportError, match="row 3"):
+        report_models(["jets", "facile", "emtrk"], everything=False, directory=tmp_path, progress=lambda _: None)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["facile.png", "figures.json", "jets.png", "table.md"]
+    assert [line["model"] for line in json.loads((tmp_path / "figures.json").read_text())] == ["jets", "facile"]
+    assert len((tmp_path / "table.md").read_text().splitlines()) == 4
