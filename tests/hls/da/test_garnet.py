@@ -105,8 +105,8 @@ def test_garnets_are_summed_as_the_cpp_sums_them(
 ) -> None:
     rng, vertices = np.random.default_rng(blocks + 2 * count), 4
     steps = (step(rng, 2, 2, 2), step(rng, 2, 1, 2))[:count]
-    *sums, result = kinds
-    layer = GarNet("g", ("x", "n"), vertices, blocks, steps, X, *sums, result)
+    edge, edge_sum, aggregate, result = kinds
+    layer = GarNet("g", ("x", "n"), vertices, blocks, steps, X, edge, edge_sum, aggregate, result)
     network = Network("n", (Source("x", 2 * vertices, X), Source("n", 1, COUNT)), (layer,), ("g",))
     x = rng.integers(X.min_raw, X.max_raw, (40, 2 * vertices), endpoint=True)
     x[20:] >>= 3
