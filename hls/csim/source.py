@@ -7,7 +7,8 @@
   without it.
 - The functions that copy a convolution's pixels in io_parallel, with a statement for each, are not optimised: that takes g++
   minutes and gains nothing.
-- The state of a recurrent layer, a static variable, becomes thread-local, because several threads compute rows at once.
+- The state of a recurrent layer and the table of a GarNet, static variables, become thread-local, because several threads
+  compute rows at once; a row without vertices does not fill that table.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _REWORDED = (
         b"""    __attribute__((optimize("O0"))) static void fill_buffer(""",
     ),
     ("nnet_utils/nnet_recurrent.h", b"    static res_T ", b"    static thread_local res_T "),
+    ("nnet_utils/nnet_garnet.h", b"    static typename CONFIG_T", b"    static thread_local typename CONFIG_T"),
+    ("nnet_utils/nnet_garnet.h", b"    static bool initialized", b"    static thread_local bool initialized"),
 )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import Dense, Einsum, EinsumDense
-from hypersonic.hls.da.numbers import Number, Numbers, cast, product, total, tree, zero
+from hypersonic.hls.da.numbers import Number, Numbers, product, summed
 from hypersonic.hls.da.products import check_count, dense
-from hypersonic.hls.fixed import Constants, Overflow
+from hypersonic.hls.fixed import Constants
 from hypersonic.hls.model_graph import precision_of, result_precision, written_constants
 from hypersonic.hls.rf.stages.permute import transposed_places
 
@@ -74,20 +74,9 @@ def einsum_dense(graph: AdderGraph, layer: EinsumDense, x: Numbers) -> list[Numb
 def einsum(graph: AdderGraph, layer: Einsum, a: Numbers, b: Numbers) -> list[Number]:
     """Return the numbers in the layer's accumulator, before the cast to its result."""
     y = [
-        _sum(graph, layer, [product(graph, a[i], b[j]) for i, j in zip(left, right, strict=True)])
+        summed(graph, [product(graph, a[i], b[j]) for i, j in zip(left, right, strict=True)], layer.accum)
         for lefts, rights in zip(layer.places_a, layer.places_b, strict=True)
         for left in lefts
         for right in rights
     ]
     return [y[place] for place in layer.order]
-
-
-def _sum(graph: AdderGraph, layer: Einsum, terms: list[Number]) -> Number:
-    """Each step is cast to the accumulator; where nothing is rounded and it wraps, only the last cast counts."""
-    exact = all(term.fraction <= layer.accum.fraction for term in terms)
-    if exact and layer.accum.overflow is Overflow.WRAP:
-        return cast(graph, tree(graph, terms), layer.accum)
-    y = zero(graph)
-    for term in terms:
-        y = cast(graph, total(graph, y, term), layer.accum)
-    return y

@@ -13,6 +13,7 @@ import numpy as np
 
 from hypersonic.hls.da.cmvm import count_digits
 from hypersonic.hls.da.einsum import einsum, einsum_dense
+from hypersonic.hls.da.garnet import garnet
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.network import (
     Activation,
@@ -21,6 +22,7 @@ from hypersonic.hls.da.network import (
     Dot,
     Einsum,
     EinsumDense,
+    GarNet,
     Layer,
     Merge,
     Network,
@@ -36,13 +38,11 @@ from hypersonic.hls.da.numbers import (
     plus,
     product,
     relu,
-    total,
-    tree,
+    summed,
     zero,
 )
 from hypersonic.hls.da.products import check_weights, dense, matmul
 from hypersonic.hls.da.unroll import unrolled
-from hypersonic.hls.fixed import Overflow
 
 #: digits of a matrix that takes da4ml seconds to factor
 LARGE = 4_000
@@ -91,6 +91,8 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
             return einsum_dense(graph, layer, numbers[layer.source])
         case Einsum():
             return einsum(graph, layer, *(numbers[source] for source in layer.sources))
+        case GarNet():
+            return garnet(graph, layer, *(numbers[source] for source in layer.sources))
         case Wiring(_, source, places):
             return [zero(graph) if place < 0 else numbers[source][place] for place in places]
         case Unrolled(_, sources, read):
@@ -98,13 +100,7 @@ def _apply(graph: AdderGraph, layer: Layer, numbers: dict[str, Numbers]) -> Iter
 
 
 def _dot(graph: AdderGraph, layer: Dot, a: Numbers, b: Numbers) -> Number:
-    terms = [cast(graph, product(graph, x, y), layer.accum) for x, y in zip(a, b, strict=True)]
-    if layer.accum.overflow is Overflow.WRAP:
-        return cast(graph, tree(graph, terms), layer.accum)
-    y = zero(graph)
-    for term in terms:
-        y = cast(graph, total(graph, y, term), layer.accum)
-    return y
+    return summed(graph, [cast(graph, product(graph, x, y), layer.accum) for x, y in zip(a, b, strict=True)], layer.accum)
 
 
 def _runs(numbers: Numbers, length: int) -> Iterable[Numbers]:

@@ -13,6 +13,7 @@ nnet_merge.h). An arrow is a cast:
     einsum dense   as dense, for vectors of a tensor -> result
     einsum         each sum of products -> accum, after every product -> result
     wiring         elements of a layer in another order, or zeros -> result        (Transpose, Cropping)
+    garnet         as nnet_garnet.h, whose sums, means and outputs have types of their own -> result
     unrolled       a layer of the rf core, computed at once (hls/da/unroll.py)
 """
 
@@ -149,6 +150,42 @@ class Einsum:
     result: FixedPoint
 
 
+@dataclass(frozen=True, eq=False)
+class GarNetStep:
+    """The constants of a GarNet, or of one of those in a GarNetStack, as hls4ml contracts them.
+
+    distance: (aggregators, features), with its bias (aggregators,). weight: (outputs, aggregators, features), with its bias
+    (outputs, aggregators). offset: (outputs,), of type offset_type.
+    """
+
+    distance: Constants
+    distance_bias: Constants
+    weight: Constants
+    bias: Constants
+    offset: Constants
+    offset_type: FixedPoint
+
+
+@dataclass(frozen=True, eq=False)
+class GarNet:
+    """GarNets in a row, and the mean of the last one's outputs over all vertices (nnet_garnet.h).
+
+    sources: the features of the vertices, and how many of the vertices there are. blocks: groups of vertices that are summed
+    on their own. data, edge, edge_sum, aggregate: the types of the features, the edge weights, their sums and all other sums.
+    """
+
+    name: str
+    sources: tuple[str, str]
+    vertices: int
+    blocks: int
+    steps: tuple[GarNetStep, ...]
+    data: FixedPoint
+    edge: FixedPoint
+    edge_sum: FixedPoint
+    aggregate: FixedPoint
+    result: FixedPoint
+
+
 @dataclass(frozen=True)
 class Wiring:
     """y[i] = source[places[i]], or 0 where places[i] is negative."""
@@ -176,7 +213,7 @@ class Unrolled:
         return self.read.y.precision
 
 
-Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | EinsumDense | Einsum | Wiring | Unrolled
+Layer = Dense | Scaling | Activation | Merge | Concatenation | Dot | EinsumDense | Einsum | GarNet | Wiring | Unrolled
 
 
 @dataclass(frozen=True)
@@ -225,6 +262,8 @@ def _size(node: Source | Layer, sizes: dict[str, int]) -> int:  # noqa: PLR0911 
             return 1
         case EinsumDense(order=order) | Einsum(order=order):
             return len(order)
+        case GarNet(steps=steps):
+            return len(steps[-1].offset.raw)
         case Wiring(places=places):
             return len(places)
         case Unrolled(read=read):

@@ -117,6 +117,16 @@ def tree(graph: AdderGraph, terms: Sequence[Number]) -> Number:
     return total(graph, tree(graph, terms[:half]), tree(graph, terms[half:]))
 
 
+def summed(graph: AdderGraph, terms: Sequence[Number], to: FixedPoint) -> Number:
+    """The sum of the terms, cast to `to` after each; where nothing is rounded and it wraps, only the last cast counts."""
+    if to.overflow is Overflow.WRAP and all(term.fraction <= to.fraction for term in terms):
+        return cast(graph, tree(graph, terms), to)
+    y = zero(graph)
+    for term in terms:
+        y = cast(graph, total(graph, y, term), to)
+    return y
+
+
 def at_fraction(graph: AdderGraph, x: Number, fraction: int) -> int:
     """Return the node of x with `fraction` fraction bits, at least as many as x has."""
     return graph.shift(x.node, fraction - x.fraction)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.da.einsum import read_einsum, read_einsum_dense
+from hypersonic.hls.da.garnet import read_garnet
 from hypersonic.hls.da.network import (
     Activation,
     Concatenation,
@@ -41,7 +42,9 @@ from hypersonic.hls.rf.stages.permute import Permute, moved_places
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
 
-_SUPPORTED = ", ".join(sorted({*READERS, *ACTIVATION_CLASSES, "Dot", "Einsum", "EinsumDense"} - {"Repack"}))
+_SUPPORTED = ", ".join(
+    sorted({*READERS, *ACTIVATION_CLASSES, "Dot", "Einsum", "EinsumDense", "GarNet", "GarNetStack"} - {"Repack"})
+)
 
 
 def read_network(model: Any) -> Network:
@@ -198,5 +201,6 @@ _OWN: dict[str, Callable[[Any, tuple[str, ...]], Layer]] = {
     "Dot": _dot,
     "EinsumDense": read_einsum_dense,
     "Einsum": read_einsum,
+    **dict.fromkeys(("GarNet", "GarNetStack"), read_garnet),
     **dict.fromkeys(("Transpose", "Cropping1D", "Cropping2D"), _wiring),
 }

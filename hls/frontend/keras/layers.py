@@ -88,6 +88,12 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
             f"QKeras' {quantiser} rounds its numbers to powers of two, which hls4ml supports only for weights",
             "use quantized_relu or quantized_bits",
         )
+    if kind == "TimeDistributed" and type(layer.layer).__name__.startswith("Global"):
+        inner = type(layer.layer).__name__
+        yield (
+            f"hls4ml loses the steps of a TimeDistributed({inner})",
+            f"use one around a {inner.removeprefix('Global')} of a whole step, and a Reshape",
+        )
     if kind == "PReLU" and options.get("shared_axes"):
         yield (
             f"PReLU with shared_axes={list(options['shared_axes'])}, which hls4ml does not read",
@@ -141,6 +147,7 @@ _RECURRENCE: Options = {"go_backwards": False, "stateful": False, "return_state"
 _WANTED: dict[str, Options] = {
     "ReLU": {"max_value": None, "negative_slope": 0, "threshold": 0},
     "Embedding": {"mask_zero": False},
+    "GarNetStack": {"quantize_transforms": None},
     "Bidirectional": {"merge_mode": "concat"},
     "UpSampling2D": {"interpolation": "nearest", "data_format": "channels_last"},
     **{f"{kind}Conv{n}D": _CONVOLUTION for kind in ("", "Separable", "Depthwise") for n in (1, 2)},

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.frontend.keras.garnet import garnet_layers
 from hypersonic.hls.frontend.keras.inside import layer_facts, results
 from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
@@ -227,10 +228,10 @@ def _load(file: Path) -> Any:
 
 
 def _custom_objects() -> dict[str, Any]:
-    """QKeras' classes by name."""
+    """QKeras' classes by name, and hls4ml's own."""
     from qkeras.utils import _add_supported_quantized_objects
 
-    custom: dict[str, Any] = {}
+    custom = garnet_layers()
     _add_supported_quantized_objects(custom)
     return custom
 

@@ -24,6 +24,7 @@ from hypersonic.hls.da.network import (
     Dot,
     Einsum,
     EinsumDense,
+    GarNet,
     Layer,
     Merge,
     MergeOperation,
@@ -130,7 +131,7 @@ def _layer(layer: Layer, values: dict[str, list[int]], fractions: dict[str, int]
         return [value for left, right in parts for value in (*left, *right)]
     if isinstance(layer, Unrolled):
         return _stepped(layer, values[layer.sources[0]])
-    assert not isinstance(layer, EinsumDense | Einsum)  # test_einsum.py
+    assert not isinstance(layer, EinsumDense | Einsum | GarNet)  # test_einsum.py, test_garnet.py
     x, fraction = values[layer.source], fractions[layer.source]
     if isinstance(layer, Activation):
         return [layer.result.cast(max(value, 0) if layer.relu else value, fraction) for value in x]

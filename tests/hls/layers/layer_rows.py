@@ -16,13 +16,13 @@ class Case:
     """A model with one layer, or a few, whose names begin with that of the case.
 
     shapes: of its inputs. build: (layers, name, inputs) -> output, by tf_keras or QKeras. settings: hls4ml's LayerName, by the
-    end of a layer's name. x: the type of the inputs.
+    end of a layer's name. x: the types of the inputs.
     """
 
     shapes: tuple[tuple[int, ...], ...]
     build: Callable[..., Any]
     settings: dict[str, Any] = field(default_factory=dict)
-    x: str = TYPE
+    x: tuple[str, ...] = (TYPE, TYPE)
 
 
 def _layer(kind: str, *arguments: Any, **options: Any) -> Callable[..., Any]:
@@ -72,11 +72,15 @@ def _time_distributed(kind: str, *arguments: Any) -> Callable[..., Any]:
     return build
 
 
-def _garnet(layers: Any, name: str, x: Any, n: Any) -> Any:
-    from hls4ml.contrib.garnet import GarNet
+def _garnet(kind: str, *sizes: Any) -> Callable[..., Any]:
+    def build(layers: Any, name: str, x: Any, n: Any) -> Any:
+        from hls4ml.contrib import garnet
 
-    del layers
-    return GarNet(2, 3, 2, simplified=True, collapse="mean", output_activation=None, name=name)([x, n])
+        del layers
+        options: Any = {"collapse": "mean", "output_activation": None, "quantize_transforms": None}
+        return getattr(garnet, kind)(*sizes, simplified=True, **options, name=name)([x, n])
+
+    return build
 
 
 def _bidirectional(kind: str, **options: Any) -> Callable[..., Any]:
@@ -229,12 +233,13 @@ CASES: dict[str, Case] = {
     "UpSampling1D": _one(_LINE, "UpSampling1D", 2),
     "UpSampling2D": _one(_IMAGE, "UpSampling2D", (2, 3)),
     "UpSampling2D, bilinear": _one(_IMAGE, "UpSampling2D", 2, interpolation="bilinear"),
-    "Embedding": Case(((3,),), _layer("Embedding", 6, 2), {}, INDEX),
+    "Embedding": Case(((3,),), _layer("Embedding", 6, 2), {}, (INDEX,)),
     "TimeDistributed(Dense)": Case((_LINE,), _time_distributed("Dense", 2)),
     "TimeDistributed(Activation)": Case((_LINE,), _time_distributed("Activation", "tanh")),
     "TimeDistributed(Conv1D)": Case((_IMAGE,), _time_distributed("Conv1D", 2, 2)),
     "TimeDistributed(MaxPooling1D)": Case(((4, 4, 2),), _time_distributed("MaxPooling1D", 2)),
     "TimeDistributed(Conv2D)": Case(((2, *_IMAGE),), _time_distributed("Conv2D", 2, 2)),
+    "TimeDistributed(GlobalMaxPooling1D)": Case(((4, 4, 2),), _time_distributed("GlobalMaxPooling1D")),
     "SimpleRNN": _one(_LINE, "SimpleRNN", 2),
     "LSTM": _one(_LINE, "LSTM", 2),
     "LSTM(return_sequences=True)": Case((_LINE,), _layer("LSTM", 3, return_sequences=True), {"y": {"static": False}}),
@@ -245,7 +250,8 @@ CASES: dict[str, Case] = {
     "Bidirectional(GRU(return_sequences=True))": Case((_LINE,), _bidirectional("GRU", return_sequences=True)),
     "EinsumDense": _one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2)),
     "LayerNormalization": _one(_LINE, "LayerNormalization"),
-    "GarNet": Case(((4, 3), (1,)), _garnet),
+    "GarNet": Case(((4, 3), (1,)), _garnet("GarNet", 2, 3, 2), {}, (TYPE, INDEX)),
+    "GarNetStack": Case(((4, 2), (1,)), _garnet("GarNetStack", [2, 1], [2, 2], [1, 2]), {}, (TYPE, INDEX)),
     "MultiHeadAttention": Case((_LINE, _LINE), lambda layers, name, a, b: layers.MultiHeadAttention(1, 2, name=name)(a, b)),
     "Conv3D": _one((3, 3, 3, 2), "Conv3D", 2, 2),
 }

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GarNet in the adder graph against the loops of hls4ml's C++, in integers; tests/hls/layers compares it with the C++."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hypersonic.hls.da.garnet import DISTANCE, edge_weights, read_garnet
+from hypersonic.hls.da.lower import adder_graph
+from hypersonic.hls.da.network import GarNet, GarNetStep, Network, Source
+from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
+
+X, COUNT, OFFSET = FixedPoint(7, 3), FixedPoint(4, 4, signed=False), FixedPoint(8, 2, True, Rounding.RND, Overflow.SAT)
+WRAPS = FixedPoint(10, 0, False), FixedPoint(12, 2, False), FixedPoint(14, 4), FixedPoint(12, 5)
+SATURATES = (
+    FixedPoint(9, 0, False, Rounding.TRN, Overflow.SAT), FixedPoint(9, 1, False, Rounding.TRN, Overflow.SAT),
+    FixedPoint(9, 2, True, Rounding.RND, Overflow.SAT), FixedPoint(10, 3, True, Rounding.RND, Overflow.SAT),
+)  # fmt: skip
+
+
+def step(rng: np.random.Generator, features: int, aggregators: int, outputs: int) -> GarNetStep:
+    def drawn(*shape: int) -> Constants:
+        return Constants(rng.integers(-40, 40, shape), 5)
+
+    distance = drawn(aggregators, features), drawn(aggregators)
+    weight = drawn(outputs, aggregators, features), drawn(outputs, aggregators)
+    return GarNetStep(*distance, *weight, drawn(outputs), OFFSET)
+
+
+def summed(to: FixedPoint, *terms: tuple[int, int]) -> int:
+    """The sum of raw numbers with their fraction bits, cast to a type."""
+    finest = max(fraction for _, fraction in terms)
+    return to.cast(sum(raw << finest - fraction for raw, fraction in terms), finest)
+
+
+def loops(layer: GarNet, row: list[int]) -> list[int]:
+    """The answers of the C++ for one row."""
+    *numbers, count = row
+    width = len(numbers) // layer.vertices
+    data, kind = [numbers[at : at + width] for at in range(0, len(numbers), width)], layer.data
+    table, edge, aggregate = edge_weights(layer.edge), layer.edge, layer.aggregate
+    block = layer.vertices // layer.blocks
+    for at, one in enumerate(layer.steps):
+        outputs, aggregators, features = one.weight.raw.shape
+        means = [[0] * (features + 1) for _ in range(aggregators)]
+        edges: dict[tuple[int, int], int] = {}
+        for first in range(0, layer.vertices, block):
+            local = [[0] * (features + 1) for _ in range(aggregators)]
+            for v in range(first, min(first + block, count)):
+                for a in range(aggregators):
+                    distance = DISTANCE.cast(int(one.distance_bias.raw[a]), one.distance_bias.fraction)
+                    for k in range(features):
+                        part = DISTANCE.cast(data[v][k] * int(one.distance.raw[a, k]), kind.fraction + one.distance.fraction)
+                        distance = DISTANCE.cast(distance + part, DISTANCE.fraction)
+                    edges[v, a] = table[distance - DISTANCE.min_raw]
+                    local[a][0] = summed(layer.edge_sum, (local[a][0], layer.edge_sum.fraction), (edges[v, a], edge.fraction))
+                    for k in range(features):
+                        part = kind.cast(data[v][k] * edges[v, a], kind.fraction + edge.fraction)
+                        local[a][k + 1] = summed(aggregate, (local[a][k + 1], aggregate.fraction), (part, kind.fraction))
+            shift = block.bit_length() - 1
+            for a in range(aggregators):
+                for k in range(features + 1):
+                    to = aggregate if k else layer.edge_sum
+                    means[a][k] = to.confine(means[a][k] + (local[a][k] >> shift))
+        shift = layer.blocks.bit_length() - 1
+        weights = [edge.cast(mean[0] >> shift, layer.edge_sum.fraction) for mean in means]
+        base = [[0] * aggregators for _ in range(outputs)]
+        for o in range(outputs):
+            for a in range(aggregators):
+                y = aggregate.cast(weights[a] * int(one.bias.raw[o, a]), edge.fraction + one.bias.fraction)
+                for k in range(features):
+                    term = (means[a][k + 1] >> shift) * int(one.weight.raw[o, a, k]), aggregate.fraction + one.weight.fraction
+                    y = summed(aggregate, (y, aggregate.fraction), term)
+                base[o][a] = y
+        to, finest = layer.result, edge.fraction + aggregate.fraction
+        if at < len(layer.steps) - 1:
+            data, kind = [[0] * outputs for _ in range(layer.vertices)], to
+            for v in range(min(layer.vertices, count)):
+                for o in range(outputs):
+                    y = to.cast(int(one.offset.raw[o]), one.offset.fraction)
+                    for a in range(aggregators):
+                        y = to.confine(y + to.cast(edges[v, a] * base[o][a], finest))
+                    data[v][o] = y
+    answers = []
+    for o in range(outputs):
+        raw = aggregate.cast(int(one.offset.raw[o]), one.offset.fraction)
+        raw = aggregate.cast(raw * count, aggregate.fraction) >> layer.vertices.bit_length() - 1
+        y = to.cast(one.offset_type.cast(raw, aggregate.fraction), one.offset_type.fraction)
+        for a in range(aggregators):
+            y = summed(to, (y, to.fraction), (weights[a] * base[o][a], finest))
+        answers.append(y)
+    return answers
+
+
+@pytest.mark.parametrize("kinds", [WRAPS, SATURATES], ids=["wraps", "saturates"])
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("count", [1, 2])
+def test_garnets_are_summed_as_the_cpp_sums_them(
+    kinds: tuple[FixedPoint, FixedPoint, FixedPoint, FixedPoint], blocks: int, count: int
+) -> None:
+    rng, vertices = np.random.default_rng(blocks + 2 * count), 4
+    steps = (step(rng, 2, 2, 2), step(rng, 2, 1, 2))[:count]
+    edge, edge_sum, aggregate, result = kinds
+    layer = GarNet("g", ("x", "n"), vertices, blocks, steps, X, edge, edge_sum, aggregate, result)
+    network = Network("n", (Source("x", 2 * vertices, X), Source("n", 1, COUNT)), (layer,), ("g",))
+    x = rng.integers(X.min_raw, X.max_raw, (40, 2 * vertices), endpoint=True)
+    x[20:] >>= 3
+    rows = np.concatenate([x, rng.integers(0, 8, (40, 1))], axis=1)
+    expected = [loops(layer, row) for row in rows.tolist()]
+    np.testing.assert_array_equal(adder_graph(network).evaluate(rows), np.array(expected, dtype=np.int64))
+    assert len(np.unique(expected)) > 4
+
+
+def test_the_edge_weight_of_no_distance_is_the_greatest_number_below_1() -> None:
+    table = edge_weights(FixedPoint(10, 0, signed=False))
+    assert table[2048] == 1023
+    assert table[0] == table[-1] == 0
+    assert table[2048 + 256] == int(np.exp(-1.0) * 1024)
+
+
+class FixedPrecisionType(SimpleNamespace):
+    """A type under the name that hls4ml's class has."""
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"collapse": None}, "leaves the outputs of absent vertices unset"),
+        ({"collapse": "max"}, "collapse is 'max', for which hls4ml 1.3.0 has no C"),
+        ({"mean_by_nvert": True}, "its C.. takes their mean: leave it out"),
+        ({"quantizer": "ternary"}, "makes all weights ternary"),
+        ({"n_vertices": 6}, "it has 6 vertices, and hls4ml's C.. divides by 4: pad the input to 8 vertices"),
+        ({"integer": 3}, "give that input an integer type, such as ap_uint<3>"),
+    ],
+)
+def test_options_that_hls4mls_cpp_gets_wrong_are_refused_by_name(given: dict[str, Any], words: str) -> None:
+    attributes = {"n_vertices": 4, "reuse_factor": 1, "collapse": "mean", "integer": 4, **given}
+    modes = {"rounding_mode": "TRN", "saturation_mode": "WRAP", "saturation_bits": 0}
+    kind = FixedPrecisionType(width=4, integer=attributes["integer"], signed=False, **modes)
+    variable = SimpleNamespace(type=SimpleNamespace(precision=kind))
+    layer = SimpleNamespace(
+        name="g", class_name="GarNet", inputs=["x", "n"], get_attr=attributes.get, get_input_variable=lambda _: variable
+    )
+    with pytest.raises(UnsupportedLayerError, match=rf"layer 'g' \(GarNet\): .*{words}"):
+        read_garnet(layer, ("x", "n"))
