@@ -208,11 +208,6 @@ def port_width(streams: tuple[Stream, ...]) -> int:
     return sum(widths) if is_whole(streams) else max(widths)
 
 
-def port_lanes(streams: tuple[Stream, ...]) -> tuple[int, ...]:
-    """Return x_lanes or y_lanes of Core: lanes of each tensor, or () for rows of one beat."""
-    return () if is_whole(streams) else tuple(stream.lanes for stream in streams)
-
-
 def port_beats(streams: tuple[Stream, ...]) -> int:
     """Return the number of beats per row at the port."""
     return 1 if is_whole(streams) else sum(stream.beats for stream in streams)

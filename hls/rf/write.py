@@ -17,7 +17,7 @@ from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
 from hypersonic.hls.rf.registry import stage_type
 from hypersonic.hls.rf.report import figures
-from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value, port_lanes, port_width
+from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value, is_whole, port_width
 from hypersonic.hls.rf.timing import Clocks, clocks
 from hypersonic.hls.rf.top.ports import entrance, packets, way_out
 from hypersonic.hls.rf.top.weights import feed_lines, loaded, streamed, weight_streams, write_weights
@@ -50,11 +50,21 @@ def write_rf_core(
     sources = (*module_files(pipeline), directory / f"{top}.sv")
     core = Core(
         name, CoreKind.RF, top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency,
-        x_lanes=port_lanes(pipeline.inputs), y_lanes=port_lanes(pipeline.outputs), memories=tuple(memories),
+        x_lanes=port_lanes(pipeline.inputs, inputs), y_lanes=port_lanes(pipeline.outputs, outputs), memories=tuple(memories),
         weights=weights if streams else None, weight_streams=streams,
     )  # fmt: skip
     core.save(directory)
     return core, figures(pipeline, timed)
+
+
+def port_lanes(streams: tuple[Stream, ...], row: Row) -> tuple[int, ...]:
+    """Return x_lanes or y_lanes of Core: lanes of each tensor, or () for rows of one beat.
+
+    A stream's element is several elements of the row if that has it in words (hls/plugin/words.py).
+    """
+    if is_whole(streams):
+        return ()
+    return tuple(stream.width // tensor.fixed.width for stream, tensor in zip(streams, row.tensors, strict=True))
 
 
 def module_files(pipeline: Pipeline) -> tuple[Path, ...]:
