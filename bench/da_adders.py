@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.da import cmvm
 from hypersonic.hls.da.cmvm import WORK, factored
 from hypersonic.hls.da.graph import Add, AdderGraph
 from hypersonic.hls.frontend.description import ZOO
@@ -68,6 +69,7 @@ def _adders(weight: NDArray[np.int64], work: int) -> tuple[int, float]:
     """The adders for x @ weight, and seconds of processor time."""
     graph = AdderGraph()
     x = [graph.input(i, *_INPUT) for i in range(len(weight))]
+    cmvm._solution.cache_clear()  # the core's solution would answer for da4ml's, and its seconds would be none
     begin = time.process_time()
     factored(graph, "dense", x, weight, work)
     return sum(isinstance(node.operation, Add) for node in graph.nodes), time.process_time() - begin

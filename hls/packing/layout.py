@@ -45,7 +45,7 @@ class Field:
     - a number (neither table nor one_hot): the code times 2**-fraction; two's complement if `signed`.
     - an entry of `table`: one tuple for each selection, each with a number for every code. With more than one selection, the
       low bits of the field `select` choose the tuple. Of a code with more than 12 bits the low 12 count.
-    - `one_hot` elements: 1 at place code - first, 0 elsewhere; all 0 if there is no such place.
+    - `one_hot` elements: the one at index code - first is 1, the others 0; all are 0 if it is out of range.
 
     Numbers are in the wire's units: scale exponents apply to them as to any input. is_input: False for bits that are not given
     to the network, because they only select, or are spare. Raises PackingError.
