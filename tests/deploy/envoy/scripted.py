@@ -36,6 +36,11 @@ def unavailable(_server: Scripted, context: grpc.ServicerContext) -> None:
     context.abort(grpc.StatusCode.UNAVAILABLE, "scripted")
 
 
+def cancelled(_server: Scripted, context: grpc.ServicerContext) -> None:
+    """End every request with CANCELLED and without a reason, as gRPC does for one that arrives while the server closes."""
+    context.abort(grpc.StatusCode.CANCELLED, "CANCELLED")
+
+
 def hold(server: Scripted, _context: grpc.ServicerContext) -> None:
     """Keep every request until it is released."""
     server.released.wait(120)

@@ -15,7 +15,7 @@ from tritonclient.utils import InferenceServerException
 
 from tests.deploy.envoy import load
 from tests.deploy.envoy.farm import Config, Envoy, cluster, envoy, router
-from tests.deploy.envoy.scripted import hold, hold_and_fail, large_request, scripted, unavailable
+from tests.deploy.envoy.scripted import Infer, cancelled, hold, hold_and_fail, large_request, scripted, unavailable
 from tests.support.server_program import Program
 from tests.support.waiting import wait_until
 
@@ -32,8 +32,11 @@ def default_buffer(config: Config) -> None:
         del manager["http2_protocol_options"][option]
 
 
-def test_a_request_of_17_5_mb_is_sent_again_when_a_server_fails_it(three: list[Program], tmp_path: Path) -> None:
-    with scripted(unavailable) as failing, envoy(tmp_path, [failing.address, three[0].grpc]) as edge:
+@pytest.mark.parametrize("failure", [unavailable, cancelled])
+def test_a_request_of_17_5_mb_is_sent_again_when_a_server_fails_it(
+    failure: Infer, three: list[Program], tmp_path: Path
+) -> None:
+    with scripted(failure) as failing, envoy(tmp_path, [failing.address, three[0].grpc]) as edge:
         with load.connect(edge.address) as client:
             rows = load.unique_rows(LARGE_ROWS)
             while not failing.received:
