@@ -10,11 +10,12 @@
 The project beside the core is the one that the Vitis backend writes, with corrections (frontend/repairs.py). hls4ml's Strategy
 `distributed_arithmetic` and `Latency` both select the da core; the C++ is written with Latency, which computes the same bits.
 `Resource` or `ResourceUnrolled` on any layer selects the rf core for all layers. A model that the da core does not compute gets
-the rf core with a warning, one in io_stream for example.
+the rf core, with a line in the log, one in io_stream for example.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,8 @@ from hypersonic.hls.verilator import LOG, lint, warnings
 
 #: an array for one tensor, or a list of arrays for several, in the model's order
 Arrays = NDArray[np.floating[Any]] | list[NDArray[np.floating[Any]]]
+
+_LOG = logging.getLogger(__name__)
 
 
 # hls4ml is untyped, and mypy --strict does not allow untyped base classes
@@ -179,10 +182,8 @@ def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
             core, report = write_core_of(model, CoreKind.RF, *where)
         except UnsupportedLayerError as other:
             raise UnsupportedLayerError(f"da core: {why}; rf core (Strategy Resource): {_own_words(other)}") from other
-        warn(
-            f"the core is rf, not da: {why}. An rf core has reuse factors: set Strategy Resource and ReuseFactor",
-            stacklevel=2,
-        )
+        text = "the core is rf, not da: %s. An rf core has reuse factors: set Strategy Resource and ReuseFactor"
+        _LOG.warning(text, why)
     return core, report["core"]
 
 

@@ -7,7 +7,8 @@ import csv
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,17 +50,33 @@ class Measurement(NamedTuple):
     text: str
 
 
-def analyze(program: Program, directory: Path, *options: str) -> Sequence[Measurement]:
+class Analyzer(NamedTuple):
+    """perf_analyzer, and where a test leaves remarks (`record_property`)."""
+
+    program: Program
+    remark: Callable[[str, object], None]
+
+
+def analyze(analyzer: Analyzer, directory: Path, *options: str) -> Sequence[Measurement]:
     """Run perf_analyzer; return one measurement for each concurrency or rate."""
     report = directory / "report.csv"
-    argv = [*program.argv, "--verbose-csv", "-f", str(report), *options]
-    done = subprocess.run(argv, env={**os.environ, **program.env}, capture_output=True, text=True, check=False, timeout=300)
+    done = _run(analyzer, ["--verbose-csv", "-f", str(report), *options])
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     texts = re.split(r"\nRequest (?:concurrency|Rate): [^,\n]+(?=\n)", done.stdout)[1:]
     rows = list(csv.DictReader(report.read_text().splitlines()))
     rows.sort(key=lambda row: float(next(iter(row.values()))))  # by concurrency or rate; the file has the quickest first
     assert len(texts) == len(rows), done.stdout
     return [_measurement(text, row) for text, row in zip(texts, rows, strict=True)]
+
+
+def _run(analyzer: Analyzer, options: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run it, and once more with a remark if it hangs; one of some hundred runs at a given rate did."""
+    program = analyzer.program
+    argv, env = [*program.argv, *options], {**os.environ, **program.env}
+    with suppress(subprocess.TimeoutExpired):
+        return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=120)
+    analyzer.remark("noteworthy", f"perf_analyzer hung, and was run again: {' '.join(options)}")
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=120)
 
 
 def _measurement(text: str, row: Mapping[str, str]) -> Measurement:

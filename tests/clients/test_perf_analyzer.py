@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import tritonclient.grpc as triton
 
 from tests.clients.conftest import Asked
 from tests.clients.networks import WAIT_S, Network
-from tests.clients.perf_report import CSV_PARTS, Counted, Measurement, analyze
+from tests.clients.perf_report import CSV_PARTS, Analyzer, Counted, Measurement, analyze
 from tests.reference import environment
 from tests.reference.servers import Served
 from tests.support.environments import Program, UnavailableError
@@ -27,11 +27,16 @@ TWO_AT_ONCE = ("--concurrency-range", "2", "--request-count", str(REQUESTS))
 
 
 @pytest.fixture(scope="session")
-def perf_analyzer() -> Program:
+def published_binary() -> Program:
     try:
         return environment.perf_analyzer()
     except UnavailableError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def perf_analyzer(published_binary: Program, record_property: Callable[[str, object], None]) -> Analyzer:
+    return Analyzer(published_binary, record_property)
 
 
 def grpc(server: Served, model: str) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ def check_counted(server: Counted, requests: int, batch: int, text: str) -> None
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_grpc(perf_analyzer: Program, network: Network, tmp_path: Path, mode: str) -> None:
+def test_grpc(perf_analyzer: Analyzer, network: Network, tmp_path: Path, mode: str) -> None:
     options = (*grpc(network.server, network.model), "-b", "100", *TWO_AT_ONCE, *MODES[mode])
     with growing(network.server, network.model, REQUESTS, batch=100):
         (measured,) = analyze(perf_analyzer, tmp_path, *options)
@@ -87,7 +92,7 @@ def test_grpc(perf_analyzer: Program, network: Network, tmp_path: Path, mode: st
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_http(perf_analyzer: Program, network: Network, tmp_path: Path, mode: str) -> None:
+def test_http(perf_analyzer: Analyzer, network: Network, tmp_path: Path, mode: str) -> None:
     options = (*http(network.server, network.model), "-b", "100", *TWO_AT_ONCE, *MODES[mode])
     with growing(network.server, network.model, REQUESTS, batch=100):
         (measured,) = analyze(perf_analyzer, tmp_path, *options)
@@ -95,7 +100,7 @@ def test_http(perf_analyzer: Program, network: Network, tmp_path: Path, mode: st
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_tensors_in_system_shared_memory(perf_analyzer: Program, network: Network, tmp_path: Path, protocol: str) -> None:
+def test_tensors_in_system_shared_memory(perf_analyzer: Analyzer, network: Network, tmp_path: Path, protocol: str) -> None:
     asked = (grpc if protocol == "grpc" else http)(network.server, network.model)
     options = (*asked, "-b", "100", "--shared-memory", "system", *TWO_AT_ONCE)
     (measured,) = analyze(perf_analyzer, tmp_path, *options)
@@ -104,14 +109,14 @@ def test_tensors_in_system_shared_memory(perf_analyzer: Program, network: Networ
         assert not client.get_system_shared_memory_status().regions, "it takes its regions away"
 
 
-def test_requests_of_several_threads_are_batched(perf_analyzer: Program, network: Network, tmp_path: Path) -> None:
+def test_requests_of_several_threads_are_batched(perf_analyzer: Analyzer, network: Network, tmp_path: Path) -> None:
     options = (*grpc(network.server, network.model), "-b", "1000", "--concurrency-range", "8", "--request-count", "80", "-a")
     (measured,) = analyze(perf_analyzer, tmp_path, *options)
     check(measured, 80, batch=1000)
     assert measured.server.executions < 80
 
 
-def test_windows_of_time_over_several_concurrencies(perf_analyzer: Program, simple: Asked, tmp_path: Path) -> None:
+def test_windows_of_time_over_several_concurrencies(perf_analyzer: Analyzer, simple: Asked, tmp_path: Path) -> None:
     """As it is mostly used, but that windows are short and any spread is accepted."""
     options = ("-x", "1", "-b", "8", "--concurrency-range", "1:3", "-p", "200", "-s", "999")
     measured = analyze(perf_analyzer, tmp_path, *grpc(simple.server, simple.model), *options)
@@ -122,27 +127,27 @@ def test_windows_of_time_over_several_concurrencies(perf_analyzer: Program, simp
         assert abs(each.server.inferences - each.server.successes * 8) <= under_way, each.text
 
 
-def test_a_rate_of_requests_compressed(perf_analyzer: Program, simple: Asked, tmp_path: Path) -> None:
+def test_a_rate_of_requests_compressed(perf_analyzer: Analyzer, simple: Asked, tmp_path: Path) -> None:
     rate = ("--request-rate-range", "100", "--request-count", "100", "--request-distribution", "poisson")
     options = (*grpc(simple.server, simple.model), *rate, "-a", "--grpc-compression-algorithm", "gzip")
     (measured,) = analyze(perf_analyzer, tmp_path, *options)
     check(measured, 100)
 
 
-def test_json_tensors(perf_analyzer: Program, simple: Asked, tmp_path: Path) -> None:
+def test_json_tensors(perf_analyzer: Analyzer, simple: Asked, tmp_path: Path) -> None:
     formats = ("--input-tensor-format=json", "--output-tensor-format=json")
     (measured,) = analyze(perf_analyzer, tmp_path, *http(simple.server, simple.model), "-b", "8", *formats, *TWO_AT_ONCE)
     check(measured, REQUESTS, batch=8)
 
 
-def test_strings(perf_analyzer: Program, simple_string: Asked, tmp_path: Path) -> None:
+def test_strings(perf_analyzer: Analyzer, simple_string: Asked, tmp_path: Path) -> None:
     options = (*grpc(simple_string.server, simple_string.model), "-b", "8", "--string-data", "7", *TWO_AT_ONCE)
     (measured,) = analyze(perf_analyzer, tmp_path, *options)
     check(measured, REQUESTS, batch=8)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_sequences(perf_analyzer: Program, simple_sequence: Asked, tmp_path: Path, mode: str) -> None:
+def test_sequences(perf_analyzer: Analyzer, simple_sequence: Asked, tmp_path: Path, mode: str) -> None:
     options = ("--sequence-length", "5", "--sequence-length-variation", "0", *TWO_AT_ONCE, *MODES[mode])
     with growing(simple_sequence.server, simple_sequence.model, REQUESTS):
         (measured,) = analyze(perf_analyzer, tmp_path, *grpc(simple_sequence.server, simple_sequence.model), *options)
@@ -150,13 +155,13 @@ def test_sequences(perf_analyzer: Program, simple_sequence: Asked, tmp_path: Pat
     assert f"Sequence count: {REQUESTS // 5}" in measured.text
 
 
-def test_sequences_of_the_oldest_strategy(perf_analyzer: Program, simple_dyna_sequence: Asked, tmp_path: Path) -> None:
+def test_sequences_of_the_oldest_strategy(perf_analyzer: Analyzer, simple_dyna_sequence: Asked, tmp_path: Path) -> None:
     options = ("--sequence-length", "5", "--sequence-length-variation", "0", *TWO_AT_ONCE, *MODES["streaming"])
     (measured,) = analyze(perf_analyzer, tmp_path, *grpc(simple_dyna_sequence.server, simple_dyna_sequence.model), *options)
     check(measured, REQUESTS)
 
 
-def test_a_decoupled_model(perf_analyzer: Program, hypersonic: Served, tmp_path: Path) -> None:
+def test_a_decoupled_model(perf_analyzer: Analyzer, hypersonic: Served, tmp_path: Path) -> None:
     """Its latency is the first response's, so that the server's mean may be above."""
     asked = tmp_path / "asked.json"
     asked.write_text(json.dumps({"data": [{"IN": {"content": [3, 1, 4], "shape": [3]}}]}))
@@ -169,7 +174,7 @@ def test_a_decoupled_model(perf_analyzer: Program, hypersonic: Served, tmp_path:
     assert responses == pytest.approx(3 * throughput, rel=1e-3)
 
 
-def test_an_ensemble_is_reported_step_by_step(perf_analyzer: Program, image_channels: Asked, tmp_path: Path) -> None:
+def test_an_ensemble_is_reported_step_by_step(perf_analyzer: Analyzer, image_channels: Asked, tmp_path: Path) -> None:
     picture = b"P6 4 4 255\n" + bytes(range(48))
     asked = tmp_path / "asked.json"
     element = base64.b64encode(struct.pack("<I", len(picture)) + picture).decode()
@@ -183,7 +188,7 @@ def test_an_ensemble_is_reported_step_by_step(perf_analyzer: Program, image_chan
         assert step.latency_us <= 1.5 * measured.server.latency_us
 
 
-def test_the_cards_metrics(perf_analyzer: Program, card: Served, tmp_path: Path) -> None:
+def test_the_cards_metrics(perf_analyzer: Analyzer, card: Served, tmp_path: Path) -> None:
     """It asks for four nv_gpu_* metrics by card; an emulated one has no power meter."""
     metrics = ("--collect-metrics", "--metrics-url", f"{card.metrics}/metrics", "--metrics-interval", "100")
     options = (*grpc(card, "facile"), "-b", "1000", *TWO_AT_ONCE, *metrics)

@@ -9,10 +9,12 @@ Every model is of Keras 2, beside Keras 3. `trace()` gives the answers of hls4ml
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import warnings
 from collections.abc import Callable
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,8 @@ def images(directory: Path) -> dict[str, Any]:
 
 def traced(converted: Any, model: Any, x: Any) -> dict[str, Any]:
     """The answers of the C++ and the RTL, the layers with numbers, and the largest difference to Keras."""
+    lines = BufferingHandler(100)
+    logging.getLogger("hypersonic").addHandler(lines)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answers, layers = converted.trace(x)
@@ -121,6 +125,7 @@ def traced(converted: Any, model: Any, x: Any) -> dict[str, Any]:
         "layers": {name: list(numbers.shape) for name, numbers in layers.items()},
         "last": np.array_equal(list(layers.values())[-1].reshape(y.shape), y),
         "warnings": [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)],
+        "logged": [record.getMessage() for record in lines.buffer],
         "error": float(np.abs(y - model(x).numpy()).max()),
     }
 
