@@ -30,13 +30,18 @@ def draw_own(left: Any, right: Any, served: Outputs, trained: Outputs, labels: t
         _scatter(left, np.concatenate(trained, axis=1), np.concatenate(served, axis=1), "trained model", "all outputs")
     off = (np.concatenate(served, axis=1) - np.concatenate(trained, axis=1)).reshape(-1)
     off = off[np.isfinite(off)]
-    varies = off.size and np.ptp(off) > 1e-9 * np.abs(off).max()  # numpy refuses bins that no number can tell apart
-    right.hist(off, bins=101 if varies else 1, histtype="step", lw=1.5)
+    draw_histogram(right, off)
     right.set(
         yscale="log", xlabel="fixed point - trained model, in the output's units", ylabel="outputs",
         title=f"difference from the trained model, rms {np.sqrt(np.mean(off**2)):.3g}",
     )  # fmt: skip
     right.grid(visible=True, alpha=0.25)
+
+
+def draw_histogram(axes: Any, off: NDArray[np.float64], label: str | None = None) -> None:
+    """Draw the histogram of finite differences."""
+    varies = off.size and np.ptp(off) > 1e-9 * np.abs(off).max()  # numpy refuses bins that no number can tell apart
+    axes.hist(off, bins=101 if varies else 1, histtype="step", lw=1.5, label=label)
 
 
 def _confusion(axes: Any, labels: Labels, answers: NDArray[np.float64]) -> None:

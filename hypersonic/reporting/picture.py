@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from hypersonic.own.picture import draw_own
+from hypersonic.own.picture import draw_histogram, draw_own
 from hypersonic.reporting.line import Answers
 
 mpl.use("Agg")
@@ -39,7 +39,7 @@ def draw(answers: Answers, file: Path) -> None:
     scatter.set(xlabel="float network", ylabel="csim = RTL" if line.core else "csim", title=f"{line.model}: {line.rows:,} rows")
     for name in (name for name in ("float", "quantised") if name in numbers):
         off = (numbers["csim"] - numbers[name]).reshape(-1)
-        spread.hist(off, bins=101, histtype="step", lw=1.5, label=f"csim - {name}, rms {np.sqrt(np.mean(off**2)):.3g}")
+        draw_histogram(spread, off, f"csim - {name}, rms {np.sqrt(np.mean(off**2)):.3g}")
     spread.set(yscale="log", xlabel="difference, in the output's units", ylabel="outputs", title=_merits(answers))
     spread.legend(frameon=False, loc="upper right", fontsize="small")
     for axes in (scatter, spread):

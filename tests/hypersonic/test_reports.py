@@ -13,6 +13,16 @@ import pytest
 from hypersonic.reporting import engines
 from hypersonic.reporting.engines import ReportError, report_models
 from hypersonic.reporting.line import Answers, ModelReport
+from hypersonic.reporting.picture import draw
+
+
+def test_answers_that_are_all_off_by_the_same_are_drawn(tmp_path: Path) -> None:
+    """In floats the differences are a few, next to each other: no 101 bins fit between them."""
+    trained = np.linspace(0, 1, 50)[:, None]
+    numbers = {"float": trained, "quantised": trained, "csim": trained + 0.1}
+    merit = dict.fromkeys(numbers, 0.5)
+    draw(Answers(ModelReport("jets", 10, "width", 7, merit, 0.0, 1.0, None), numbers), tmp_path / "jets.png")
+    assert (tmp_path / "jets.png").stat().st_size > 5_000
 
 
 def test_a_run_that_fails_keeps_the_models_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
