@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answers of a core: by its RTL in Verilator, or the exact model of it, which needs no compiler.
 
-The models are those of the tests: the adders of a da core, and the layers of an rf core in Python integers. Where they cannot
-answer (recurrent layers, outputs wider than 62 bits), the RTL does.
+The models are those of the tests: the adders of a da core, and the layers of an rf core in Python integers. For layers that
+have no such model (recurrent ones) the RTL answers.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,7 +20,10 @@ from hypersonic.hls import cores
 from hypersonic.hls.core import Core
 from hypersonic.hls.da import write
 from hypersonic.hls.da.graph import AdderGraph
+from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint
+from hypersonic.hls.model_graph import TensorType, tensor_types
 from hypersonic.hls.plugin import hls4ml_backend
+from hypersonic.hls.plugin.words import word_bits
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rtl.simulate import RtlCore
 from tests.hls.rf.reference import evaluate
@@ -33,7 +37,7 @@ class Engine:
     def __init__(self, *, rtl: bool) -> None:
         self.rtl = rtl
         self._last: AdderGraph | RfNetwork | None = None
-        self._models: dict[Path, AdderGraph | RfNetwork] = {}
+        self._models: dict[Path, tuple[AdderGraph | RfNetwork, list[TensorType]]] = {}
         if not rtl:
             self._follow()
 
@@ -53,7 +57,8 @@ class Engine:
         def core_of(model: Any) -> tuple[Core, dict[str, Any]]:
             written = own_core(model)
             assert self._last is not None
-            self._models[Path(model.config.get_output_dir(), "core").resolve()] = self._last
+            outputs = tensor_types(model, wide_outputs=True)[1]
+            self._models[Path(model.config.get_output_dir(), "core").resolve()] = self._last, list(outputs)
             return written
 
         places = ((write, "adder_graph", adders), (cores, "write_rf_core", write_rf), (hls4ml_backend, "core_of", core_of))
@@ -62,30 +67,36 @@ class Engine:
 
     def _answering(self, core: Core) -> Any:
         model = self._models.get(core.sources[-1].parent.resolve())
-        wide = isinstance(model, AdderGraph) and len(model.outputs) != core.outputs.size  # in words
-        return RtlCore(core) if model is None or wide else _Model(core, model)
+        return RtlCore(core) if model is None else _Model(core, *model)
 
 
 class _Model:
     """The methods of RtlCore that predict() uses."""
 
-    def __init__(self, core: Core, model: AdderGraph | RfNetwork) -> None:
-        self.core, self.model = core, model
+    def __init__(self, core: Core, model: AdderGraph | RfNetwork, outputs: list[TensorType]) -> None:
+        self.core, self.model, self.outputs = core, model, outputs
 
     def predict_raw(self, x_raw: Numbers) -> Numbers:
-        if isinstance(self.model, AdderGraph):
-            return self.model.evaluate(x_raw)
         try:
-            y = evaluate(self.model, x_raw)
-            if y.shape[1] == self.core.outputs.size:
-                return np.asarray(y.astype(np.int64))
+            y = self.model.evaluate_wide(x_raw) if isinstance(self.model, AdderGraph) else evaluate(self.model, x_raw)
         except TypeError:  # a layer without a model
-            pass
-        with RtlCore(self.core) as rtl:  # outputs wider than 62 bits, in words, too
-            return rtl.predict_raw(x_raw)
+            with RtlCore(self.core) as rtl:
+                return rtl.predict_raw(x_raw)
+        ends = np.cumsum([math.prod(output.shape) for output in self.outputs])
+        parts = np.split(y, ends[:-1], axis=1)
+        return np.concatenate([_words(part, output.fixed) for part, output in zip(parts, self.outputs, strict=True)], axis=1)
 
     def __enter__(self) -> _Model:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         pass
+
+
+def _words(values: NDArray[Any], fixed: FixedPoint) -> Numbers:
+    """The elements as the core's row has them (plugin/words.py): (rows, size) -> (rows, size * words of an element)."""
+    if fixed.width <= MAX_WIDTH:
+        return values.astype(np.int64)
+    bits = word_bits(fixed)
+    words = [values.astype(object) >> at & (1 << bits) - 1 for at in range(0, fixed.width, bits)]
+    return np.stack(words, axis=2).reshape(len(values), -1).astype(np.int64)

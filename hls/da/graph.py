@@ -236,11 +236,15 @@ class AdderGraph:
 
     def evaluate(self, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
         """Compute rows in exact integers of any size. x_raw: (rows, n_in) int64 -> the outputs (rows, n_out) int64."""
+        return self.evaluate_wide(x_raw).astype(np.int64)
+
+    def evaluate_wide(self, x_raw: NDArray[np.int64]) -> NDArray[Any]:
+        """As evaluate(), for outputs of any width: Python integers (rows, n_out)."""
         x = x_raw.astype(object)
         values: list[NDArray[Any]] = []
         for node in self.nodes:
             values.append(_evaluate(node.operation, x, values))
-        return np.stack([values[i] for i in self.outputs], axis=1).astype(np.int64)
+        return np.stack([values[i] for i in self.outputs], axis=1)
 
 
 def _clamped(value: int, low: int | None, high: int | None) -> int:
