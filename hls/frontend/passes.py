@@ -9,6 +9,8 @@ Weights that are powers of two: hls4ml writes each as a sign and an exponent, wi
 takes the width of the exponent for the width of the number, its C++ drops the bits of products that are shifted far to the
 right, and it does not support such biases.
 
+Merges of two shapes: hls4ml's C++ leaves elements out, and in io_stream its templates stop with an AssertionError.
+
 Binary and ternary activations: hls4ml merges one with the normalisation before it, as if all scales were positive.
 
 Dot: hls4ml's inference of types stops with an AssertionError where an accumulator has none.
@@ -42,7 +44,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.softmax.exact import wanted_types
-from hypersonic.hls.model_graph import retype
+from hypersonic.hls.model_graph import check_merge, retype
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
@@ -188,6 +190,19 @@ class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
         )
 
 
+class MergedShapes(OptimizerPass):  # type: ignore[misc]
+    """Refuses merges of two shapes, before hls4ml stops with an AssertionError for one in io_stream."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a merge of two tensors that keeps their shape."""
+        return bool(node.class_name == "Merge")
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Raise UnsupportedLayerError if the shapes differ; else return False, since nothing changes."""
+        check_merge(node)
+        return False
+
+
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
     """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly."""
 
@@ -251,9 +266,9 @@ def register() -> str:
         own["infer_precision_types"] = register_pass("infer_types", InferTypes, backend="Hypersonic")
         powers = register_pass("fixed_powers_of_two", FixedPowersOfTwo, backend="Hypersonic")
         steps = register_pass("quantized_tanh_scales", QuantizedTanhScales, backend="Hypersonic")
+        shapes = register_pass("merged_shapes", MergedShapes, backend="Hypersonic")
         softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
         stock = get_flow("convert")
-        register_flow(
-            FLOW, [powers, softmax, steps, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires)
-        )
+        ours = [powers, softmax, steps, shapes]
+        register_flow(FLOW, [*ours, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires))
     return FLOW

@@ -57,3 +57,7 @@ def test_convolutions_that_hold_their_normalisation_as_a_stream(session: dict[st
     (line,) = images["logged"]
     assert line.startswith("the core is rf, not da: io_type is io_stream")
     assert images["error"] < 0.1
+
+
+def test_a_stream_of_two_shapes_is_refused_by_the_layers_name(session: dict[str, Any]) -> None:
+    assert session["two shapes"]["error"].startswith("layer 'sum': it merges the shapes (3, 4, 2) and (1, 1, 2)")

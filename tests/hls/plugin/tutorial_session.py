@@ -20,12 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.errors import UnsupportedLayerError
+
 Programs = dict[str, Callable[[Path], dict[str, Any]]]
 
 
 def main(directory: Path) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    programs: Programs = {"dense": dense, "pruned": pruned, "images": images}
+    programs: Programs = {"dense": dense, "pruned": pruned, "images": images, "two shapes": two_shapes}
     import tf_keras
 
     tf_keras.utils.set_random_seed(11)
@@ -109,6 +111,23 @@ def images(directory: Path) -> dict[str, Any]:
         model, hls_config=config, backend="Hypersonic", output_dir=str(directory), io_type="io_stream"
     )
     return traced(converted, model, rng.uniform(0, 1, (30, 6, 6, 1)).astype(np.float32))
+
+
+def two_shapes(directory: Path) -> dict[str, Any]:
+    """A sum of an image and a vector, as a stream."""
+    import hls4ml
+    from tf_keras import Input, Model, layers
+
+    image, vector = Input((3, 4, 2)), Input((1, 1, 2))
+    model = Model([image, vector], layers.Add(name="sum")([image, vector]))
+    config = hls4ml.utils.config_from_keras_model(model, granularity="model", backend="Hypersonic")
+    try:
+        hls4ml.converters.convert_from_keras_model(
+            model, hls_config=config, backend="Hypersonic", output_dir=str(directory), io_type="io_stream"
+        ).write()
+    except UnsupportedLayerError as error:
+        return {"error": str(error)}
+    return {}
 
 
 def traced(converted: Any, model: Any, x: Any) -> dict[str, Any]:
