@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.cores import write_core_of
-from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
+from hypersonic.hls.errors import INSTEAD, ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.passes import register as register_fusions
 from hypersonic.hls.frontend.passes import register_possible_settings
 from hypersonic.hls.frontend.repairs import repair
@@ -51,7 +51,20 @@ _LOG = logging.getLogger(__name__)
 
 
 # hls4ml is untyped, and mypy --strict does not allow untyped base classes
-class HypersonicWriter(VitisWriter):  # type: ignore[misc]
+class _WholeModels(VitisWriter):  # type: ignore[misc]
+    """Stands between HypersonicWriter and VitisWriter, because a MultiModelGraph calls the writer's base class."""
+
+    def write_hls(self, model: Any, is_multigraph: bool = False) -> None:
+        """Write the project of a ModelGraph. Raises ConversionError for one of several stitched graphs."""
+        if is_multigraph:
+            raise ConversionError(
+                "to_multi_model_graph() stitches Vitis' IPs, and the backend Hypersonic makes one core of a whole model: "
+                "convert the model with backend='Vitis', or do not split it"
+            )
+        super().write_hls(model)
+
+
+class HypersonicWriter(_WholeModels):
     """Writes the Vitis project, and the RTL core into its folder core/."""
 
     def write_hls(self, model: Any) -> None:

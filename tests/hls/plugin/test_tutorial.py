@@ -61,3 +61,9 @@ def test_convolutions_that_hold_their_normalisation_as_a_stream(session: dict[st
 
 def test_a_stream_of_two_shapes_is_refused_by_the_layers_name(session: dict[str, Any]) -> None:
     assert session["two shapes"]["error"].startswith("layer 'sum': it merges the shapes (3, 4, 2) and (1, 1, 2)")
+
+
+def test_a_model_that_is_split_is_refused(session: dict[str, Any]) -> None:
+    assert session["split"]["error"].startswith(
+        "to_multi_model_graph() stitches Vitis' IPs, and the backend Hypersonic makes one"
+    )

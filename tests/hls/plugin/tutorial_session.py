@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 
 Programs = dict[str, Callable[[Path], dict[str, Any]]]
 
 
 def main(directory: Path) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    programs: Programs = {"dense": dense, "pruned": pruned, "images": images, "two shapes": two_shapes}
+    programs: Programs = {"dense": dense, "pruned": pruned, "images": images, "two shapes": two_shapes, "split": split}
     import tf_keras
 
     tf_keras.utils.set_random_seed(11)
@@ -126,6 +126,23 @@ def two_shapes(directory: Path) -> dict[str, Any]:
             model, hls_config=config, backend="Hypersonic", output_dir=str(directory), io_type="io_stream"
         ).write()
     except UnsupportedLayerError as error:
+        return {"error": str(error)}
+    return {}
+
+
+def split(directory: Path) -> dict[str, Any]:
+    """A model that is split into two graphs."""
+    import hls4ml
+    from tf_keras import Input, Sequential, layers
+
+    model = Sequential([Input((3,)), layers.Dense(2, name="first"), layers.Dense(2, name="second")])
+    config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Hypersonic")
+    converted = hls4ml.converters.convert_from_keras_model(
+        model, hls_config=config, backend="Hypersonic", output_dir=str(directory)
+    )
+    try:
+        hls4ml.model.to_multi_model_graph(converted, ["second"]).compile()
+    except ConversionError as error:
         return {"error": str(error)}
     return {}
 
