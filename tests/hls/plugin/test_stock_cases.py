@@ -5,24 +5,19 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bench.stock.cases import Kind, Result, keras_of, key_of, read_results, uncounted
+from bench.stock.cases import Kind, Result, file_of, keras_of, key_of, read_results, uncounted
 from bench.stock.order import Order, order_in
 from bench.stock.run import run_cases
+from bench.stock.sample import sample
 from bench.stock.table import table
 
-#: the first cases for Keras 2 in the fixed order that ask for answers and take less than 10 seconds of processor time
-SAMPLE = (
-    "test_sepconv1d.py::test_sepconv1d[4-6-Vitis-io_stream-resource-False-2-1-valid-channels_last]",
-    "test_activations.py::test_activations[elu-shape1-io_stream-Vitis]",
-    "test_depthconv2d.py::test_depthconv2d[3-4-Vitis-io_stream-latency-False-kernels0-strides1-valid-channels_last]",
-    "test_merge.py::test_concatenate1d[Vitis-io_parallel]",
-    "test_pooling.py::test_pool1d[io_parallel-model_type-avg-padding-valid-Vitis]",
-    "test_sepconv1d.py::test_sepconv1d[4-1-Vitis-io_stream-latency-False-3-2-same-channels_last]",
-)
+#: chosen by bench/stock/sample.py
+SAMPLE = tuple((Path(__file__).with_name("stock_sample.txt")).read_text().split("\n")[:-1])
 
 RAN = Result("test_a.py::test_x[Vitis]", Kind.EQUAL, "", 16, 1.5, 1.0)
 
@@ -73,9 +68,23 @@ def test_the_table_has_a_row_for_each_file_of_which_a_case_ran_and_the_sum(tmp_p
     assert cells == [["a", "1", "1", "1"], ["1 files of which none was run", "1", "0", ""], ["all", "2", "1", "1"]]
 
 
+def test_a_sample_has_a_case_of_each_file_before_the_second_of_any() -> None:
+    names = [f"test_{name}" for name in ("a.py::test_x[0]", "a.py::test_x[1]", "b.py::test_y", "c.py::test_z")]
+    names.append("test_keras_v3_api.py::test_w")
+    results = [Result(name, Kind.EQUAL, "", 16, 1.5, 1.0) for name in names]
+    slow, crashed = (
+        replace(results[0], case="test_d.py::test_x", cpu_seconds=6),
+        Result("test_e.py::test_x", Kind.CRASHED, "", 0, 1, 1),
+    )
+    chosen = sample([*results, slow, crashed])
+    assert [file_of(case) for case in chosen] == ["test_a.py", "test_b.py", "test_c.py", "test_a.py"]
+    assert sample(results, size=2) == chosen[:2]
+
+
 @pytest.mark.slow
 def test_a_fixed_sample_of_the_cases_is_equal_to_hls4mls_cpp(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
-    run_cases(Order(str(results), "", time.time() + 850, 120, SAMPLE, keras=2, rtl=False))
+    run_cases(Order(str(results), "", time.time() + 1800, 120, SAMPLE, keras=2, rtl=False))
+    assert len(SAMPLE) == len(set(SAMPLE)) == 60
     ended = {result.case: (result.kind, result.words) for result in read_results(results)}
     assert ended == dict.fromkeys(SAMPLE, (Kind.EQUAL, "")), results.with_suffix(".log").read_text()[-3000:]
