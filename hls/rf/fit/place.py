@@ -52,7 +52,7 @@ def _load_weights(large: list[Stage], taken: Amounts, budget: Amounts) -> tuple[
 
 
 def _rams(stage: Stage) -> int:
-    return block_rams(len(stage.memories[0].words), stage.memories[0].width)
+    return block_rams(len(stage.memories[0].words), stage.memories[0].width) if stage.memories else 0
 
 
 def _urams(stage: Stage) -> int:

@@ -162,12 +162,15 @@ def dense_shapes(dense: Dense) -> Mapping[int, Shape]:
 
     An output costs an accumulator and a cast, an input an operand register; so few outputs are preferred to few inputs.
     """
-    kernel_rows = dense.window.kernel[0] if dense.window else 1
-    return _shapes(dense.n_in, dense.n_out, kernel_rows, dense.x.channels if dense.window else dense.n_in)
+    if dense.window is None:
+        return matrix_shapes(dense.n_in, dense.n_out)
+    return matrix_shapes(dense.n_in, dense.n_out, dense.window.kernel[0], dense.x.channels)
 
 
 @cache
-def _shapes(n_in: int, n_out: int, kernel_rows: int, lanes: int) -> dict[int, Shape]:
+def matrix_shapes(n_in: int, n_out: int, kernel_rows: int = 1, channels: int = 0) -> dict[int, Shape]:
+    """Return the same for a vector of n_in numbers times a matrix. kernel_rows, channels: of a window's vectors."""
+    lanes = channels or n_in
     inputs = [kernel_rows * each for each in divisors(lanes)]
     shapes = [Shape(p, q, (n_in // p) * (n_out // q)) for p in inputs for q in divisors(n_out)]
     cheapest: dict[int, Shape] = {}
@@ -178,8 +181,12 @@ def _shapes(n_in: int, n_out: int, kernel_rows: int, lanes: int) -> dict[int, Sh
 
 def dense_shape(dense: Dense) -> Shape:
     """Return the shape whose clocks per vector are nearest to the reuse factor; of two equally near ones, the faster."""
-    wanted = dense.reuse_factor
-    return min(dense_shapes(dense).values(), key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor))
+    return nearest_shape(dense_shapes(dense), dense.reuse_factor)
+
+
+def nearest_shape(shapes: Mapping[int, Shape], wanted: int) -> Shape:
+    """Return the shape with the nearest reuse factor to the wanted one; of two equally near ones, the faster."""
+    return min(shapes.values(), key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor))
 
 
 def _choices(dense: Dense) -> dict[int, int]:

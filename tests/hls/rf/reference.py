@@ -19,6 +19,7 @@ from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.layernorm import LayerNorm, normalised_vector
+from hypersonic.hls.rf.stages.matmul import Matmul
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.permute import Permute
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
@@ -100,6 +101,19 @@ def _(layer: LayerNorm, x: Numbers) -> Numbers:
 @_layer.register
 def _(layer: Merge, a: Numbers, b: Numbers) -> Numbers:
     return _merge(layer, a, b)
+
+
+@_layer.register
+def _(layer: Matmul, a: Numbers, b: Numbers) -> Numbers:
+    rows = a.reshape(len(a), len(layer.places), -1, 1, layer.n_in)
+    columns = b[:, layer.places][:, :, None]
+    accum, fraction = layer.accum, layer.a.precision.fraction + layer.b.precision.fraction
+    finest = max(fraction, accum.fraction)
+    sums = np.zeros(np.broadcast_shapes(rows.shape, columns.shape)[:-1], dtype=object)
+    for term in range(layer.n_in):
+        products = rows[..., term] * columns[..., term]
+        sums = cast((sums << finest - accum.fraction) + (products << finest - fraction), finest, accum)
+    return cast(sums, accum.fraction, layer.y.precision)
 
 
 @_layer.register

@@ -173,6 +173,7 @@ MODULES: dict[str, Draw] = {
     "rf_mac": Drawn.matrix,
     "rf_mac_stream": Drawn.matrix,
     "rf_map": Drawn.map,
+    "rf_matmul": lambda d: {**d.matrix(), "W_SIGNED": d.bit(), "VECTORS": d.of(1, 2, 5)},
     "rf_pad": lambda d: {name: d.of(0, 1, 2) for name in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
     | {"WIDTH": d.of(*WIDTHS, 70000), "H": d.of(1, 2, 5), "W": d.of(1, 2, 5), "BEATS": d.of(1, 2)},
     "rf_permute": lambda d: {"WIDTH": d.of(*WIDTHS, 70000), "IN_BEATS": d.of(1, 2, 5), "OUT_BEATS": d.of(1, 2, 3, 9)},
