@@ -59,7 +59,9 @@ def _layer(layer: Layer, *inputs: Numbers) -> Numbers:
 @_layer.register
 def _(layer: Dense, x: Numbers) -> Numbers:
     vectors = x.reshape(len(x), -1, layer.n_in) if layer.window is None else _windows(layer.x, layer.window, x, 0)
-    return _accumulated(layer, vectors.reshape(len(x), -1, layer.n_in, 1), layer.weight.raw.astype(object))
+    turns = layer.vectors // layer.matrices
+    weight = np.tile(layer.weight.raw.reshape(-1, layer.n_in, layer.n_out), (turns, 1, 1)).astype(object)
+    return _accumulated(layer, vectors.reshape(len(x), -1, layer.n_in, 1), weight)
 
 
 @_layer.register
@@ -222,7 +224,8 @@ def _accumulated(layer: Dense | Depthwise, vectors: Numbers, weight: Numbers) ->
     fraction = layer.x.precision.fraction + layer.weight.fraction
     products = cast(vectors * weight, fraction, layer.accum)
     bias = cast(layer.bias.raw.astype(object), layer.bias.fraction, layer.accum)
-    sums = np.frompyfunc(layer.accum.confine, 1, 1)(products.sum(axis=2) + bias)
+    starts = np.resize(bias, products.sum(axis=2).shape[1:])
+    sums = np.frompyfunc(layer.accum.confine, 1, 1)(products.sum(axis=2) + starts)
     return cast(sums, layer.accum.fraction, layer.y.precision)
 
 
