@@ -25,7 +25,12 @@ ROOT = Path(__file__).resolve().parents[4]
 YAML = {
     "tagger": {"name": "tagger", "input": {"name": "x"}, "outputs": {"scores": {}, "mass": {}}},
     "image": {"name": "image", "input": {"name": "x"}, "output": {}},
-    "attention": {"name": "attention", "input": {"name": "x"}, "output": {}},
+    "attention": {
+        "name": "attention",
+        "input": {"name": "x"},
+        "output": {},
+        "hls4ml": {"Model": {"Strategy": "Resource", "ReuseFactor": 2}},
+    },
 }
 
 
