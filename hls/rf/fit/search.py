@@ -198,7 +198,7 @@ def _layers(pipeline: Pipeline, timed: Clocks, design: Design, slowest: Mapping[
         arrivals = timed.arrivals[stage.outputs[0].name]
         yield LayerFit(
             stage.layer, factor, (stage.inputs[0].lanes, stage.outputs[0].lanes), stage.multipliers, stage.timing.ii,
-            int(arrivals[0]), int(arrivals[-1]), share, design.weights_in[stage.layer],
+            int(arrivals[0]), int(arrivals[-1]), share, design.weights_in.get(stage.layer),
             share < BUSY and factor < slowest[stage.layer],
         )  # fmt: skip
 
