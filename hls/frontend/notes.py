@@ -21,6 +21,7 @@ _SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu
 #: hls4ml's classes whose weights can be in UltraRAM or in the card's memory
 _WITH_MEMORIES = (
     "Dense",
+    "EinsumDense",
     "Conv1D",
     "Conv2D",
     "Conv2DBatchnorm",

@@ -15,6 +15,8 @@ Binary and ternary activations: hls4ml merges one with the normalisation before 
 
 Dot: hls4ml's inference of types stops with an AssertionError where an accumulator has none.
 
+Einsum and EinsumDense: hls4ml has C++ for Strategy Latency alone, and stops with a TypeError for Strategy Resource.
+
 Softmax: hls4ml gives an accumulator without a type of its own another type in the C++ than in its graph.
 """
 
@@ -217,6 +219,20 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         return types_to_infer
 
 
+class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
+    """Gives an Einsum or an EinsumDense the Strategy Latency where the model's is Resource."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether it is such a layer with another strategy."""
+        wanted = str(node.model.config.get_strategy(node)).lower()
+        return node.class_name in ("Einsum", "EinsumDense") and wanted.startswith("resource")
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Set it in the configuration, which hls4ml reads; return False, since the graph's structure does not change."""
+        model.config.layer_name_strategy[node.name.lower()] = "latency"
+        return False
+
+
 class PossibleSettings(OptimizerPass):  # type: ignore[misc]
     """Replaces reuse factors and strategies that a layer's C++ does not support by the nearest supported ones (reuse.py)."""
 
@@ -268,7 +284,8 @@ def register() -> str:
         steps = register_pass("quantized_tanh_scales", QuantizedTanhScales, backend="Hypersonic")
         shapes = register_pass("merged_shapes", MergedShapes, backend="Hypersonic")
         softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
+        einsum = register_pass("einsum_strategy", EinsumStrategy, backend="Hypersonic")
         stock = get_flow("convert")
-        ours = [powers, softmax, steps, shapes]
+        ours = [powers, softmax, steps, shapes, einsum]
         register_flow(FLOW, [*ours, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires))
     return FLOW

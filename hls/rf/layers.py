@@ -136,6 +136,19 @@ class Products(OneInput):
     requested: int
 
 
+@dataclass(frozen=True, eq=False)
+class PairProducts(TwoInputs):
+    """A layer of sums of products of two tensors. The fields are those of Products."""
+
+    accum: FixedPoint
+    reuse_factor: int
+    requested: int
+
+
+#: a layer whose multiplications share multipliers, as its reuse factor says
+Multiplying = Products | PairProducts
+
+
 @dataclass(frozen=True)
 class RfNetwork:
     """A network whose layers are in an order in which every tensor is computed before it is read.

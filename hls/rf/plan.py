@@ -14,7 +14,7 @@ from math import ceil, gcd, lcm
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.rf.fifos import with_fifos
-from hypersonic.hls.rf.layers import Layer, Products, RfNetwork, Tensor
+from hypersonic.hls.rf.layers import Layer, Multiplying, RfNetwork, Tensor
 from hypersonic.hls.rf.needs import divisors
 from hypersonic.hls.rf.registry import check_stage, layer_type, sharing
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
@@ -191,7 +191,7 @@ def interval(network: RfNetwork) -> int:
 
 
 def _layer_clocks(layer: Layer) -> int:
-    if not isinstance(layer, Products):
+    if not isinstance(layer, Multiplying):
         return 1
     shared = sharing(layer)
     return shared.vectors(layer) * shared.taken(layer)
@@ -203,7 +203,7 @@ def notes(network: RfNetwork) -> tuple[str, ...]:
 
 
 def _note(layer: Layer) -> str:
-    if not isinstance(layer, Products) or (taken := sharing(layer).taken(layer)) == layer.requested:
+    if not isinstance(layer, Multiplying) or (taken := sharing(layer).taken(layer)) == layer.requested:
         return ""
     return (
         f"layer {layer.name!r}: ReuseFactor is {layer.requested}, hls4ml takes {layer.reuse_factor}, the core {taken}, the "

@@ -11,7 +11,7 @@ from typing import Any
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf import stages, wires
-from hypersonic.hls.rf.layers import Layer, Products, TwoInputs
+from hypersonic.hls.rf.layers import Layer, Multiplying, TwoInputs
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Width
 from hypersonic.hls.rf.stage import Stage
 from hypersonic.hls.rf.stage_type import LayerType, Reader, Sharing, StageType
@@ -48,11 +48,11 @@ def layer_type(layer: Layer) -> LayerType[Any]:
     return _LAYERS[type(layer)]
 
 
-def sharing(layer: Products) -> Sharing[Any]:
+def sharing(layer: Multiplying) -> Sharing[Any]:
     """Return how the layer's multiplications share multipliers. Raises TypeError for a stage that does not define it."""
     shared = layer_type(layer).sharing
     if shared is None:
-        raise TypeError(f"layer {layer.name!r}: the stage of {type(layer).__name__} has no sharing, expected one of Products")
+        raise TypeError(f"layer {layer.name!r}: the stage of {type(layer).__name__} has no sharing, expected one of products")
     return shared
 
 

@@ -57,4 +57,5 @@ def _loaded_rams(stage: Stage) -> int:
 
 def _dsps(stage: Stage) -> int:
     x = int(stage.parameters.get("X_WIDTH", 1)) + (not stage.parameters.get("X_SIGNED", 1))
-    return dsps(x, int(stage.parameters.get("W_WIDTH", stage.parameters.get("FACTOR_WIDTH", x))))
+    w = int(stage.parameters.get("W_WIDTH", stage.parameters.get("FACTOR_WIDTH", x)))
+    return dsps(x, w + (not stage.parameters.get("W_SIGNED", 1)))

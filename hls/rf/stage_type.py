@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.layers import Layer, OneInput, Products, Tensor, TwoInputs
+from hypersonic.hls.rf.layers import Layer, Multiplying, OneInput, Tensor, TwoInputs
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Limit, Numbers
 from hypersonic.hls.rf.stage import Stage, Stream
 
 L = TypeVar("L", bound=OneInput | TwoInputs)
-P = TypeVar("P", bound=Products)
+P = TypeVar("P", bound=Multiplying)
 
 #: (layer of hls4ml's ModelGraph, input tensors..., result) -> the layer, or several in sequence
 Reader = Callable[..., Layer | tuple[Layer, ...]]
@@ -84,7 +84,7 @@ class LayerType(Generic[L]):
     """A kind of layer and how it is read and planned.
 
     noun: its class. plan: adds its stages. readers: by hls4ml's class name. activations: readers by hls4ml's name of an
-    activation function. sharing: for subclasses of Products.
+    activation function. sharing: for subclasses of Products and PairProducts.
     """
 
     noun: type[L]

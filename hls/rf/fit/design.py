@@ -77,8 +77,8 @@ class LayerFit:
     """A layer with multipliers in the chosen design.
 
     interval: clocks per row of this layer. first_out, last_out: clocks from a row's first beat at the network's input. busy:
-    fraction of the network's interval in which the multipliers work. coarse: they are idle for long because the next slower
-    shape would not keep up.
+    fraction of the network's interval in which the multipliers work. weights_in: None for products of two tensors. coarse:
+    the multipliers are idle for long because the next slower shape would not keep up.
     """
 
     name: str
@@ -89,7 +89,7 @@ class LayerFit:
     first_out: int
     last_out: int
     busy: float
-    weights_in: WeightsIn
+    weights_in: WeightsIn | None
     coarse: bool
 
 

@@ -48,4 +48,5 @@ def _point(value: Mapping[str, Any]) -> Point:
 
 
 def _layer(value: Mapping[str, Any]) -> LayerFit:
-    return LayerFit(**{**value, "lanes": tuple(value["lanes"]), "weights_in": WeightsIn(value["weights_in"])})
+    place = WeightsIn(value["weights_in"]) if value["weights_in"] else None
+    return LayerFit(**{**value, "lanes": tuple(value["lanes"]), "weights_in": place})

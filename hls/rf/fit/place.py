@@ -25,7 +25,7 @@ def place_weights(
     Weights are in block RAM. If that overflows, the ones that use block RAM least efficiently go to UltraRAM. If that overflows
     too, layers stay in the card's memory, those first whose bits are needed least often, as long as port_beats suffice.
     """
-    working = [stage for stage in pipeline.stages if has_multipliers(stage)]
+    working = [stage for stage in pipeline.stages if has_multipliers(stage) and stage.memories]
     places = {stage.layer: WeightsIn.BRAM if _rams(stage) else WeightsIn.LUT for stage in working}
     large = [stage for stage in working if stage.module == "rf_mac" and _rams(stage)]
     outside = sorted(large, key=lambda stage: (beats_a_row(stage) / stage.memories[0].bits, -stage.memories[0].bits))

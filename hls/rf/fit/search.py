@@ -19,7 +19,7 @@ from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
 from hypersonic.hls.rf.fit.design import BUSY, Card, Design, Fit, LayerFit, Point
 from hypersonic.hls.rf.fit.place import pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths
-from hypersonic.hls.rf.layers import Products, RfNetwork, WeightsIn
+from hypersonic.hls.rf.layers import Multiplying, RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS
 from hypersonic.hls.rf.registry import has_multipliers, sharing
 from hypersonic.hls.rf.stage import Pipeline
@@ -58,7 +58,7 @@ def with_reuse_factors(network: RfNetwork, factors: Mapping[str, int]) -> RfNetw
     """Return the network with those reuse factors (layer name -> factor), without hls4ml's rounding of them."""
     layers = tuple(
         replace(layer, reuse_factor=factors[layer.name], requested=factors[layer.name])
-        if isinstance(layer, Products) and layer.name in factors
+        if isinstance(layer, Multiplying) and layer.name in factors
         else layer
         for layer in network.layers
     )
@@ -101,7 +101,7 @@ class _Search:
     def __init__(self, network: RfNetwork, card: Card, whole_row_bits: int) -> None:
         self._network, self._card, self._whole_row_bits = with_weights_in(network, {}), card, whole_row_bits
         self._widths = weight_widths(network)
-        working = [layer for layer in network.layers if isinstance(layer, Products)]
+        working = [layer for layer in network.layers if isinstance(layer, Multiplying)]
         self._choices = {layer.name: sharing(layer).choices(layer) for layer in working}
         self._designs: dict[int, Design] = {}
 
@@ -198,7 +198,7 @@ def _layers(pipeline: Pipeline, timed: Clocks, design: Design, slowest: Mapping[
         arrivals = timed.arrivals[stage.outputs[0].name]
         yield LayerFit(
             stage.layer, factor, (stage.inputs[0].lanes, stage.outputs[0].lanes), stage.multipliers, stage.timing.ii,
-            int(arrivals[0]), int(arrivals[-1]), share, design.weights_in[stage.layer],
+            int(arrivals[0]), int(arrivals[-1]), share, design.weights_in.get(stage.layer),
             share < BUSY and factor < slowest[stage.layer],
         )  # fmt: skip
 

@@ -68,7 +68,7 @@ def _layers(fit: Fit) -> Iterator[str]:
         note = "coarse" if layer.coarse else ""
         yield _LAYER.format(
             layer.name, f"{layer.reuse_factor:,}", lanes, f"{layer.multipliers:,}", f"{layer.interval:,}", f"{layer.busy:.0%}",
-            layer.weights_in, note,
+            layer.weights_in or "-", note,
         ).rstrip()  # fmt: skip
 
 

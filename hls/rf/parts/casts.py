@@ -54,4 +54,4 @@ def raw_array(numbers: Sequence[Any], width: int) -> NDArray[Any]:
 
 def cast_all(values: Constants, to: FixedPoint) -> list[int]:
     """Return the raw values of the numbers cast to another type."""
-    return [to.cast(int(value), values.fraction) for value in values.raw]
+    return [to.cast(int(value), values.fraction) for value in values.raw.reshape(-1)]

@@ -72,19 +72,37 @@ def check_accumulator(layer: Any, x: FixedPoint, weight: Constants, bias: Consta
 
     weight.raw: (n_in, n_out); bias.raw: (n_out,).
     """
-    cut = x.fraction + weight.fraction - accum.fraction
+    product = x.fraction + weight.fraction
+    fraction = max(product, accum.fraction)
+    shifted = np.array([int(b) for b in cast_all(bias, accum)], dtype=object) << (fraction - accum.fraction)
+    sums = sum_range(x, weight.raw.astype(object) << (fraction - product), shifted) if _saturates(accum) else (0, 0)
+    _check_sums(layer, sums, product, len(weight.raw), accum)
+
+
+def check_pair_accumulator(layer: Any, a: FixedPoint, b: FixedPoint, terms: int, accum: FixedPoint) -> None:
+    """Raise UnsupportedLayerError as check_accumulator does, for sums of `terms` products of a number of each type."""
+    product = a.fraction + b.fraction
+    ends = [x * y << max(accum.fraction - product, 0) for x in (a.min_raw, a.max_raw) for y in (b.min_raw, b.max_raw)]
+    _check_sums(layer, (terms * min(0, *ends), terms * max(0, *ends)), product, terms, accum)
+
+
+def _saturates(accum: FixedPoint) -> bool:
+    return accum.overflow is not Overflow.WRAP
+
+
+def _check_sums(layer: Any, sums: tuple[int, int], product: int, terms: int, accum: FixedPoint) -> None:
+    """sums: bounds of all partial sums. product: fraction bits of a product; the sums have these, or accum's if it has more."""
+    cut = product - accum.fraction
     if cut > 0 and accum.rounding not in PRODUCT_ROUNDINGS:
         raise refuse(
             layer,
             f"accum is {accum}: it cuts {cut} bits of each product by {accum.rounding}, the multipliers round by "
             f"AP_TRN or AP_RND",
         )
-    if accum.overflow is Overflow.WRAP:
+    if not _saturates(accum):
         return
-    fraction = max(x.fraction + weight.fraction, accum.fraction)
-    shifted = np.array([int(b) for b in cast_all(bias, accum)], dtype=object) << (fraction - accum.fraction)
-    low, high = sum_range(x, weight.raw.astype(object) << (fraction - x.fraction - weight.fraction), shifted)
-    grace = len(weight.raw) << max(cut, 0)  # each product may be rounded by one unit
+    (low, high), fraction = sums, max(product, accum.fraction)
+    grace = terms << max(cut, 0)  # each product may be rounded by one unit
     floor = accum.min_raw + (accum.overflow is Overflow.SAT_SYM)
     if low - grace < floor << (fraction - accum.fraction) or high + grace > accum.max_raw << (fraction - accum.fraction):
         raise refuse(

@@ -55,7 +55,7 @@ class Dense(Products):
     it to each window, with the elements of the vector in the order (kernel row, kernel column, channel). Without a window, n_in
     is the last dimension of x, so that a Dense on (L, C) is applied to each of L vectors.
 
-    weight: (n_in, n_out). bias: (n_out,).
+    weight: (n_in, n_out), or (matrices, n_in, n_out): vector v has number v % matrices. bias: (n_out,), or (biases, n_out).
     """
 
     window: Window | None = None
@@ -64,12 +64,22 @@ class Dense(Products):
     @property
     def n_in(self) -> int:
         """Number of inputs of a vector."""
-        return int(self.weight.raw.shape[0])
+        return int(self.weight.raw.shape[-2])
 
     @property
     def n_out(self) -> int:
         """Number of outputs of a vector."""
-        return int(self.weight.raw.shape[1])
+        return int(self.weight.raw.shape[-1])
+
+    @property
+    def matrices(self) -> int:
+        """Number of matrices of weights, which the vectors of a row take in turn."""
+        return int(self.weight.raw.size) // (self.n_in * self.n_out)
+
+    @property
+    def biases(self) -> int:
+        """Number of vectors of biases, which the vectors of a row take in turn."""
+        return int(self.bias.raw.size) // self.n_out
 
     @property
     def vectors(self) -> int:
@@ -95,25 +105,30 @@ def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
 def _einsum_dense(layer: Any, x: Tensor, y: Tensor) -> tuple[Permute, Dense, Permute]:
     """Read hls4ml's EinsumDense: a Dense between two transpositions (nnet_einsum_dense.h).
 
-    Raises UnsupportedLayerError for axes with weights, or a bias, of their own.
+    hls4ml counts vectors by the axes that the weights have too (`in place`), then by the others (`free`); here the former
+    are the inner ones, so that the vectors take the matrices in turn.
     """
     names = ("n_inplace", "n_free_data", "n_free_kernel", "n_contract")
-    in_place, free, out, terms = (int(layer.get_attr(name)) for name in names)
-    flat, bias = constants(layer, "weight"), constants(layer, "bias")
-    rows = bias.raw.reshape(in_place, free, out)
+    matrices, free, out, terms = (int(layer.get_attr(name)) for name in names)
     if check_strategy(layer):
         raise refuse(layer, "its Strategy is Resource, expected Latency")
-    if in_place != 1 or (rows != rows[:, :1]).any():
-        raise refuse(layer, f"its equation is {layer.get_attr('equation')}, whose vectors have weights or biases of their own")
-    weight, accum = Constants(flat.raw.reshape(terms, out), flat.fraction), precision(layer, "accum_t")
-    bias = Constants(rows[0, 0], bias.fraction)
-    check_accumulator(layer, x.precision, weight, bias, accum)
-    vectors = Tensor(f"{layer.name}_vectors", (free, terms), x.precision)
-    sums = Tensor(f"{layer.name}_sums", (free, out), y.precision)
+    flat, rows = constants(layer, "weight"), constants(layer, "bias")
+    weight, accum = Constants(flat.raw.reshape(matrices, terms, out), flat.fraction), precision(layer, "accum_t")
+    turns = rows.raw.reshape(matrices, free, out).swapaxes(0, 1)
+    if (turns == turns[:1]).all():
+        turns = turns[:1]
+    for turn in turns:
+        for matrix, row in zip(weight.raw, turn, strict=True):
+            check_accumulator(layer, x.precision, Constants(matrix, flat.fraction), Constants(row, rows.fraction), accum)
+    bias = Constants(turns.reshape(-1, out), rows.fraction)
+    vectors = Tensor(f"{layer.name}_vectors", (free * matrices, terms), x.precision)
+    sums = Tensor(f"{layer.name}_sums", (free * matrices, out), y.precision)
+    turned = np.arange(sums.size).reshape(free, matrices, out).swapaxes(0, 1).reshape(-1)
+    given = transposed_places(layer, "inp_shape", "inp_tpose_idxs").reshape(matrices, free, terms).swapaxes(0, 1).reshape(-1)
     return (
-        Permute(layer.name, x, vectors, transposed_places(layer, "inp_shape", "inp_tpose_idxs")),
+        Permute(layer.name, x, vectors, given),
         Dense(layer.name, vectors, sums, weight, bias, accum, *reuse(layer), weights_in=_weights_in(layer)),
-        Permute(layer.name, sums, y, transposed_places(layer, "out_interpert_shape", "out_tpose_idxs")),
+        Permute(layer.name, sums, y, turned[transposed_places(layer, "out_interpert_shape", "out_tpose_idxs")]),
     )
 
 
@@ -162,12 +177,15 @@ def dense_shapes(dense: Dense) -> Mapping[int, Shape]:
 
     An output costs an accumulator and a cast, an input an operand register; so few outputs are preferred to few inputs.
     """
-    kernel_rows = dense.window.kernel[0] if dense.window else 1
-    return _shapes(dense.n_in, dense.n_out, kernel_rows, dense.x.channels if dense.window else dense.n_in)
+    if dense.window is None:
+        return matrix_shapes(dense.n_in, dense.n_out)
+    return matrix_shapes(dense.n_in, dense.n_out, dense.window.kernel[0], dense.x.channels)
 
 
 @cache
-def _shapes(n_in: int, n_out: int, kernel_rows: int, lanes: int) -> dict[int, Shape]:
+def matrix_shapes(n_in: int, n_out: int, kernel_rows: int = 1, channels: int = 0) -> dict[int, Shape]:
+    """Return the same for a vector of n_in numbers times a matrix. kernel_rows, channels: of a window's vectors."""
+    lanes = channels or n_in
     inputs = [kernel_rows * each for each in divisors(lanes)]
     shapes = [Shape(p, q, (n_in // p) * (n_out // q)) for p in inputs for q in divisors(n_out)]
     cheapest: dict[int, Shape] = {}
@@ -178,8 +196,12 @@ def _shapes(n_in: int, n_out: int, kernel_rows: int, lanes: int) -> dict[int, Sh
 
 def dense_shape(dense: Dense) -> Shape:
     """Return the shape whose clocks per vector are nearest to the reuse factor; of two equally near ones, the faster."""
-    wanted = dense.reuse_factor
-    return min(dense_shapes(dense).values(), key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor))
+    return nearest_shape(dense_shapes(dense), dense.reuse_factor)
+
+
+def nearest_shape(shapes: Mapping[int, Shape], wanted: int) -> Shape:
+    """Return the shape with the nearest reuse factor to the wanted one; of two equally near ones, the faster."""
+    return min(shapes.values(), key=lambda shape: (abs(shape.reuse_factor - wanted), shape.reuse_factor))
 
 
 def _choices(dense: Dense) -> dict[int, int]:
@@ -215,15 +237,17 @@ def _words(dense: Dense, x: Stream, y: Stream) -> tuple[Words, Words, int]:
     order = np.arange(dense.n_in)
     if dense.window is not None:
         order = window_order(dense.x, dense.window, p // dense.window.kernel[0])
-    weights = dense.weight.raw[order].reshape(blocks, p, groups, q).transpose(2, 0, 3, 1).reshape(groups * blocks, q * p)
-    return weights, accumulator_bias(dense.bias, dense.accum).raw.reshape(groups, q), signed_width(dense.weight.raw)
+    blocked = dense.weight.raw.reshape(-1, dense.n_in, dense.n_out)[:, order].reshape(-1, blocks, p, groups, q)
+    weights = blocked.transpose(0, 3, 1, 4, 2).reshape(-1, q * p)
+    return weights, accumulator_bias(dense.bias, dense.accum).raw.reshape(-1, q), signed_width(dense.weight.raw)
 
 
 def _no_words(dense: Dense, x: Stream, y: Stream, width: int) -> tuple[Words, Words, int]:
     """Return the same for a sketch, with all words zero."""
     blocks, groups = dense.n_in // x.lanes, dense.n_out // y.lanes
     zero = np.zeros((), dtype=np.int64)  # one element, broadcast without copying
-    return np.broadcast_to(zero, (groups * blocks, y.lanes * x.lanes)), np.broadcast_to(zero, (groups, y.lanes)), width
+    weights = np.broadcast_to(zero, (dense.matrices * groups * blocks, y.lanes * x.lanes))
+    return weights, np.broadcast_to(zero, (dense.biases * groups, y.lanes)), width
 
 
 def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bias: Words, width: int) -> Stage:
@@ -235,7 +259,7 @@ def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bia
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q
     parameters: dict[str, Value] = {
-        "N_IN": dense.n_in, "N_OUT": dense.n_out, "P": p, "Q": q,
+        "N_IN": dense.n_in, "N_OUT": dense.n_out, "P": p, "Q": q, "MATRICES": dense.matrices, "BIASES": dense.biases,
         "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
         **arithmetic(dense.x.precision, dense.weight, dense.accum, dense.y.precision),
         "BIAS": f"{name}.bias.mem",

@@ -64,12 +64,18 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
 
 # ---------------------------------------------------------------- in RTL
 def _plan(plan: Planner, layer: Permute) -> None:
+    plan.offer(layer.y, permuted(plan, layer))
+
+
+def permuted(plan: Planner, layer: Permute) -> Stream:
+    """Return a stream of the layer's result for one reader, through an rf_permute if an element moves."""
     if len(layer.places) == layer.x.size and (layer.places == np.arange(layer.x.size)).all():
-        plan.offer(layer.y, plan.take(layer.x))  # no element moves
-        return
+        return plan.take(layer.x)
     lanes = widest_run(layer.places, layer.x.size)
     x = plan.with_lanes(plan.take(layer.x), lanes, layer.name)
-    plan.finish(layer, permute_stage(plan.stage_name(layer.name), layer, x, plan.result(layer, lanes)))
+    y = plan.result(layer, lanes)
+    plan.add(permute_stage(plan.stage_name(layer.name), layer, x, y))
+    return y
 
 
 def widest_run(places: NDArray[np.int64], size: int) -> int:

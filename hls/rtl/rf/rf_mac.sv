@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix times vector with P x Q multipliers: rf_mac_engine with its weights in a memory that is filled from a file and has
-// RF = (N_IN / P) * (N_OUT / Q) words. A word has Q*P weights, element (q, p) at bit ((q*P)+p)*W_WIDTH; its address is
-// (output group) * (N_IN/P) + (input beat). For UltraRAM, which has no initial contents in UltraScale+ (UG901), use
+// MATRICES * RF words, RF = (N_IN / P) * (N_OUT / Q). A word has Q*P weights, element (q, p) at bit ((q*P)+p)*W_WIDTH; its address is
+// matrix * RF + (output group) * (N_IN/P) + (input beat). For UltraRAM, which has no initial contents in UltraScale+ (UG901), use
 // rf_mac_stream and rf_weights.
 `default_nettype none
 
@@ -11,6 +11,8 @@ module rf_mac #(
     parameter int N_OUT = 8,  // elements of an output vector
     parameter int P = 4,  // inputs taken in one clock, a divisor of N_IN
     parameter int Q = 2,  // outputs computed in parallel, a divisor of N_OUT
+    parameter int MATRICES = 1,  // of weights; vector v has weights number v % MATRICES
+    parameter int BIASES = 1,  // vectors of biases; vector v has number v % BIASES
     parameter int X_WIDTH = 8,  // bits of an input
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
@@ -23,8 +25,8 @@ module rf_mac #(
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast
     parameter int OVERFLOW = 0,
-    parameter WEIGHTS = "",  // $readmemh: RF words of Q*P*W_WIDTH bits
-    parameter BIAS = "",  // $readmemh: N_OUT/Q words of Q*ACC_WIDTH bits
+    parameter WEIGHTS = "",  // $readmemh: MATRICES*RF words of Q*P*W_WIDTH bits
+    parameter BIAS = "",  // $readmemh: BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits
     parameter RAM_STYLE = "auto"  // of the weight memory
 ) (
     input  logic                 clk,
@@ -39,15 +41,15 @@ module rf_mac #(
     output logic                 m_axis_tlast
 );
 
-  localparam int RF = (N_IN / P) * (N_OUT / Q);
+  localparam int WORDS = MATRICES * (N_IN / P) * (N_OUT / Q);
 
   logic unused_enable;
-  logic [(RF > 1 ? $clog2(RF) : 1)-1:0] weight_address;
+  logic [(WORDS > 1 ? $clog2(WORDS) : 1)-1:0] weight_address;
   logic [Q*P*W_WIDTH-1:0] weight_word;
 
   rf_rom #(
       .WIDTH(Q * P * W_WIDTH),
-      .DEPTH(RF),
+      .DEPTH(WORDS),
       .FILE (WEIGHTS),
       .STYLE(RAM_STYLE)
   ) u_weights (
@@ -62,6 +64,8 @@ module rf_mac #(
       .N_OUT           (N_OUT),
       .P               (P),
       .Q               (Q),
+      .MATRICES        (MATRICES),
+      .BIASES          (BIASES),
       .X_WIDTH         (X_WIDTH),
       .X_SIGNED        (X_SIGNED),
       .W_WIDTH         (W_WIDTH),

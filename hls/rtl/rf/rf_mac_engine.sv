@@ -16,7 +16,7 @@
 // A vector is read N_OUT / Q times, the first time while it is received. The multipliers have no enable; a place in the output
 // FIFO is reserved before the last products of a result are computed. weight_word must be valid one clock after weight_enable,
 // which waits for weight_tvalid. It has Q*P weights, element (q, p) at bit ((q*P)+p)*W_WIDTH, of word weight_address =
-// (output group) * (N_IN/P) + (input beat). The latency from the last beat of a vector to its first results is
+// (output group) * (N_IN/P) + (input beat), plus RF for every matrix before the vector's. The latency from the last beat of a vector to its first results is
 // 9 + TREE_REGISTERS clocks, and one more with a vector buffer.
 `default_nettype none
 
@@ -25,6 +25,8 @@ module rf_mac_engine #(
     parameter int N_OUT = 8,  // elements of an output vector
     parameter int P = 4,  // inputs taken in one clock, a divisor of N_IN
     parameter int Q = 2,  // outputs computed in parallel, a divisor of N_OUT
+    parameter int MATRICES = 1,  // of weights; vector v has weights number v % MATRICES
+    parameter int BIASES = 1,  // vectors of biases; vector v has number v % BIASES
     parameter int X_WIDTH = 8,  // bits of an input
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
@@ -37,13 +39,13 @@ module rf_mac_engine #(
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast
     parameter int OVERFLOW = 0,
-    parameter BIAS = ""  // $readmemh: N_OUT/Q words of Q*ACC_WIDTH bits
+    parameter BIAS = ""  // $readmemh: BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits
 ) (
     input  logic                   clk,
     input  logic                   rst_n,
     input  logic                   weight_tvalid,
     output logic                   weight_enable,
-    output logic [(N_IN/P*(N_OUT/Q) > 1 ? $clog2(N_IN/P*(N_OUT/Q)) : 1)-1:0] weight_address,
+    output logic [(MATRICES*(N_IN/P)*(N_OUT/Q) > 1 ? $clog2(MATRICES*(N_IN/P)*(N_OUT/Q)) : 1)-1:0] weight_address,
     input  logic [Q*P*W_WIDTH-1:0] weight_word,
     input  logic                   s_axis_tvalid,
     output logic                   s_axis_tready,
@@ -61,6 +63,9 @@ module rf_mac_engine #(
   if (Q < 1 || N_OUT % Q != 0) begin : g_check_q
     $error("rf_mac_engine %m: Q is %0d, expected a divisor of N_OUT, %0d", Q, N_OUT);
   end
+  if (MATRICES < 1 || BIASES < 1) begin : g_check_turns
+    $error("rf_mac_engine %m: MATRICES is %0d and BIASES %0d, expected 1 or more", MATRICES, BIASES);
+  end
   if (X_WIDTH < 1 || W_WIDTH < 1 || X_WIDTH + W_WIDTH > 128) begin : g_check_widths
     $error("rf_mac_engine %m: X_WIDTH %0d and W_WIDTH %0d, expected 1 or more and 128 together", X_WIDTH, W_WIDTH);
   end
@@ -73,7 +78,10 @@ module rf_mac_engine #(
   localparam int RF = BEATS * GROUPS;
   localparam int BEAT_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
   localparam int GROUP_WIDTH = GROUPS > 1 ? $clog2(GROUPS) : 1;
-  localparam int ADDRESS_WIDTH = RF > 1 ? $clog2(RF) : 1;
+  localparam int WORDS = MATRICES * RF;
+  localparam int ADDRESS_WIDTH = WORDS > 1 ? $clog2(WORDS) : 1;
+  localparam int BIAS_WORDS = BIASES * GROUPS;
+  localparam int BIAS_WIDTH = BIAS_WORDS > 1 ? $clog2(BIAS_WORDS) : 1;
 
   // widths from a product to the accumulator
   localparam int PRODUCT = X_WIDTH + W_WIDTH;
@@ -105,7 +113,7 @@ module rf_mac_engine #(
     if (issue) begin
       beat_q <= beat_last ? '0 : beat_q + 1'b1;
       if (beat_last) group_q <= group_last ? '0 : group_q + 1'b1;
-      address_q <= beat_last && group_last ? '0 : address_q + 1'b1;
+      address_q <= address_q == ADDRESS_WIDTH'(WORDS - 1) ? '0 : address_q + 1'b1;
     end
     if (!rst_n) begin
       beat_q <= '0;
@@ -187,25 +195,25 @@ module rf_mac_engine #(
 
   // the group is counted a second time at the accumulator, which is cheaper than a delay line
   logic [TO_SUM-2:0] last_q;
-  logic [GROUP_WIDTH-1:0] bias_group_q;
-  wire bias_group_last = bias_group_q == GROUP_WIDTH'(GROUPS - 1);
+  logic [BIAS_WIDTH-1:0] bias_address_q;
+  wire bias_last = bias_address_q == BIAS_WIDTH'(BIAS_WORDS - 1);
 
   always_ff @(posedge clk) last_q <= (TO_SUM - 1)'({last_q, beat_last});
 
   always_ff @(posedge clk) begin
-    if (issue_q[TO_SUM-2] && last_q[TO_SUM-2]) bias_group_q <= bias_group_last ? '0 : bias_group_q + 1'b1;
-    if (!rst_n) bias_group_q <= '0;
+    if (issue_q[TO_SUM-2] && last_q[TO_SUM-2]) bias_address_q <= bias_last ? '0 : bias_address_q + 1'b1;
+    if (!rst_n) bias_address_q <= '0;
   end
 
   rf_rom #(
       .WIDTH(Q * ACC_WIDTH),
-      .DEPTH(GROUPS),
+      .DEPTH(BIAS_WORDS),
       .FILE (BIAS),
       .STYLE("auto")
   ) u_bias (
       .clk(clk),
       .enable(1'b1),
-      .address(bias_group_q),
+      .address(bias_address_q),
       .word(bias_q)
   );
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix times vector with P x Q multipliers: rf_mac_engine with its weights from a stream. It takes a word of Q*P weights for
-// each beat it multiplies: the words 0 to RF - 1 of rf_mac's memory, RF = (N_IN / P) * (N_OUT / Q), over and over. Their source
+// each beat it multiplies: the words 0 to MATRICES * RF - 1 of rf_mac's memory, RF = (N_IN / P) * (N_OUT / Q), over and over. Their source
 // is a memory loaded at run time (rf_weights), or is outside the chip. Vectors have gaps only where the words have.
 `default_nettype none
 
@@ -10,6 +10,8 @@ module rf_mac_stream #(
     parameter int N_OUT = 8,  // elements of an output vector
     parameter int P = 4,  // inputs taken in one clock, a divisor of N_IN
     parameter int Q = 2,  // outputs computed in parallel, a divisor of N_OUT
+    parameter int MATRICES = 1,  // of weights; vector v has weights number v % MATRICES
+    parameter int BIASES = 1,  // vectors of biases; vector v has number v % BIASES
     parameter int X_WIDTH = 8,  // bits of an input
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
@@ -22,7 +24,7 @@ module rf_mac_stream #(
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast
     parameter int OVERFLOW = 0,
-    parameter BIAS = ""  // $readmemh: N_OUT/Q words of Q*ACC_WIDTH bits
+    parameter BIAS = ""  // $readmemh: BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits
 ) (
     input  logic                 clk,
     input  logic                 rst_n,
@@ -39,9 +41,9 @@ module rf_mac_stream #(
     input  logic [Q*P*W_WIDTH-1:0] s_axis_w_tdata
 );
 
-  localparam int RF = (N_IN / P) * (N_OUT / Q);
+  localparam int WORDS = MATRICES * (N_IN / P) * (N_OUT / Q);
 
-  logic [(RF > 1 ? $clog2(RF) : 1)-1:0] weight_address;
+  logic [(WORDS > 1 ? $clog2(WORDS) : 1)-1:0] weight_address;
   logic [Q*P*W_WIDTH-1:0] weight_word_q;
 
   always_ff @(posedge clk) weight_word_q <= s_axis_w_tdata;
@@ -51,6 +53,8 @@ module rf_mac_stream #(
       .N_OUT           (N_OUT),
       .P               (P),
       .Q               (Q),
+      .MATRICES        (MATRICES),
+      .BIASES          (BIASES),
       .X_WIDTH         (X_WIDTH),
       .X_SIGNED        (X_SIGNED),
       .W_WIDTH         (W_WIDTH),

@@ -19,7 +19,7 @@ RESULT = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
 
 
 class Case(NamedTuple):
-    """One engine. x, w, accumulator, result: types; cut: the rounding of a product; vectors: their number in a row."""
+    """One engine. x, w, accumulator, result: types; vectors: their number in a row, which take matrices and biases in turn."""
 
     name: str
     n_in: int
@@ -31,28 +31,32 @@ class Case(NamedTuple):
     accumulator: FixedPoint = fixed_point(24, 10)
     result: FixedPoint = RESULT
     vectors: int = 1
+    matrices: int = 1
+    biases: int = 1
 
     @property
     def reuse(self) -> int:
         return (self.n_in // self.p) * (self.n_out // self.q)
 
-    def weights(self) -> list[list[int]]:
-        rng = random.Random(f"{self.name} weights")
-        return [[rng.randint(self.w.min_raw, self.w.max_raw) for _ in range(self.n_out)] for _ in range(self.n_in)]
+    def weights(self) -> list[list[list[int]]]:
+        rng, ends = random.Random(f"{self.name} weights"), (self.w.min_raw, self.w.max_raw)
+        return [[[rng.randint(*ends) for _ in range(self.n_out)] for _ in range(self.n_in)] for _ in range(self.matrices)]
 
-    def bias(self) -> list[int]:
-        rng = random.Random(f"{self.name} bias")
-        return [rng.randint(self.accumulator.min_raw >> 3, self.accumulator.max_raw >> 3) for _ in range(self.n_out)]
+    def bias(self) -> list[list[int]]:
+        rng, ends = random.Random(f"{self.name} bias"), (self.accumulator.min_raw >> 3, self.accumulator.max_raw >> 3)
+        return [[rng.randint(*ends) for _ in range(self.n_out)] for _ in range(self.biases)]
 
     def files(self) -> dict[str, str]:
         weights, beats = self.weights(), self.n_in // self.p
         words = [
-            pack([weights[b * self.p + p][og * self.q + q] for q in range(self.q) for p in range(self.p)], self.w.width)
+            pack([matrix[b * self.p + p][og * self.q + q] for q in range(self.q) for p in range(self.p)], self.w.width)
+            for matrix in weights
             for og in range(self.n_out // self.q)
             for b in range(beats)
         ]
-        bias = self.bias()
-        biases = [pack(bias[at : at + self.q], self.accumulator.width) for at in range(0, self.n_out, self.q)]
+        biases = [
+            pack(bias[at : at + self.q], self.accumulator.width) for bias in self.bias() for at in range(0, self.n_out, self.q)
+        ]
         return {
             f"{self.name}_w.hex": "\n".join(f"{word:x}" for word in words),
             f"{self.name}_b.hex": "\n".join(f"{word:x}" for word in biases),
@@ -60,7 +64,7 @@ class Case(NamedTuple):
 
     def dut(self) -> Dut:
         parameters: dict[str, int | str] = {
-            "N_IN": self.n_in, "N_OUT": self.n_out, "P": self.p, "Q": self.q,
+            "N_IN": self.n_in, "N_OUT": self.n_out, "P": self.p, "Q": self.q, "MATRICES": self.matrices, "BIASES": self.biases,
             "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "W_WIDTH": self.w.width,
             "PRODUCT_SHIFT": self.x.fraction + self.w.fraction - self.accumulator.fraction,
             "PRODUCT_ROUNDING": ROUNDING_CODES[self.accumulator.rounding],
@@ -85,10 +89,11 @@ class Case(NamedTuple):
         weights, bias = self.weights(), self.bias()
         fraction = self.x.fraction + self.w.fraction
         out = []
-        for x in (row[at : at + self.n_in] for row in rows for at in range(0, len(row), self.n_in)):
+        for v, x in enumerate(row[at : at + self.n_in] for row in rows for at in range(0, len(row), self.n_in)):
+            matrix, start = weights[v % self.matrices], bias[v % self.biases]
             for j in range(self.n_out):
-                products = (x[i] * weights[i][j] for i in range(self.n_in))
-                total = bias[j] + sum(self.accumulator.cast(product, fraction) for product in products)
+                products = (x[i] * matrix[i][j] for i in range(self.n_in))
+                total = start[j] + sum(self.accumulator.cast(product, fraction) for product in products)
                 out.append(self.result.cast(self.accumulator.confine(total), self.accumulator.fraction))
         return out
 
@@ -105,6 +110,10 @@ CASES = [
     Case("one_product", 1, 1, 1, 1),
     Case("two_beats_two_groups", 4, 4, 2, 2, vectors=3),
     Case("conv", 18, 4, 9, 2, vectors=5),
+    Case("matrices", 6, 4, 3, 2, vectors=6, matrices=2, biases=2),
+    Case("matrices_of_one_word", 3, 2, 3, 2, vectors=6, matrices=3, biases=6),
+    Case("matrices_of_one_group", 4, 2, 2, 2, vectors=4, matrices=4),
+    Case("biases", 4, 4, 2, 1, vectors=3, biases=3),
     Case("deep_buffer", 1026, 2, 1, 1),
     Case("odd_tree", 22, 2, 11, 1),
     Case("unsigned", 12, 4, 3, 2, x=fixed_point(7, 5, False), result=fixed_point(6, 2, False, Rounding.RND, Overflow.SAT)),

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.hls.rf.einsum_layers import einsum_layers
+
 ROUNDINGS = ("TRN", "RND", "RND_CONV", "TRN_ZERO", "RND_ZERO", "RND_INF", "RND_MIN_INF")
 OVERFLOWS = ("WRAP", "SAT", "SAT_ZERO", "SAT_SYM")
 
@@ -378,8 +380,13 @@ def binary(rng: np.random.Generator) -> tuple[Any, Config]:
     return keras.Sequential(layers), {"x": {"Precision": wide}, "d0": {"Precision": wide, **reuse(rng)}, "d1": last}
 
 
+def einsum(rng: np.random.Generator) -> tuple[Any, Config]:
+    """Products of two tensors, one of them from vectors with weights of their own."""
+    return einsum_layers(rng, Types(rng))
+
+
 _ALL = (
-    binary, layernorm, recurrent, bidirectional, beats, several, residual, wiring, dense, chain, curve, convolution, depthwise,
-    pool, softmax,
+    binary, einsum, layernorm, recurrent, bidirectional, beats, several, residual, wiring, dense, chain, curve, convolution,
+    depthwise, pool, softmax,
 )  # fmt: skip
 FAMILIES: dict[str, Family] = {family.__name__: family for family in _ALL}

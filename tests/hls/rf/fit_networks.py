@@ -13,6 +13,7 @@ from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.layernorm import LayerNorm
+from hypersonic.hls.rf.stages.matmul import Matmul
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
@@ -111,6 +112,12 @@ class Net:
         name, y = self._made(self.x.shape)
         return self._add(Merge(name, self.x, other, y, MergeOperation.ADD))
 
+    def times(self, other: Tensor, reuse_factor: int = 1) -> Net:
+        """Each vector times each vector of another tensor."""
+        name, y = self._made((self.x.shape[0], other.shape[0]))
+        places = np.arange(other.size).reshape(1, *other.shape)
+        return self._add(Matmul(name, self.x, other, y, ACCUM, reuse_factor, reuse_factor, places))
+
     def bottleneck(self, filters: int, stride: int, *, widen: bool) -> Net:
         source = self.x
         self.convolution(filters, 1, stride).relu().convolution(filters, 3).relu().convolution(4 * filters, 1)
@@ -148,7 +155,9 @@ def recurrent() -> RfNetwork:
 
 
 def transformer() -> RfNetwork:
-    return Net(4, 6).layernorm().dense(6, 6).layernorm().network("transformer")
+    net = Net(4, 6).layernorm()
+    net.dense(6, 6).layernorm().times(net.input, 6)
+    return net.times(net.x, 2).network("transformer")
 
 
 def resnet50(stages: tuple[tuple[int, int], ...] = ((3, 64), (4, 128), (6, 256), (3, 512)), side: int = 224) -> RfNetwork:

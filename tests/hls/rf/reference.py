@@ -19,6 +19,7 @@ from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.layernorm import LayerNorm, normalised_vector
+from hypersonic.hls.rf.stages.matmul import Matmul
 from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.permute import Permute
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
@@ -58,7 +59,9 @@ def _layer(layer: Layer, *inputs: Numbers) -> Numbers:
 @_layer.register
 def _(layer: Dense, x: Numbers) -> Numbers:
     vectors = x.reshape(len(x), -1, layer.n_in) if layer.window is None else _windows(layer.x, layer.window, x, 0)
-    return _accumulated(layer, vectors.reshape(len(x), -1, layer.n_in, 1), layer.weight.raw.astype(object))
+    turns = layer.vectors // layer.matrices
+    weight = np.tile(layer.weight.raw.reshape(-1, layer.n_in, layer.n_out), (turns, 1, 1)).astype(object)
+    return _accumulated(layer, vectors.reshape(len(x), -1, layer.n_in, 1), weight)
 
 
 @_layer.register
@@ -100,6 +103,19 @@ def _(layer: LayerNorm, x: Numbers) -> Numbers:
 @_layer.register
 def _(layer: Merge, a: Numbers, b: Numbers) -> Numbers:
     return _merge(layer, a, b)
+
+
+@_layer.register
+def _(layer: Matmul, a: Numbers, b: Numbers) -> Numbers:
+    rows = a.reshape(len(a), len(layer.places), -1, 1, layer.n_in)
+    columns = b[:, layer.places][:, :, None]
+    accum, fraction = layer.accum, layer.a.precision.fraction + layer.b.precision.fraction
+    finest = max(fraction, accum.fraction)
+    sums = np.zeros(np.broadcast_shapes(rows.shape, columns.shape)[:-1], dtype=object)
+    for term in range(layer.n_in):
+        products = rows[..., term] * columns[..., term]
+        sums = cast((sums << finest - accum.fraction) + (products << finest - fraction), finest, accum)
+    return cast(sums, accum.fraction, layer.y.precision)
 
 
 @_layer.register
@@ -208,7 +224,8 @@ def _accumulated(layer: Dense | Depthwise, vectors: Numbers, weight: Numbers) ->
     fraction = layer.x.precision.fraction + layer.weight.fraction
     products = cast(vectors * weight, fraction, layer.accum)
     bias = cast(layer.bias.raw.astype(object), layer.bias.fraction, layer.accum)
-    sums = np.frompyfunc(layer.accum.confine, 1, 1)(products.sum(axis=2) + bias)
+    starts = np.resize(bias, products.sum(axis=2).shape[1:])
+    sums = np.frompyfunc(layer.accum.confine, 1, 1)(products.sum(axis=2) + starts)
     return cast(sums, layer.accum.fraction, layer.y.precision)
 
 

@@ -34,17 +34,13 @@ from tests.hls.rf.families import FAMILIES, Config
 
 
 def convert(model: Any, names: Config, name: str, directory: Path, io_type: str = "io_parallel") -> bool:
-    """One model -> its project and core; whether there is a core."""
-    import hls4ml
-
-    config = hls4ml.utils.config_from_keras_model(
-        model, granularity="name", backend="Vitis", default_precision="ap_fixed<24,12>"
-    )
-    for layer, options in names.items():
-        config["LayerName"].setdefault(layer, {}).update(options)
+    """One model, or the layers of one -> its project and core; whether there is a core."""
     path = directory / name
     options = conversion_options(path / "hls", name, "xcu250-figd2104-2L-e", io_type)
-    graph = hls4ml.converters.convert_from_keras_model(model, hls_config=config, **options)
+    if isinstance(model, list) and io_type == "io_stream":
+        (directory / f"{name}.refused").write_text("hls4ml has no C++ for it in io_stream")
+        return False
+    graph = _graph_of_layers(model, names, options) if isinstance(model, list) else _graph(model, names, options)
     snap_weights(graph)
     graph.write()
     repair(path / "hls")
@@ -61,6 +57,27 @@ def convert(model: Any, names: Config, name: str, directory: Path, io_type: str 
     _, figures = write_rf_core(network, name, inputs, outputs, path / "core", whole_row_bits=0 if beats else 1 << 20)
     HlsProject(path, name, inputs, outputs, "xcu250-figd2104-2L-e", {}, {"core": figures}).save()
     return True
+
+
+def _graph(model: Any, names: Config, options: dict[str, Any]) -> Any:
+    import hls4ml
+
+    config = hls4ml.utils.config_from_keras_model(
+        model, granularity="name", backend="Vitis", default_precision="ap_fixed<24,12>"
+    )
+    for layer, settings in names.items():
+        config["LayerName"].setdefault(layer, {}).update(settings)
+    return hls4ml.converters.convert_from_keras_model(model, hls_config=config, **options)
+
+
+def _graph_of_layers(layers: list[dict[str, Any]], names: Config, options: dict[str, Any]) -> Any:
+    from hls4ml.converters import create_config
+    from hls4ml.model.graph import ModelGraph
+
+    config = create_config(**options)
+    config["HLSConfig"] = {"Model": {"Precision": "ap_fixed<24,12>", "ReuseFactor": 1}, "LayerName": names}
+    inputs = [layer["name"] for layer in layers if layer["class_name"] == "InputLayer"]
+    return ModelGraph.from_layer_list(config, layers, inputs, [layers[-1]["name"]])
 
 
 def _write_da(graph: Any, inputs: Row, outputs: Row, path: Path) -> None:

@@ -26,13 +26,13 @@ from hypersonic.hls.rf.layers import RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import interval, plan
 from hypersonic.hls.rf.stage import row_beats
 from hypersonic.hls.rf.timing import clocks
-from tests.hls.rf.fit_networks import Net, emtrk, facile_v2, jets, resnet50, separable
+from tests.hls.rf.fit_networks import Net, emtrk, facile_v2, jets, resnet50, separable, transformer
 
 DIE = Amounts(lut=200_000, ff=300_000, dsp=2_200, bram36=280, uram=256)
 CARD = Card("card", (DIE,) * 4, 4, 300.0)
 SMALL = Card("small", (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=60, uram=8),), 1, 200.0)
 
-NETWORKS = {"jets": jets, "facile_v2": facile_v2, "separable": separable}
+NETWORKS = {"jets": jets, "facile_v2": facile_v2, "separable": separable, "transformer": transformer}
 
 
 def check(network: RfNetwork, result: Fit) -> None:
@@ -51,6 +51,16 @@ def check(network: RfNetwork, result: Fit) -> None:
 def test_every_point_is_a_pipeline_with_that_interval(name: str, card: Card) -> None:
     network = NETWORKS[name]()
     check(network, fit(network, card))
+
+
+def test_a_product_of_two_tensors_shares_multipliers_and_has_no_weights() -> None:
+    result = fit(transformer(), SMALL)
+    dense, *products = result.layers
+    assert dense.weights_in is WeightsIn.LUT
+    assert [layer.weights_in for layer in products] == [None, None]
+    assert all(layer.reuse_factor > 0 and layer.multipliers for layer in products)
+    assert fit_from_json(json.loads(json.dumps(fit_to_json(result)))).layers == result.layers
+    assert any(line.startswith(products[0].name) and "  -" in line for line in fit_lines(result))
 
 
 @settings(max_examples=8, deadline=None)

@@ -21,6 +21,7 @@ from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.registry import ACTIVATIONS, READERS
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.layernorm import LayerNorm
+from hypersonic.hls.rf.stages.matmul import Matmul, in_words
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
 from tests.hls.rf.fit_networks import Net
@@ -118,10 +119,11 @@ def test_what_it_holds_at_most_is_a_core(layer: Layer, tmp_path: Path) -> None:
 class FixedPrecisionType:
     """As hls4ml's."""
 
-    rounding_mode, saturation_mode, saturation_bits = "TRN", "WRAP", 0
+    saturation_bits = 0
 
-    def __init__(self, width: int, integer: int) -> None:
+    def __init__(self, width: int, integer: int, rounding: str = "TRN", saturation: str = "WRAP") -> None:
         self.width, self.integer, self.signed = width, integer, True
+        self.rounding_mode, self.saturation_mode = rounding, saturation
 
     def __str__(self) -> str:
         return f"fixed<{self.width},{self.integer}>"
@@ -129,7 +131,7 @@ class FixedPrecisionType:
 
 def graph_layer(io_type: str = "io_parallel", **attributes: Any) -> Any:
     """A layer of a ModelGraph."""
-    config = SimpleNamespace(get_config_value=lambda _: io_type)
+    config = SimpleNamespace(get_config_value=lambda _: io_type, get_reuse_factor=lambda _: 2)
     read = {"table_size": 1024, **attributes}
     return SimpleNamespace(
         name="act", class_name="Activation", get_attr=lambda name, default=None: read.get(name, default),
@@ -137,8 +139,8 @@ def graph_layer(io_type: str = "io_parallel", **attributes: Any) -> Any:
     )  # fmt: skip
 
 
-def kind(width: int, integer: int) -> Any:
-    return SimpleNamespace(precision=FixedPrecisionType(width, integer), name="some_t")
+def kind(width: int, integer: int, *modes: str) -> Any:
+    return SimpleNamespace(precision=FixedPrecisionType(width, integer, *modes), name="some_t")
 
 
 @pytest.mark.parametrize(
@@ -223,3 +225,51 @@ def test_dense_layers_keep_their_limit() -> None:
     layer = Dense("d", x, tensor("y", Y), Constants(np.full((2, 2), 1 << 10), 4), Constants(np.zeros(2, np.int64), 0), Y, 1, 1)
     with pytest.raises(UnsupportedLayerError, match="layer 'd': a product of 132 bits in its rf_mac, expected up to 128"):
         plan(single(layer))
+
+
+# ---------------------------------------------------------------- products of two tensors
+EINSUM = {
+    "n_inplace": 1, "n_free0": 3, "n_free1": 2, "n_contract": 4, "inp0_shape": (3, 4), "inp1_shape": (2, 4),
+    "inp0_tpose_idxs": (0, 1), "inp1_tpose_idxs": (0, 1), "out_interpert_shape": (3, 2), "out_tpose_idxs": (0, 1),
+    "strategy": "latency", "reuse_factor": 2, "accum_t": kind(30, 21),
+}  # fmt: skip
+
+
+def einsum(io_type: str = "io_parallel", **options: Any) -> Any:
+    """hls4ml's layer of ac,bc->ab, read: products with 9 fraction bits, sums up to 2**14."""
+    sides = Tensor("a", (3, 4), fixed_point(8, 5)), Tensor("b", (2, 4), fixed_point(6, 4)), Tensor("y", (3, 2), Y)
+    return READERS["Einsum"](graph_layer(io_type, **{**EINSUM, **options}), *sides)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"strategy": "Resource"}, "its Strategy is Resource, expected Latency"),
+        ({"io_type": "io_stream"}, "hls4ml 1.3.0 has no C\\+\\+ for it in io_stream: use io_parallel"),
+        ({"accum_t": kind(30, 26, "RND_CONV")}, "it cuts 5 bits of each product by AP_RND_CONV"),
+        ({"accum_t": kind(15, 6, "TRN", "SAT")}, "its sums can leave that range"),
+    ],
+)
+def test_an_einsum_that_the_multipliers_would_sum_otherwise_than_the_cpp_is_refused(
+    options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UnsupportedLayerError, match=rf"layer 'act' \(Activation\): .*{words}"):
+        einsum(**options)
+
+
+def test_an_einsums_accumulator_that_saturates_is_taken_where_no_sum_reaches_its_ends() -> None:
+    assert isinstance(einsum(accum_t=kind(16, 7, "TRN", "SAT"))[1], Matmul)
+
+
+def test_a_product_of_two_tensors_too_wide_for_the_multipliers_is_refused_by_the_layers_name() -> None:
+    a, b = (Tensor(name, (2, 2), fixed_point(64, 4, signed)) for name, signed in (("a", True), ("b", False)))
+    layer = Matmul("wide", a, b, Tensor("y", (2, 2), Y), fixed_point(30, 9), 1, 1, np.arange(4).reshape(1, 2, 2))
+    with pytest.raises(UnsupportedLayerError, match="layer 'wide': a product of 129 bits in its rf_matmul, expected up to 128"):
+        plan(RfNetwork("net", (a, b), (layer.y,), (layer,)))
+
+
+def test_the_words_of_a_matrix_are_groups_of_results_and_in_each_the_beats_of_a_vector() -> None:
+    places = np.arange(2 * 4 * 6).reshape(2, 4, 6)  # matrix, result, term
+    words = in_words(places, 3, 2).reshape(2, 2, 2, 2, 3)  # matrix, group, beat, result of the group, term of the beat
+    for matrix, group, beat, q, p in np.ndindex(words.shape):
+        assert words[matrix, group, beat, q, p] == places[matrix, 2 * group + q, 3 * beat + p]

@@ -62,6 +62,9 @@ class Drawn:
     def matrix(self) -> Parameters:
         return {**self.split("N_IN", "P", 1, 2, 6), **self.split("N_OUT", "Q", 1, 2, 6), **self.product()}
 
+    def matrices(self) -> Parameters:
+        return {**self.matrix(), "MATRICES": self.of(1, 2, 5), "BIASES": self.of(1, 2, 5)}
+
     def pool(self) -> Parameters:
         x = {"OP": self.bit(), "LANES": self.of(1, 2), "CHANNEL_BEATS": self.of(1, 2, 3), "X_WIDTH": self.of(*NARROW)}
         cut = {"X_SIGNED": self.bit(), "X_SHIFT": self.of(0, 1, -2, 5), "X_ROUNDING": self.bit()}
@@ -170,9 +173,10 @@ MODULES: dict[str, Draw] = {
         "WIDTH": d.of(*WIDTHS),
     },
     "rf_layernorm": Drawn.layernorm,
-    "rf_mac": Drawn.matrix,
-    "rf_mac_stream": Drawn.matrix,
+    "rf_mac": Drawn.matrices,
+    "rf_mac_stream": Drawn.matrices,
     "rf_map": Drawn.map,
+    "rf_matmul": lambda d: {**d.matrix(), "W_SIGNED": d.bit(), "VECTORS": d.of(1, 2, 5)},
     "rf_pad": lambda d: {name: d.of(0, 1, 2) for name in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
     | {"WIDTH": d.of(*WIDTHS, 70000), "H": d.of(1, 2, 5), "W": d.of(1, 2, 5), "BEATS": d.of(1, 2)},
     "rf_permute": lambda d: {"WIDTH": d.of(*WIDTHS, 70000), "IN_BEATS": d.of(1, 2, 5), "OUT_BEATS": d.of(1, 2, 3, 9)},

@@ -15,7 +15,7 @@ import pytest
 from hypersonic.hls import verilator
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.layers import OneInput, Products, TwoInputs
+from hypersonic.hls.rf.layers import Multiplying, OneInput, TwoInputs
 from hypersonic.hls.rf.modules import rtl_sources, sources_of
 from hypersonic.hls.rf.parts.limits import NO_LIMIT
 from hypersonic.hls.rf.plan import plan
@@ -55,7 +55,7 @@ def test_a_stage_has_all_its_parts(name: str) -> None:
     assert kind.modules or kind.layer, "neither an instance nor a layer"
     if kind.layer:
         assert kind.layer.readers or kind.layer.activations
-        assert bool(kind.layer.sharing) == issubclass(kind.layer.noun, Products)
+        assert bool(kind.layer.sharing) == issubclass(kind.layer.noun, Multiplying)
     for module in kind.modules:
         text = module_file(module).read_text()
         assert set(kind.long) == set(re.findall(r"^ +parameter logic (?:signed )?\[63:0\] (\w+)", text, re.MULTILINE))

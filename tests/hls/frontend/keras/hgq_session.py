@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of HGQ2 with drawn bit widths: python tests/hls/frontend/keras/hgq_session.py DIRECTORY. It needs HGQ2 on PYTHONPATH.
 
-Writes DIRECTORY/<model>.keras and rows for it, <model>.npy: tagger has an einsum, a residual connection and two outputs, image
-a convolution and a softmax, attention a head of a transformer.
+Writes DIRECTORY/<model>.keras and rows for it, <model>.npy: tagger has an einsum with weights for each vector, a residual
+connection and two outputs, image a convolution and a softmax, attention the two heads of a transformer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def drawn(model: Any, rows: Any, seed: int) -> Any:
 
 def tagger() -> tuple[Any, Any]:
     given = keras.Input((3, 2), name="constituents")
-    x = QEinsumDense("bij,ik->bkj", (4, 2), bias_axes="k", activation="relu", name="mixed")(given)
+    x = QEinsumDense("bij,ijk->bki", (2, 3), bias_axes="ki", activation="relu", name="mixed")(given)
     x = QDense(8, activation="relu", name="first")(keras.layers.Flatten()(x))
     y = QBatchNormalization(name="normalised")(x)
     y = QAdd(name="residual")([x, QDense(8, name="second")(y)])
@@ -55,7 +55,7 @@ def image() -> tuple[Any, Any]:
 def attention() -> tuple[Any, Any]:
     given = keras.Input((3, 2))
     x = QEinsumDense("bij,jk->bik", (3, 2), bias_axes="k", activation="relu")(given)
-    x = QAdd()([x, QMultiHeadAttention(1, 2)(x, x)])
+    x = QAdd()([x, QMultiHeadAttention(2, 1)(x, x)])
     rows = np.random.default_rng(3).normal(size=(200, 3, 2)).astype(np.float32)
     return keras.Model(given, QDense(2, name="flavours")(keras.layers.Flatten()(x))), rows
 

@@ -25,7 +25,12 @@ ROOT = Path(__file__).resolve().parents[4]
 YAML = {
     "tagger": {"name": "tagger", "input": {"name": "x"}, "outputs": {"scores": {}, "mass": {}}},
     "image": {"name": "image", "input": {"name": "x"}, "output": {}},
-    "attention": {"name": "attention", "input": {"name": "x"}, "output": {}},
+    "attention": {
+        "name": "attention",
+        "input": {"name": "x"},
+        "output": {},
+        "hls4ml": {"Model": {"Strategy": "Resource", "ReuseFactor": 2}},
+    },
 }
 
 
@@ -49,7 +54,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
-@pytest.mark.parametrize(("name", "kind"), [("tagger", "da"), ("tagger", "rf"), ("image", "rf"), ("attention", "da")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("tagger", "da"), ("tagger", "rf"), ("image", "rf"), ("attention", "da"), ("attention", "rf")]
+)
 def test_every_bit_is_the_trained_models_in_csim_and_in_both_cores(directory: Path, name: str, kind: str) -> None:
     project, core = convert_model(describe(str(directory / f"{name}.keras")), core=kind)
     assert core is not None
