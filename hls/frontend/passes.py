@@ -13,6 +13,8 @@ Binary and ternary activations: hls4ml merges one with the normalisation before 
 
 Dot: hls4ml's inference of types stops with an AssertionError where an accumulator has none.
 
+TimeDistributed: hls4ml gives its copies of a step a type of their own, for which the C++ does not compile.
+
 Softmax: hls4ml gives an accumulator without a type of its own another type in the C++ than in its graph.
 """
 
@@ -188,8 +190,36 @@ class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
         )
 
 
+class StepTypes(OptimizerPass):  # type: ignore[misc]
+    """Leaves the type of a TimeDistributed, which copies the numbers of a step, to InferTypes."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a TimeDistributed that has a type of its own."""
+        return node.class_name == "TimeDistributed" and not node.get_attr("copies")
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Remove it in place; return False, since the graph's structure does not change.
+
+        The first of its two layers was the model's output when hls4ml named its type.
+        """
+        kind = node.get_output_variable().type
+        kind.precision = UnspecifiedPrecisionType()
+        if node.outputs[0] not in model.outputs:
+            kind.name = f"layer{node.index}_t"
+        node.set_attr("copies", True)
+        return False
+
+
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
-    """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly."""
+    """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
+
+    A TimeDistributed gets the type of what it reads.
+    """
+
+    def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        if node.class_name == "TimeDistributed":
+            return list(self._infer_output_matching_precision(node, types_to_infer))
+        return list(super()._infer_precision(node, types_to_infer))
 
     def _infer_dot_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         given = node.types["result_t"].precision
@@ -252,8 +282,9 @@ def register() -> str:
         powers = register_pass("fixed_powers_of_two", FixedPowersOfTwo, backend="Hypersonic")
         steps = register_pass("quantized_tanh_scales", QuantizedTanhScales, backend="Hypersonic")
         softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
+        copies = register_pass("step_types", StepTypes, backend="Hypersonic")
         stock = get_flow("convert")
-        register_flow(
-            FLOW, [powers, softmax, steps, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires)
-        )
+        optimizers = [own.get(name, name) for name in stock.optimizers]
+        optimizers.insert(optimizers.index(own["infer_precision_types"]), copies)
+        register_flow(FLOW, [powers, softmax, steps, *optimizers], requires=list(stock.requires))
     return FLOW

@@ -65,6 +65,14 @@ _KERNEL = _bits("kernel_quantizer", "bias_quantizer")
 _DEPTHWISE = _bits("depthwise_quantizer", "bias_quantizer")
 
 
+def _time_distributed_model(layers: Any, name: str, x: Any) -> Any:
+    """A convolution with an activation, a normalisation and a pooling of each step, and a Dense of its numbers."""
+    import tf_keras as keras
+
+    inside = [layers.Conv2D(2, 2, activation="relu"), layers.BatchNormalization(), layers.AveragePooling2D(2), layers.Flatten()]
+    return layers.TimeDistributed(keras.Sequential([*inside, layers.Dense(2)]), name=name)(x)
+
+
 def _time_distributed(kind: str, *arguments: Any) -> Callable[..., Any]:
     def build(layers: Any, name: str, x: Any) -> Any:
         return layers.TimeDistributed(getattr(layers, kind)(*arguments, name=f"{name}_d"), name=name)(x)
@@ -239,6 +247,10 @@ CASES: dict[str, Case] = {
     "TimeDistributed(Conv1D)": Case((_IMAGE,), _time_distributed("Conv1D", 2, 2)),
     "TimeDistributed(MaxPooling1D)": Case(((4, 4, 2),), _time_distributed("MaxPooling1D", 2)),
     "TimeDistributed(Conv2D)": Case(((2, *_IMAGE),), _time_distributed("Conv2D", 2, 2)),
+    "TimeDistributed(MaxPooling2D)": Case(((2, *_IMAGE),), _time_distributed("MaxPooling2D", 2)),
+    "TimeDistributed of a model": Case(((2, *_IMAGE),), _time_distributed_model),
+    "TimeDistributed(LSTM)": Case(((2, *_LINE),), _time_distributed("LSTM", 2)),
+    "BatchNormalization of 4 axes": Case(((2, *_IMAGE),), _layer("BatchNormalization")),
     "TimeDistributed(GlobalMaxPooling1D)": Case(((4, 4, 2),), _time_distributed("GlobalMaxPooling1D")),
     "SimpleRNN": _one(_LINE, "SimpleRNN", 2),
     "LSTM": _one(_LINE, "LSTM", 2),
