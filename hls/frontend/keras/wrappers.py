@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.names import Namespace
 
 #: layers that compute the same with TimeDistributed around them and without
 _ELEMENTWISE = ("Activation", "QActivation", "ReLU", "LeakyReLU", "ELU", "ThresholdedReLU", "Dropout")
@@ -50,10 +51,11 @@ def unwrapped(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, tuple
     if not parts:
         return model, ()
     layers: list[dict[str, Any]] = []
+    scope = Namespace(tuple(layer.name for layer in model.layers))
     sources = {layer.name: layer for layer in model.layers}
     for layer in config["layers"]:
         name = layer["config"]["name"]
-        chain = _linked(layer, parts[name]) if name in parts else [layer]
+        chain = _linked(layer, parts[name], scope) if name in parts else [layer]
         sources |= {part["config"]["name"]: each.source for part, each in zip(chain, parts.get(name, ()), strict=False)}
         layers += chain
     rebuilt = type(model).from_config({**config, "layers": layers}, custom_objects=dict(custom_objects))
@@ -92,21 +94,19 @@ def _remark(name: str, chain: list[_Part]) -> str:
 
 def _parts(wrapper: Any) -> Iterator[_Part]:
     """The layers that compute a TimeDistributed, in order."""
-    inside, steps = wrapper.layer, int(wrapper.output_shape[1] or 0)
-    nested = [layer for layer in getattr(inside, "layers", ()) if type(layer).__name__ != "InputLayer"]
-    if not _is_chain(inside, nested):
-        yield from _single(wrapper, inside, (steps, *wrapper.input_shape[2:]))
-        return
-    for layer in nested:
-        yield from _single(wrapper, layer, (steps, *layer.input_shape[1:]))
+    for layer in _chain(wrapper.layer):
+        shape = wrapper.input_shape[2:] if layer is wrapper.layer else layer.input_shape[1:]
+        yield from _single(wrapper, layer, (int(wrapper.output_shape[1] or 0), *shape))
 
 
-def _is_chain(inside: Any, layers: list[Any]) -> bool:
-    """Whether a wrapped layer is a model whose layers each read the one before."""
-    if type(inside).__name__ == "Sequential":
-        return True
-    before = [node.inbound_layers for layer in layers[1:] for node in layer.inbound_nodes[:1]]
-    return bool(layers) and all(one is other for one, other in zip(before, layers, strict=False))
+def _chain(layer: Any) -> list[Any]:
+    """The layers of a model whose layers each read the one before, at any depth; of any other layer, itself."""
+    inside = [each for each in getattr(layer, "layers", ()) if type(each).__name__ != "InputLayer"]
+    before = [node.inbound_layers for each in inside[1:] for node in each.inbound_nodes[:1]]
+    in_order = all(one is other for one, other in zip(before, inside, strict=False))
+    if not inside or not (in_order or type(layer).__name__ == "Sequential"):
+        return [layer]
+    return [one for each in inside for one in _chain(each)]
 
 
 def _single(wrapper: Any, layer: Any, shape: tuple[int, ...]) -> Iterator[_Part]:
@@ -152,10 +152,10 @@ def _reshape(shape: tuple[int, ...]) -> _Part:
     return _Part({"class_name": "Reshape", "config": {"target_shape": shape}}, _NO_WEIGHTS)
 
 
-def _linked(layer: dict[str, Any], parts: list[_Part]) -> list[dict[str, Any]]:
-    """The configurations of the parts, one behind the other. layer: that of the wrapper."""
+def _linked(layer: dict[str, Any], parts: list[_Part], scope: Namespace) -> list[dict[str, Any]]:
+    """The configurations of the parts, one behind the other. layer: that of the wrapper. scope: names of layers."""
     name = layer["config"]["name"]
-    names = [f"{name}_{number}" for number in range(1, len(parts))] + [name]
+    names = [*(scope.identifier(f"{name}_part") for _ in parts[1:]), name]
     chain, nodes = [], layer.get("inbound_nodes")
     for called, part in zip(names, parts, strict=True):
         linked = {**part.config, "config": {**part.config["config"], "name": called}}
