@@ -110,6 +110,19 @@ def _binary(layers: Any, name: str, x: Any) -> Any:
     return x
 
 
+def _binary_images(layers: Any, name: str, x: Any) -> Any:
+    """Binary activations before a convolution of binary weights, and, behind a pooling, before one of others."""
+    import qkeras
+
+    ones: Any = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False}
+    for k, options in enumerate((ones, _KERNEL)):
+        x = layers.BatchNormalization(scale=False, name=f"{name}_b{k}")(x)
+        x = qkeras.QActivation("binary(alpha=1)", name=f"{name}_a{k}")(x)
+        x = layers.MaxPooling2D((1, 2), name=f"{name}_p")(x) if k else x
+        x = qkeras.QConv2D(2, 2, name=f"{name}_c{k}", **options)(x)
+    return x
+
+
 def _behind_bits(build: Callable[..., Any]) -> Callable[..., Any]:
     def built(layers: Any, name: str, x: Any) -> Any:
         import qkeras
@@ -215,6 +228,10 @@ CASES: dict[str, Case] = {
     "QActivation('ternary')": Case(((3,),), _quantised("QActivation", "ternary(alpha=1)")),
     "QDense, binary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None)),
     "BatchNormalization + binary QActivation + binary QDense": Case(((3,),), _binary),
+    "BatchNormalization + binary QActivation + binary QConv2D": Case(((4, 6, 2),), _binary_images),
+    "QConv2D with padding, behind a binary QActivation": Case(
+        (_IMAGE,), _behind_bits(_quantised("QConv2D", 2, 2, padding="same", **_KERNEL))
+    ),
     "Binary QDense with a bias, behind a binary QActivation": Case(
         ((3,),), _behind_bits(_quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None))
     ),
