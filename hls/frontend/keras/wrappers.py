@@ -51,6 +51,7 @@ def unwrapped(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, tuple
     if not parts:
         return model, ()
     layers: list[dict[str, Any]] = []
+    remarks: list[str] = []
     scope = Namespace(tuple(layer.name for layer in model.layers))
     sources = {layer.name: layer for layer in model.layers}
     for layer in config["layers"]:
@@ -58,12 +59,14 @@ def unwrapped(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, tuple
         chain = _linked(layer, parts[name], scope) if name in parts else [layer]
         sources |= {part["config"]["name"]: each.source for part, each in zip(chain, parts.get(name, ()), strict=False)}
         layers += chain
+        if name in parts and _changed(chain):
+            remarks.append(_remark(name, [part["config"]["name"] for part in chain]))
     rebuilt = type(model).from_config({**config, "layers": layers}, custom_objects=dict(custom_objects))
     for layer in rebuilt.layers:
         shapes = [weight.shape for weight in layer.get_weights()]
         given = sources[layer.name].get_weights()
         layer.set_weights([weight.reshape(shape) for weight, shape in zip(given, shapes, strict=True)])
-    return rebuilt, tuple(_remark(name, chain) for name, chain in parts.items() if _changed(chain))
+    return rebuilt, tuple(remarks)
 
 
 def check_wrapped(model: Any) -> None:
@@ -82,14 +85,14 @@ def check_wrapped(model: Any) -> None:
             )
 
 
-def _changed(chain: list[_Part]) -> bool:
-    return len(chain) > 1 or chain[0].config["class_name"] != "TimeDistributed"
+def _changed(chain: list[dict[str, Any]]) -> bool:
+    return len(chain) > 1 or chain[0]["class_name"] != "TimeDistributed"
 
 
-def _remark(name: str, chain: list[_Part]) -> str:
-    if len(chain) == 1:
+def _remark(name: str, parts: list[str]) -> str:
+    if len(parts) == 1:
         return f"layer {name!r}: TimeDistributed is left out, the layer inside it has its name"
-    return f"layer {name!r}: it is computed as {len(chain)} layers, the last of which has its name"
+    return f"layer {name!r}: it is computed as the layers {', '.join(parts)}"
 
 
 def _parts(wrapper: Any) -> Iterator[_Part]:
