@@ -30,7 +30,7 @@ ROWS = 60
 TOPOLOGY = "topology"
 FAMILIES = (
     "beats", "several", "residual", "wiring", "dense", "chain", "curve", "convolution", "depthwise", "pool", "softmax",
-    "recurrent", "bidirectional", "layernorm", "binary", "einsum",
+    "recurrent", "bidirectional", "layernorm", "binary", "einsum", "steps",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ hls4ml is not imported here: the caller passes the graph (hls/convert.py, hls/pl
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from math import prod
@@ -18,6 +19,9 @@ from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, Pre
 
 #: layers whose results are their input's numbers, possibly in another order
 _MOVES = ("Reshape", "Clone", "Repack", "Transpose")
+
+#: hls4ml's class of the two layers around those that it computes for each step
+TIME_DISTRIBUTED = "TimeDistributed"
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,46 @@ def _tensor_type(layer: Any, tensor: str, role: str, *, wide: bool) -> TensorTyp
 
 def count_multiplications(model: Any) -> int:
     """Return the number of multiplications per row: each weight of a matrix or filter, times the positions it is applied at."""
+    inside = steps_of(model.get_layers())
     return sum(
-        constants.data.size * prod(int(size) for size in layer.get_output_variable().shape[:-1])
+        constants.data.size * prod(int(size) for size in layer.get_output_variable().shape[:-1]) * inside.get(layer.name, 1)
         for layer in model.get_layers()
         if layer.class_name != "Embedding"
         for constants in layer.weights.values()
         if constants.data.ndim > 1
     )
+
+
+def steps_of(layers: Iterable[Any]) -> Mapping[str, int]:
+    """Return layer name -> steps, for each layer inside a TimeDistributed. layers: of a ModelGraph, in order.
+
+    Raises UnsupportedLayerError, with the layer's name, for one that also reads a tensor from outside.
+    """
+    known: dict[str, int] = {}
+    inside: dict[str, int] = {}
+    for layer in layers:
+        read = {known.get(name, 0) for name in layer.inputs}
+        steps = max(read, default=0)
+        begins = layer.class_name == TIME_DISTRIBUTED and not is_end(layer)
+        if steps and begins:
+            raise UnsupportedLayerError(f"layer {layer.name!r}: it is inside another TimeDistributed; take the inner one out")
+        if steps and len(read) > 1:
+            raise UnsupportedLayerError(
+                f"layer {layer.name!r}: it reads tensors from inside and from outside a TimeDistributed; put it behind that"
+            )
+        if begins:
+            steps = int(layer.get_attr("n_time_steps"))
+        elif layer.class_name == TIME_DISTRIBUTED:
+            steps = 0
+        elif steps:
+            inside[layer.name] = steps
+        known |= dict.fromkeys((layer.name, *layer.outputs), steps)
+    return inside
+
+
+def is_end(layer: Any) -> bool:
+    """Return whether a TimeDistributed of hls4ml's graph is the second of its two layers."""
+    return str(layer.name).endswith("_end") and layer.get_attr("wrapped_layer").name == layer.name.removesuffix("_end")
 
 
 def vocabulary_sizes(model: Any) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ hls4ml is not imported here (see hls/model_graph.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -30,7 +31,14 @@ from hypersonic.hls.da.network import (
 )
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.model_graph import check_merge, precision_of, result_precision, written_constants
+from hypersonic.hls.model_graph import (
+    TIME_DISTRIBUTED,
+    check_merge,
+    precision_of,
+    result_precision,
+    steps_of,
+    written_constants,
+)
 from hypersonic.hls.rf.layers import Layer as RfLayer
 from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.parts.attributes import tensor
@@ -38,6 +46,7 @@ from hypersonic.hls.rf.parts.binary import reads_bits
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
 from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.permute import Permute, moved_places
+from hypersonic.hls.rf.steps import check_inside, check_passed, over_steps
 
 #: layers that do not change any element or its position
 _TRANSPARENT = ("Reshape", "Clone")
@@ -55,17 +64,21 @@ def read_network(model: Any) -> Network:
     layers: list[Layer] = []
     #: tensor -> the layer whose numbers it holds
     holder: dict[str, str] = {}
+    inside = steps_of(model.get_layers())
     for layer in model.get_layers():
         if layer.outputs[0] in model.inputs:
             inputs[layer.outputs[0]] = Source(layer.name, _size(layer.get_output_variable()), result_precision(layer))
             holder[layer.outputs[0]] = layer.name
             continue
         sources = tuple(_holder(layer, tensor, holder) for tensor in layer.inputs if tensor)
-        if layer.class_name in _TRANSPARENT:
+        types = {node.name: node.result for node in (*inputs.values(), *layers)}
+        if layer.class_name in (*_TRANSPARENT, TIME_DISTRIBUTED):
             holder.update(dict.fromkeys(layer.outputs, sources[0]))
+            if layer.class_name == TIME_DISTRIBUTED:
+                y = tensor(layer.get_output_variable(), layer.name, layer)
+                check_passed(layer, replace(y, precision=types[sources[0]]), y)
         else:
-            types = {node.name: node.result for node in (*inputs.values(), *layers)}
-            layers += _layers(layer, sources, types)
+            layers += _layers(layer, sources, types, inside.get(layer.name, 0))
             holder[layer.outputs[0]] = layers[-1].name
     outputs = tuple(holder[tensor] for tensor in model.outputs)
     return Network(model.config.get_project_name(), tuple(inputs[tensor] for tensor in model.inputs), tuple(layers), outputs)
@@ -84,7 +97,9 @@ def _size(variable: Any) -> int:
     return prod(int(size) for size in variable.shape)
 
 
-def _layers(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]) -> tuple[Layer, ...]:
+def _layers(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint], steps: int) -> tuple[Layer, ...]:
+    if steps:
+        return _unrolled(layer, sources, types, steps)
     function, bits = str(layer.get_attr("activation")).lower(), reads_bits(layer)
     if layer.class_name == "Activation" and function in ("relu", "linear"):
         return (Activation(layer.name, sources[0], function == "relu", result_precision(layer)),)
@@ -93,8 +108,8 @@ def _layers(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]) 
     return _unrolled(layer, sources, types)
 
 
-def _unrolled(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]) -> tuple[Layer, ...]:
-    """The layer as a stage of the rf core reads it, in one step or in several."""
+def _unrolled(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint], steps: int = 0) -> tuple[Layer, ...]:
+    """The layer as a stage of the rf core reads it, in one step or in several. steps: of the TimeDistributed around it."""
     function = str(layer.get_attr("activation")).lower()
     reader = ACTIVATIONS.get(function) if layer.class_name in ACTIVATION_CLASSES else READERS.get(layer.class_name)
     if reader is None and layer.class_name in ACTIVATION_CLASSES:
@@ -107,13 +122,15 @@ def _unrolled(layer: Any, sources: tuple[str, ...], types: dict[str, FixedPoint]
         )
     variables = [layer.get_input_variable(tensor) for tensor in layer.inputs if tensor]
     inputs = [
-        Tensor(source, tuple(int(size) for size in variable.shape), types[source])
+        over_steps(Tensor(source, tuple(int(size) for size in variable.shape), types[source]), steps)
         for source, variable in zip(sources, variables, strict=True)
     ]
-    y = tensor(layer.get_output_variable(), layer.name, layer)
+    y = over_steps(tensor(layer.get_output_variable(), layer.name, layer), steps)
     read = reader(layer, *inputs, y)
-    steps = read if isinstance(read, tuple) else (read,)
-    return tuple(map(_step, steps))
+    parts = read if isinstance(read, tuple) else (read,)
+    if steps:
+        check_inside(layer, parts)
+    return tuple(map(_step, parts))
 
 
 def _step(step: RfLayer) -> Layer:

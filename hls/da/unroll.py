@@ -71,17 +71,17 @@ def _unrolled(layer: Layer, graph: AdderGraph, x: Numbers) -> Sequence[Number]: 
 
 
 def windows(tensor: Tensor, seen: Window) -> Places:
-    """Return the elements of each window: (output pixels, kernel pixels, channels)."""
-    pads = ((seen.pad_top, seen.pad_bottom), (seen.pad_left, seen.pad_right), (0, 0))
-    image = np.pad(np.arange(tensor.size).reshape(tensor.image), pads, constant_values=-1)
+    """Return the elements of each window: (output pixels of all images, kernel pixels, channels)."""
+    pads = ((0, 0), (seen.pad_top, seen.pad_bottom), (seen.pad_left, seen.pad_right), (0, 0))
+    images = np.pad(np.arange(tensor.size).reshape(-1, *tensor.image), pads, constant_values=-1)
     height, width = window_shape(tensor, seen)
     (rows, columns), (down, across) = seen.kernel, seen.stride
     cut = [
-        image[kh : kh + (height - 1) * down + 1 : down, kw : kw + (width - 1) * across + 1 : across]
+        images[:, kh : kh + (height - 1) * down + 1 : down, kw : kw + (width - 1) * across + 1 : across]
         for kh in range(rows)
         for kw in range(columns)
     ]
-    return np.stack(cut, axis=2).reshape(height * width, seen.size, tensor.channels)
+    return np.stack(cut, axis=3).reshape(-1, seen.size, tensor.channels)
 
 
 def _taken(x: Numbers, places: Places, instead: Number) -> list[Number]:
@@ -132,8 +132,8 @@ def _(layer: Pool, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
 
 @_unrolled.register
 def _(layer: GlobalPool, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
-    places = np.arange(layer.x.size).reshape(-1, layer.x.channels)
-    return [_pooled(graph, layer, x, places[:, c], zero(graph)) for c in range(layer.x.channels)]
+    images = np.arange(layer.x.size).reshape(layer.x.images, -1, layer.x.channels)
+    return [_pooled(graph, layer, x, places[:, c], zero(graph)) for places in images for c in range(layer.x.channels)]
 
 
 def _pooled(graph: AdderGraph, layer: Pool | GlobalPool, x: Numbers, places: Places, lowest: Number) -> Number:

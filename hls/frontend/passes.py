@@ -17,6 +17,8 @@ Dot: hls4ml's inference of types stops with an AssertionError where an accumulat
 
 Einsum and EinsumDense: hls4ml has C++ for Strategy Latency alone, and stops with a TypeError for Strategy Resource.
 
+TimeDistributed: hls4ml gives its copies of a step a type of their own, for which the C++ does not compile.
+
 Softmax: hls4ml gives an accumulator without a type of its own another type in the C++ than in its graph.
 """
 
@@ -205,8 +207,36 @@ class MergedShapes(OptimizerPass):  # type: ignore[misc]
         return False
 
 
+class StepTypes(OptimizerPass):  # type: ignore[misc]
+    """Leaves the type of a TimeDistributed, which copies the numbers of a step, to InferTypes."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a TimeDistributed that has a type of its own."""
+        return node.class_name == "TimeDistributed" and not node.get_attr("copies")
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Remove it in place; return False, since the graph's structure does not change.
+
+        The first of its two layers was the model's output when hls4ml named its type.
+        """
+        kind = node.get_output_variable().type
+        kind.precision = UnspecifiedPrecisionType()
+        if node.outputs[0] not in model.outputs:
+            kind.name = f"layer{node.index}_t"
+        node.set_attr("copies", True)
+        return False
+
+
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
-    """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly."""
+    """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
+
+    A TimeDistributed gets the type of what it reads.
+    """
+
+    def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        if node.class_name == "TimeDistributed":
+            return list(self._infer_output_matching_precision(node, types_to_infer))
+        return list(super()._infer_precision(node, types_to_infer))
 
     def _infer_dot_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         given = node.types["result_t"].precision
@@ -285,7 +315,9 @@ def register() -> str:
         shapes = register_pass("merged_shapes", MergedShapes, backend="Hypersonic")
         softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
         einsum = register_pass("einsum_strategy", EinsumStrategy, backend="Hypersonic")
+        copies = register_pass("step_types", StepTypes, backend="Hypersonic")
         stock = get_flow("convert")
-        ours = [powers, softmax, steps, shapes, einsum]
-        register_flow(FLOW, [*ours, *(own.get(name, name) for name in stock.optimizers)], requires=list(stock.requires))
+        optimizers = [own.get(name, name) for name in stock.optimizers]
+        optimizers.insert(optimizers.index(own["infer_precision_types"]), copies)
+        register_flow(FLOW, [powers, softmax, steps, shapes, einsum, *optimizers], requires=list(stock.requires))
     return FLOW

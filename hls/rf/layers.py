@@ -48,6 +48,11 @@ class Tensor:
         height, width, channels = (1, 1, *self.shape)[-3:]
         return height, width, channels
 
+    @property
+    def images(self) -> int:
+        """Number of images per row: 1, or the steps of a TimeDistributed, whose tensors have the shape (steps, *image)."""
+        return prod(self.shape[:-3])
+
 
 @dataclass(frozen=True)
 class Window:

@@ -45,6 +45,11 @@ def vectors(count: int, beats: int, results: int) -> Beats:
     return shared(np.repeat(groups(count, beats), results))
 
 
+def in_turn(one: Beats, images: int, beats: int) -> Beats:
+    """Return the needs of a row of several images of `beats` input beats. one: those of an image."""
+    return shared((np.arange(images, dtype=np.int64)[:, None] * beats + one[None]).reshape(-1))
+
+
 @cache
 def divisors(n: int) -> tuple[int, ...]:
     """Return the divisors of n in ascending order."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+from hypersonic.hls.model_graph import TIME_DISTRIBUTED, is_end, steps_of
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
 from hypersonic.hls.rf.parts.attributes import refuse, streamed, tensor
 from hypersonic.hls.rf.parts.binary import reads_bits
@@ -20,6 +21,7 @@ from hypersonic.hls.rf.stage_type import Reader
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.zero_pad import ZeroPad
+from hypersonic.hls.rf.steps import check_inside, check_passed, over_steps
 
 #: hls4ml's classes that the core does not compute in io_parallel either
 _ARRAYS_ONLY = ("TimeDistributed", "GarNet", "GarNetStack")
@@ -29,6 +31,7 @@ def read_rf_network(model: Any) -> RfNetwork:
     """Return the network of a ModelGraph. Raises UnsupportedLayerError, which names the layer."""
     layers = list(model.get_layers())
     sources, taken = _sources(layers), {name for layer in layers for name in layer.outputs}
+    inside = steps_of(layers)
     tensors: dict[str, Tensor] = {}
     read: list[Layer] = []
     inputs: list[Tensor] = []
@@ -40,8 +43,12 @@ def read_rf_network(model: Any) -> RfNetwork:
             copied = _cloned(layer, tensors[layer.inputs[0]])
             read += [copied] if isinstance(copied, Map) else []
             tensors |= dict.fromkeys(layer.outputs, copied.y if isinstance(copied, Map) else copied)
+        elif layer.class_name == TIME_DISTRIBUTED and not streamed(layer):
+            name = layer.inputs[0]
+            tensors[layer.outputs[0]] = _passed(layer, tensors[name if name in tensors else sources[name]])
         else:
-            steps = _read(layer, [tensors[name if name in tensors else sources[name]] for name in layer.inputs])
+            taking = [tensors[name if name in tensors else sources[name]] for name in layer.inputs]
+            steps = _read(layer, taking, inside.get(layer.name, 0))
             read += distinct(steps, taken)
             tensors[layer.outputs[0]] = steps[-1].y
     ordered = [next(t for t in inputs if t.name == name) for name in model.inputs]
@@ -116,8 +123,17 @@ def _output_name(layers: list[Any], name: str) -> str:
     return name if name in known else next(layer.outputs[0] for layer in layers if layer.name == name)
 
 
-def _read(layer: Any, inputs: list[Tensor]) -> tuple[Layer, ...]:
-    y, name = tensor(layer.get_output_variable(), layer.outputs[0], layer), layer.class_name
+def _passed(layer: Any, x: Tensor) -> Tensor:
+    """Return what is behind a TimeDistributed of hls4ml's graph: x as the images of its steps, or as one tensor again."""
+    y = tensor(layer.get_output_variable(), layer.outputs[0], layer)
+    check_passed(layer, x, y)
+    steps = 0 if is_end(layer) else int(layer.get_attr("n_time_steps"))
+    return over_steps(replace(x, shape=y.shape), steps)
+
+
+def _read(layer: Any, inputs: list[Tensor], steps: int) -> tuple[Layer, ...]:
+    """steps: of the TimeDistributed around the layer, or 0."""
+    y, name = over_steps(tensor(layer.get_output_variable(), layer.outputs[0], layer), steps), layer.class_name
     expected = 2 if name in JOINS else 1
     if name in _ARRAYS_ONLY and streamed(layer):
         raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream")
@@ -131,7 +147,10 @@ def _read(layer: Any, inputs: list[Tensor]) -> tuple[Layer, ...]:
     reads_bits(layer)
     reader: Reader = READERS.get(name, _activation)
     read = reader(layer, *inputs, y)
-    return read if isinstance(read, tuple) else (read,)
+    several = read if isinstance(read, tuple) else (read,)
+    if steps:
+        check_inside(layer, several)
+    return several
 
 
 def _activation(layer: Any, x: Tensor, y: Tensor) -> Layer | tuple[Layer, ...]:

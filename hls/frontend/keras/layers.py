@@ -88,12 +88,6 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
             f"QKeras' {quantiser} rounds its numbers to powers of two, which hls4ml supports only for weights",
             "use quantized_relu or quantized_bits",
         )
-    if kind == "TimeDistributed" and type(layer.layer).__name__.startswith("Global"):
-        inner = type(layer.layer).__name__
-        yield (
-            f"hls4ml loses the steps of a TimeDistributed({inner})",
-            f"use one around a {inner.removeprefix('Global')} of a whole step, and a Reshape",
-        )
     if kind == "PReLU" and options.get("shared_axes"):
         yield (
             f"PReLU with shared_axes={list(options['shared_axes'])}, which hls4ml does not read",
@@ -101,8 +95,23 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
         )
     if kind in _MERGES:
         yield from _merge_faults(kind, layer.input)
-    if "BatchNormalization" in kind and list(layer.axis) != [len(layer.input.shape) - 1]:
+    if "BatchNormalization" in kind:
+        yield from _normalisation_faults(layer)
+
+
+#: of a BatchNormalization's input, with the batch
+_MOST_AXES = 4
+
+
+def _normalisation_faults(layer: Any) -> Iterator[tuple[str, str]]:
+    axes = len(layer.input.shape)
+    if list(layer.axis) != [axes - 1]:
         yield f"BatchNormalization with axis={list(layer.axis)}, and hls4ml takes the last", "permute the axes"
+    if axes > _MOST_AXES:
+        yield (
+            f"it normalises a tensor of {axes - 1} axes, and hls4ml's C++ reads past its factors for more than 3",
+            "put a Reshape to fewer axes before it, and one back behind it",
+        )
 
 
 def _power_of_two(activation: Any) -> str:

@@ -23,7 +23,7 @@ from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
-from hypersonic.hls.frontend.keras.wrappers import unwrapped
+from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
@@ -62,9 +62,13 @@ def keras_model(model: Any) -> TrainedModel:
     check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
     custom = _custom_objects()
     plain, remarks = unwrapped(model, custom)
+    check_keras_model(plain, hls4ml.converters.get_supported_keras_layers())
+    check_wrapped(plain)
     paired = in_pairs(plain, custom)
     named, names = named_for_hls4ml(paired.model, custom)
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
+    wrappers = [layer for layer in named.layers if type(layer).__name__ == "TimeDistributed"]
+    config["LayerName"] |= {layer.name: _inside(layer) for layer in wrappers}
     for name in paired.means:
         config["LayerName"][names.get(name, name)]["Precision"].update(MEAN_TYPES)
     inputs = tuple(
@@ -81,7 +85,10 @@ def keras_model(model: Any) -> TrainedModel:
 
     def convert(config: dict[str, Any], directory: Path, name: str, part: str, io_type: str) -> Any:
         options = conversion_options(directory, name, part, io_type)
-        graph = hls4ml.converters.convert_from_keras_model(named, hls_config=with_fusions(config), **options)
+        layers = config["LayerName"]
+        inside = {f"{layer.name}{INSIDE}": layers[layer.name] for layer in wrappers}
+        configured = with_fusions({**config, "LayerName": {**layers, **inside}})
+        graph = hls4ml.converters.convert_from_keras_model(named, hls_config=configured, **options)
         return keep_all_bits(graph, {names.get(name, name) for name in paired.pairs})
 
     layers = _linear(named), _branching(named), _fused(named)
@@ -90,6 +97,19 @@ def keras_model(model: Any) -> TrainedModel:
         inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=(*remarks, *paired.notes),
         layers=lambda: layer_facts(named, config["LayerName"]), results=lambda x: results(named, config["LayerName"], x),
     )  # fmt: skip
+
+
+def _inside(wrapper: Any) -> dict[str, Any]:
+    """Give the layer inside a TimeDistributed its name in hls4ml's graph; return hls4ml's proposal of its settings."""
+    import hls4ml
+    import tf_keras
+
+    wrapper.layer._name = f"{wrapper.name}{INSIDE}"
+    alone = tf_keras.Sequential(
+        [tf_keras.Input(wrapper.input_shape[2:]), type(wrapper.layer).from_config(wrapper.layer.get_config())]
+    )
+    config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(alone, granularity="name", backend="Vitis"))
+    return dict(config["LayerName"].get(wrapper.layer.name, {}))
 
 
 def predicted(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.rf.layers import Tensor, Window
-from hypersonic.hls.rf.needs import KEPT, Beats, shared
+from hypersonic.hls.rf.needs import KEPT, Beats, in_turn, shared
 
 #: number of rows over which the interval is measured
 _ROWS = 6
@@ -28,9 +29,11 @@ def window_needs(tensor: Tensor, seen: Window, beats_a_pixel: int) -> Beats:
     """Return the index of the last input beat that each output beat (oy, ox, cb, kw) needs.
 
     It is in the window's last line. For a column of padding it is the first beat of that line on the left side, and the last
-    one on the right side.
+    one on the right side. The images of a row follow each other.
     """
-    return _window_needs(tensor.image[:2], window_shape(tensor, seen), seen, beats_a_pixel)
+    height, width, _ = tensor.image
+    one = _window_needs((height, width), window_shape(tensor, seen), seen, beats_a_pixel)
+    return one if tensor.images == 1 else in_turn(one, tensor.images, height * width * beats_a_pixel)
 
 
 @lru_cache(KEPT)
@@ -57,6 +60,9 @@ def window_order(tensor: Tensor, seen: Window, lanes: int) -> NDArray[np.int64]:
 def fewest_lines(tensor: Tensor, seen: Window, lanes: int, interval: int) -> tuple[int, int]:
     """Return the fewest lines of memory that reach `interval`, or else the shortest interval, and the clocks per row with
     them."""
+    if tensor.images > 1:
+        lines, clocks = fewest_lines(replace(tensor, shape=tensor.image), seen, lanes, interval // tensor.images)
+        return lines, clocks * tensor.images
     least, height = seen.kernel[0] + seen.stride[0], tensor.image[0]
     best = max(interval, least_interval(tensor, seen, lanes))
     pace = max(1.0, interval / (height * tensor.image[1] * (tensor.channels // lanes)))
@@ -79,11 +85,11 @@ def least_interval(tensor: Tensor, seen: Window, lanes: int) -> int:
     """Return the clocks per row with enough lines: the larger of input beats and output beats."""
     height, width, channels = tensor.image
     out_height, out_width = window_shape(tensor, seen)
-    return max(height * width, out_height * out_width * seen.kernel[1]) * (channels // lanes)
+    return max(height * width, out_height * out_width * seen.kernel[1]) * (channels // lanes) * tensor.images
 
 
 def window_interval(tensor: Tensor, seen: Window, lanes: int, lines: int, pace: float = 1.0) -> int:
-    """Return the clocks from row to row, by simulating writer and reader beat by beat over some rows.
+    """Return the clocks from image to image, by simulating writer and reader beat by beat over some images.
 
     pace: minimum clocks between beats of the source. A window must cope with a source that is as slow as the whole network and
     cannot buffer its beats. The sink is always ready.

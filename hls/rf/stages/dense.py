@@ -138,17 +138,20 @@ _CONVOLUTIONS = ("Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "Poin
 
 def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense | tuple[Dense, Map]:
     dense = _product(layer, x, y, (int(layer.get_attr("n_in")), int(layer.get_attr("n_out"))))
-    if not reads_bits(layer):
-        return dense
+    return _of_bits(layer, dense) if reads_bits(layer) else dense
+
+
+def _of_bits(layer: Any, dense: Dense) -> Dense | tuple[Dense, Map]:
+    """Return the product for an input of hls4ml's XNOR type, with a cast behind it if the C++ has one."""
     weight, bias, accum, counted = binary_sums(layer, dense.weight, dense.bias, dense.accum)
     dense = replace(dense, weight=weight, bias=bias, accum=accum)
     if counted is None:
         return dense
-    count = Tensor(f"{layer.name}_count", y.shape, counted)
-    return replace(dense, y=count), linear(layer.name, count, y)
+    count = Tensor(f"{layer.name}_count", dense.y.shape, counted)
+    return replace(dense, y=count), linear(layer.name, count, dense.y)
 
 
-def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:
+def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense | tuple[Dense, Map]:
     seen = window(layer, "filt")
     dense = _product(layer, x, y, (seen.size * x.channels, y.channels))
     check_one_row(layer, seen)
@@ -159,7 +162,8 @@ def _convolution(layer: Any, x: Tensor, y: Tensor) -> Dense:
             f"ReuseFactor is {taken} with Strategy Resource in io_parallel, whose C++ is right for divisors of "
             f"{dense.n_in} alone; take one of them, Strategy Latency, or io_stream",
         )
-    return dense if seen.is_pixel else replace(dense, window=seen)
+    dense = dense if seen.is_pixel else replace(dense, window=seen)
+    return _of_bits(layer, dense) if reads_bits(layer) else dense
 
 
 # ---------------------------------------------------------------- multipliers

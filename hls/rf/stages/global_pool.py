@@ -12,6 +12,7 @@ from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import memory_cost
 from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
+from hypersonic.hls.rf.needs import in_turn
 from hypersonic.hls.rf.parts.attributes import precision, streamed
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
@@ -60,8 +61,9 @@ def global_pool_stage(name: str, layer: GlobalPool, x: Stream, y: Stream) -> Sta
         "OP": int(average), "LANES": x.lanes, "PIXELS": height * width, "CHANNEL_BEATS": channels // x.lanes,
         **pool_types(layer.operation, layer.accum, x, layer.y),
     }  # fmt: skip
-    needs = np.arange(y.beats) + x.beats - y.beats
-    timing = Timing((needs.astype(np.int64),), POOL_CLOCKS + DIVIDE_CLOCKS * average, 1, x.beats)
+    images = layer.x.images
+    needs = in_turn(np.arange(y.beats // images) + (x.beats - y.beats) // images, images, x.beats // images)
+    timing = Timing((needs,), POOL_CLOCKS + DIVIDE_CLOCKS * average, 1, x.beats)
     return Stage(name, "rf_global_pool", layer.name, parameters, (x,), (y,), timing, ram_bits=channels * layer.accum.width)
 
 

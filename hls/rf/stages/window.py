@@ -20,7 +20,7 @@ def add_window(plan: Planner, layer: OneInput, seen: Window, lanes: int, pad_val
     tensor = layer.x
     x = plan.with_lanes(plan.take(tensor), lanes, layer.name)
     height, width = window_shape(tensor, seen)
-    beats = height * width * (tensor.channels // lanes) * seen.kernel[1]
+    beats = tensor.images * height * width * (tensor.channels // lanes) * seen.kernel[1]
     y = Stream(plan.stream_name(f"s_{layer.y.name}_window"), tensor.precision, lanes * seen.kernel[0], beats)
     name = plan.stage_name(f"{layer.name}_window")
     sketched = plan.weight_widths is not None
@@ -40,7 +40,7 @@ def window_stage(
         "LANES": x.lanes, "WIDTH": x.precision.width, "H": height, "W": width, "C": channels,
         "K_H": seen.kernel[0], "K_W": seen.kernel[1], "S_H": seen.stride[0], "S_W": seen.stride[1],
         "PAD_TOP": seen.pad_top, "PAD_LEFT": seen.pad_left, "OUT_H": out_height, "OUT_W": out_width,
-        "PAD_VALUE": pad_value, "LINES": lines,
+        "PAD_VALUE": pad_value, "LINES": lines, "IMAGES": tensor.images,
     }  # fmt: skip
     timing = Timing((window_needs(tensor, seen, channels // x.lanes),), WINDOW_CLOCKS, 1, ii)
     bits = lines * width * channels * x.precision.width

@@ -11,7 +11,8 @@
 // The reader may read a line while it is being written, so that a slow source costs no extra clocks. While the last lines of an
 // image are read, the first of the next are written. An image takes max(beats in, beats out) clocks if LINES is large enough;
 // with the smallest LINES, K_H + S_H, and more beats out than in, it takes up to K_H - PAD_TOP - S_H lines' beats more. A
-// sequence is an image with W = 1, one line per step, of which the memory holds K_H + S_H.
+// sequence is an image with W = 1, one line per step, of which the memory holds K_H + S_H. A row is IMAGES images, and tlast is on
+// the last beat of the last.
 `default_nettype none
 
 module rf_window #(
@@ -30,6 +31,7 @@ module rf_window #(
     parameter int OUT_W = 5,  // columns
     parameter logic [63:0] PAD_VALUE = 0,  // the elements outside the image
     parameter int LINES = K_H + S_H,  // lines of memory, K_H + S_H or more
+    parameter int IMAGES = 1,  // images of a row
     parameter RAM_STYLE = "auto"  // of the lines
 ) (
     input  logic                       clk,
@@ -55,6 +57,9 @@ module rf_window #(
   end
   if (H < 1 || W < 1 || K_H < 1 || K_W < 1 || S_H < 1 || S_W < 1 || OUT_H < 1 || OUT_W < 1) begin : g_check_shape
     $error("rf_window %m: a size is 0 or less, expected every one to be 1 or more");
+  end
+  if (IMAGES < 1) begin : g_check_images
+    $error("rf_window %m: IMAGES is %0d, expected 1 or more", IMAGES);
   end
   if (PAD_TOP < 0 || PAD_TOP >= K_H || PAD_LEFT < 0 || PAD_LEFT >= K_W) begin : g_check_pad
     $error("rf_window %m: PAD_TOP is %0d and PAD_LEFT %0d, expected 0 or more and less than the kernel", PAD_TOP, PAD_LEFT);
@@ -194,6 +199,16 @@ module rf_window #(
     always_ff @(posedge clk) if (on_image) beat_q <= beats[address_q[XW-1:0]];
   end
 
+  // ---------------------------------------------------------------- images of a row
+  localparam int IW = IMAGES > 1 ? $clog2(IMAGES) : 1;
+  logic [IW-1:0] image_q;
+  wire image_last = image_q == IW'(IMAGES - 1);
+
+  always_ff @(posedge clk) begin
+    if (take && row_end && oy_last) image_q <= image_last ? '0 : image_q + 1'b1;
+    if (!rst_n) image_q <= '0;
+  end
+
   // ---------------------------------------------------------------- rotate and pad
   logic [K_H*DATA-1:0] window_q;
 
@@ -228,7 +243,7 @@ module rf_window #(
       .rst_n(rst_n),
       .s_axis_tvalid(available),
       .s_axis_tready(place_tready),
-      .s_axis_tlast(row_end && oy_last),
+      .s_axis_tlast(row_end && oy_last && image_last),
       .pipeline_tdata(window_q),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),

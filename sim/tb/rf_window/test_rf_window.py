@@ -15,7 +15,7 @@ from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, 
 @dataclass(frozen=True)
 class Case:
     """One instance. shape: (H, W, C); kernel and stride: (down, across); pad: (top, bottom, left, right); more_lines: lines of
-    memory above the minimum."""
+    memory above the minimum; images: of a row."""
 
     name: str
     shape: tuple[int, int, int]
@@ -26,6 +26,7 @@ class Case:
     width: int = 8
     pad_value: int = 0
     more_lines: int = 0
+    images: int = 1
 
     @property
     def out(self) -> tuple[int, int]:
@@ -47,7 +48,7 @@ class Case:
             "H": h, "W": w, "C": c, "LANES": self.lanes, "WIDTH": self.width, "K_H": self.kernel[0], "K_W": self.kernel[1],
             "S_H": self.stride[0], "S_W": self.stride[1], "PAD_TOP": self.pad[0], "PAD_LEFT": self.pad[2],
             "OUT_H": self.out[0], "OUT_W": self.out[1], "PAD_VALUE": sized(self.pad_value, 64),
-            "LINES": self.kernel[0] + self.stride[0] + self.more_lines,
+            "LINES": self.kernel[0] + self.stride[0] + self.more_lines, "IMAGES": self.images,
         }  # fmt: skip
         bits = self.lanes * self.width
         return Dut("rf_window", parameters, {"s_axis": bits}, self.kernel[0] * bits)
@@ -76,9 +77,10 @@ class Case:
         source: list[Beat] = []
         sink: list[Beat] = []
         for _ in range(rows):
-            image = [rng.getrandbits(self.width) for _ in range(self.shape[0] * self.shape[1] * self.shape[2])]
-            source += beats_of(image, self.lanes, self.width)
-            windows = self.windows(image)
+            size = self.shape[0] * self.shape[1] * self.shape[2]
+            images = [[rng.getrandbits(self.width) for _ in range(size)] for _ in range(self.images)]
+            source += beats_of([element for image in images for element in image], self.lanes, self.width)
+            windows = [window for image in images for window in self.windows(image)]
             sink += [Beat(pack(window, self.width), i + 1 == len(windows)) for i, window in enumerate(windows)]
         return [source], sink
 
@@ -103,6 +105,8 @@ CASES = [
     Case("padding_below_alone", (2, 3, 1), (2, 2), (1, 1), (1, 3, 1, 3), pad_value=1),
     Case("wide_element", (4, 4, 1), (2, 3), width=50, pad=(0, 1, 0, 2)),
     Case("one_output_of_many_rows", (11, 2, 1), (2, 2), (20, 1)),
+    Case("three_images_a_row", (4, 3, 2), (3, 2), (2, 1), (1, 0, 0, 1), lanes=2, images=3),
+    Case("two_images_a_row", (3, 3, 1), (2, 2), images=2),
 ]
 IDS = [case.name for case in CASES]
 
@@ -120,8 +124,8 @@ def test_windows_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_an_image_takes_the_clocks_of_the_busier_side(bench: StreamBench, case: Case) -> None:
-    images = 8
-    inputs, expected = case.traffic(images, 3)
+    images = 8 * case.images
+    inputs, expected = case.traffic(8, 3)
     taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
     ends = taken[case.beats_out - 1 :: case.beats_out]
     interval = (ends[-1] - ends[1]) / (images - 2)

@@ -77,10 +77,12 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "weight_out_of_range": (dense, precision(weight="ap_fixed<8,0>")),
         "clipped_relu": (lambda: with_layer(layers.ReLU(6.0, name="r6")), {}),
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
-        "unread_layer": (
+        "unread_wrapper": (
             model(
-                lambda x: layers.Dense(2)(layers.Flatten()(layers.TimeDistributed(layers.Conv2D(2, 2), name="td")(x))),
-                (2, 4, 5, 3),
+                lambda x: layers.Dense(2)(
+                    layers.Flatten()(layers.TimeDistributed(layers.Conv1D(2, 2, padding="causal"), name="td")(x))
+                ),
+                (2, 4, 3),
             ),
             {},
         ),

@@ -65,6 +65,14 @@ _KERNEL = _bits("kernel_quantizer", "bias_quantizer")
 _DEPTHWISE = _bits("depthwise_quantizer", "bias_quantizer")
 
 
+def _time_distributed_model(layers: Any, name: str, x: Any) -> Any:
+    """A convolution with an activation, a normalisation and a pooling of each step, and a Dense of its numbers."""
+    import tf_keras as keras
+
+    inside = [layers.Conv2D(2, 2, activation="relu"), layers.BatchNormalization(), layers.AveragePooling2D(2), layers.Flatten()]
+    return layers.TimeDistributed(keras.Sequential([*inside, layers.Dense(2)]), name=name)(x)
+
+
 def _time_distributed(kind: str, *arguments: Any) -> Callable[..., Any]:
     def build(layers: Any, name: str, x: Any) -> Any:
         return layers.TimeDistributed(getattr(layers, kind)(*arguments, name=f"{name}_d"), name=name)(x)
@@ -99,6 +107,19 @@ def _binary(layers: Any, name: str, x: Any) -> Any:
         x = qkeras.QActivation("binary(alpha=1)", name=f"{name}_a{k}")(x)
         options: Any = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False} if k == 0 else _KERNEL
         x = qkeras.QDense(3, name=f"{name}_d{k}", **options)(x)
+    return x
+
+
+def _binary_images(layers: Any, name: str, x: Any) -> Any:
+    """Binary activations before a convolution of binary weights, and, behind a pooling, before one of others."""
+    import qkeras
+
+    ones: Any = {"kernel_quantizer": "binary(alpha=1)", "use_bias": False}
+    for k, options in enumerate((ones, _KERNEL)):
+        x = layers.BatchNormalization(scale=False, name=f"{name}_b{k}")(x)
+        x = qkeras.QActivation("binary(alpha=1)", name=f"{name}_a{k}")(x)
+        x = layers.MaxPooling2D((1, 2), name=f"{name}_p")(x) if k else x
+        x = qkeras.QConv2D(2, 2, name=f"{name}_c{k}", **options)(x)
     return x
 
 
@@ -207,6 +228,10 @@ CASES: dict[str, Case] = {
     "QActivation('ternary')": Case(((3,),), _quantised("QActivation", "ternary(alpha=1)")),
     "QDense, binary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None)),
     "BatchNormalization + binary QActivation + binary QDense": Case(((3,),), _binary),
+    "BatchNormalization + binary QActivation + binary QConv2D": Case(((4, 6, 2),), _binary_images),
+    "QConv2D with padding, behind a binary QActivation": Case(
+        (_IMAGE,), _behind_bits(_quantised("QConv2D", 2, 2, padding="same", **_KERNEL))
+    ),
     "Binary QDense with a bias, behind a binary QActivation": Case(
         ((3,),), _behind_bits(_quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None))
     ),
@@ -239,6 +264,10 @@ CASES: dict[str, Case] = {
     "TimeDistributed(Conv1D)": Case((_IMAGE,), _time_distributed("Conv1D", 2, 2)),
     "TimeDistributed(MaxPooling1D)": Case(((4, 4, 2),), _time_distributed("MaxPooling1D", 2)),
     "TimeDistributed(Conv2D)": Case(((2, *_IMAGE),), _time_distributed("Conv2D", 2, 2)),
+    "TimeDistributed(MaxPooling2D)": Case(((2, *_IMAGE),), _time_distributed("MaxPooling2D", 2)),
+    "TimeDistributed of a model": Case(((2, *_IMAGE),), _time_distributed_model),
+    "TimeDistributed(LSTM)": Case(((2, *_LINE),), _time_distributed("LSTM", 2)),
+    "BatchNormalization of 4 axes": Case(((2, *_IMAGE),), _layer("BatchNormalization")),
     "TimeDistributed(GlobalMaxPooling1D)": Case(((4, 4, 2),), _time_distributed("GlobalMaxPooling1D")),
     "SimpleRNN": _one(_LINE, "SimpleRNN", 2),
     "LSTM": _one(_LINE, "LSTM", 2),

@@ -85,7 +85,7 @@ def test_an_exact_layer_gives_the_integers_of_hls4mls_cpp(session: Path) -> None
 
 
 def test_a_layer_without_its_time_distributed_gives_the_models_answers(session: Path) -> None:
-    assert json.loads((session / "unwrapped.json").read_text()) == 0
+    assert json.loads((session / "unwrapped.json").read_text()) < 1e-5, "Keras sums in float32"
 
 
 def computed(network: Any, x: NDArray[np.int64]) -> NDArray[np.int64]:

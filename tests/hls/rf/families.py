@@ -8,52 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.hls.rf.einsum_layers import einsum_layers
+from tests.hls.rf.drawing import ROUNDINGS, Config, Types, einsum_layers, reuse, uniform
 
-ROUNDINGS = ("TRN", "RND", "RND_CONV", "TRN_ZERO", "RND_ZERO", "RND_INF", "RND_MIN_INF")
-OVERFLOWS = ("WRAP", "SAT", "SAT_ZERO", "SAT_SYM")
-
-Config = dict[str, Any]
 Family = Callable[[np.random.Generator], tuple[Any, Config]]
-
-
-class Types:
-    """Random precisions: every rounding and overflow mode of results comes up."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
-
-    def result(self, low: int = 4, high: int = 18, integer: tuple[int, int] = (1, 8)) -> str:
-        width = int(self.rng.integers(low, high, endpoint=True))
-        whole = min(width, int(self.rng.integers(*integer, endpoint=True)))
-        kind = "ap_fixed" if self.rng.random() < 0.7 else "ap_ufixed"
-        return f"{kind}<{width},{whole},AP_{self.rng.choice(ROUNDINGS)},AP_{self.rng.choice(OVERFLOWS)}>"
-
-    def weight(self, low: int = 4, high: int = 12) -> str:
-        return f"ap_fixed<{int(self.rng.integers(low, high, endpoint=True))},3>"
-
-    def accum(self) -> str:
-        return str(
-            self.rng.choice(["auto", "auto", "ap_fixed<40,14>", "ap_fixed<24,10>", "ap_fixed<18,12,AP_RND>", "ap_fixed<12,6>"])
-        )
-
-    def product(self, bias: bool = True) -> dict[str, str]:
-        """Precision of a Dense or a convolution."""
-        types = {"weight": self.weight(), "accum": self.accum(), "result": self.result()}
-        return types | ({"bias": self.weight(4, 14)} if bias else {})
-
-
-def uniform(keras: Any, rng: np.random.Generator, limit: float = 3.2) -> Any:
-    return keras.initializers.RandomUniform(-limit, limit, seed=int(rng.integers(1 << 30)))
-
-
-def reuse(rng: np.random.Generator) -> Config:
-    """Strategy and reuse factor as users give them, divisors or not, and where the weights are to be."""
-    return {
-        "Strategy": str(rng.choice(["Latency", "Resource"])),
-        "ReuseFactor": int(rng.choice([1, 2, 3, 4, 6, 8, 12, 16, 64])),
-        "WeightsIn": str(rng.choice(["BRAM", "URAM", "DRAM"])),
-    }
 
 
 def dense(rng: np.random.Generator) -> tuple[Any, Config]:
@@ -385,8 +342,26 @@ def einsum(rng: np.random.Generator) -> tuple[Any, Config]:
     return einsum_layers(rng, Types(rng))
 
 
+def steps(rng: np.random.Generator) -> tuple[Any, Config]:
+    """A convolution and a pooling inside TimeDistributed, whose own types hls4ml takes from the configuration."""
+    import tf_keras as keras
+
+    layers, types, kernel = keras.layers, Types(rng), uniform(keras, rng)
+    size, padding = tuple(map(int, rng.integers(1, 4, 2))), str(rng.choice(["same", "valid"]))
+    options = {"strides": int(rng.integers(1, 3)), "padding": padding, "bias_initializer": kernel, "name": "c"}
+    inside = layers.Conv2D(int(rng.choice([1, 2, 4])), size, kernel_initializer=kernel, **options)
+    pool = getattr(layers, f"{rng.choice(['Max', 'Average'])}Pooling2D")(2, int(rng.integers(1, 3)), padding="same", name="p")
+    x = keras.Input((*map(int, rng.integers(2, 4, 1)), *map(int, rng.integers(3, 7, 2)), int(rng.choice([1, 2, 3]))), name="x")
+    y = layers.TimeDistributed(pool, name="u")(layers.TimeDistributed(inside, name="t")(x))
+    of_x, of_c, of_p = ({"Precision": {"result": types.result(4, 12)}} for _ in range(3))
+    names: Config = {"x": of_x, "t": of_x, "t_end": of_c, "u": of_c, "p": of_p, "u_end": of_p}
+    names["c"] = {"Precision": types.product() | of_c["Precision"], **reuse(rng)}
+    names["a"] = {"Precision": {"result": types.result()}}
+    return keras.Model(x, layers.Activation("relu", name="a")(y)), names
+
+
 _ALL = (
-    binary, einsum, layernorm, recurrent, bidirectional, beats, several, residual, wiring, dense, chain, curve, convolution,
-    depthwise, pool, softmax,
+    einsum, steps, binary, layernorm, recurrent, bidirectional, beats, several, residual, wiring, dense, chain, curve,
+    convolution, depthwise, pool, softmax,
 )  # fmt: skip
 FAMILIES: dict[str, Family] = {family.__name__: family for family in _ALL}

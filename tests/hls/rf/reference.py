@@ -77,7 +77,8 @@ def _(layer: Pool, x: Numbers) -> Numbers:
 
 @_layer.register
 def _(layer: GlobalPool, x: Numbers) -> Numbers:
-    return _pooled(layer, x.reshape(len(x), 1, -1, layer.x.channels), np.array([x.shape[1] // layer.x.channels]))
+    images = x.reshape(len(x), layer.x.images, -1, layer.x.channels)
+    return _pooled(layer, images, np.full(layer.x.images, images.shape[2]))
 
 
 @_layer.register
@@ -206,9 +207,9 @@ def _looked(table: Table, x: Numbers) -> Numbers:
 
 
 def _windows(tensor: Tensor, seen: Window, x: Numbers, pad_value: int) -> Numbers:
-    """(rows, output pixels, kernel pixels, channels)."""
+    """(rows, output pixels of all images, kernel pixels, channels)."""
     pads = ((0, 0), (seen.pad_top, seen.pad_bottom), (seen.pad_left, seen.pad_right), (0, 0))
-    image = np.pad(x.reshape(len(x), *tensor.image), pads, constant_values=pad_value)
+    image = np.pad(x.reshape(-1, *tensor.image), pads, constant_values=pad_value)
     height, width = window_shape(tensor, seen)
     columns = [
         image[:, kh : kh + height * seen.stride[0] : seen.stride[0], kw : kw + width * seen.stride[1] : seen.stride[1]][
@@ -217,7 +218,7 @@ def _windows(tensor: Tensor, seen: Window, x: Numbers, pad_value: int) -> Number
         for kh in range(seen.kernel[0])
         for kw in range(seen.kernel[1])
     ]
-    return np.stack(columns, axis=3).reshape(len(x), height * width, seen.size, tensor.channels)
+    return np.stack(columns, axis=3).reshape(len(x), -1, seen.size, tensor.channels)
 
 
 def _accumulated(layer: Dense | Depthwise, vectors: Numbers, weight: Numbers) -> Numbers:

@@ -30,7 +30,8 @@ from hypersonic.hls.rf.read import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from tests.hls.rf.families import FAMILIES, Config
+from tests.hls.rf.drawing import Config
+from tests.hls.rf.families import FAMILIES
 
 
 def convert(model: Any, names: Config, name: str, directory: Path, io_type: str = "io_parallel") -> bool:

@@ -196,7 +196,7 @@ MODULES: dict[str, Draw] = {
     },
     "rf_weights": lambda d: {"WIDTH": d.of(1, 8, 16, 24, 70), "DEPTH": d.of(1, 2, 8), "LOAD_WIDTH": d.of(16, 24)},
     "rf_window": lambda d: {
-        **(image := d.image()), **d.split("C", "LANES", 1, 2, 6), "WIDTH": d.of(*WIDTHS),
+        **(image := d.image()), **d.split("C", "LANES", 1, 2, 6), "WIDTH": d.of(*WIDTHS), "IMAGES": d.of(1, 2, 3),
         "LINES": image["K_H"] + image["S_H"] + d.of(0, 1, 3),
     },
 }  # fmt: skip

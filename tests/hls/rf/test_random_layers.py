@@ -29,7 +29,7 @@ SEED = int(os.environ.get("HYPERSONIC_RF_SEED", "1"))
 FAMILIES = (
     ("chain", 2), ("curve", 3), ("convolution", 2), ("depthwise", 1), ("pool", 2), ("softmax", 1), ("residual", 1),
     ("wiring", 1), ("several", 1), ("beats", 1), ("recurrent", 1), ("bidirectional", 1), ("layernorm", 1), ("binary", 1),
-    ("einsum", 1),
+    ("einsum", 1), ("steps", 1),
 )  # fmt: skip
 ROWS = 60
 #: at least so many of the models in io_parallel, which the da core can compute
