@@ -67,7 +67,7 @@ class _WholeModels(VitisWriter):  # type: ignore[misc]
 class HypersonicWriter(_WholeModels):
     """Writes the Vitis project, and the RTL core into its folder core/."""
 
-    def write_hls(self, model: Any) -> None:
+    def write_hls(self, model: Any, is_multigraph: bool = False) -> None:
         """Write the project of a ModelGraph; hls4ml's write flow calls this.
 
         Raises UnsupportedLayerError, with the layer's name, for a layer that hls4ml or the core would compute wrongly.
@@ -76,7 +76,7 @@ class HypersonicWriter(_WholeModels):
         for layer in model.get_layers():
             if layer.class_name == "Softmax":
                 _warn_of_errors(layer)
-        super().write_hls(model)
+        super().write_hls(model, is_multigraph)
         repair(_directory(model).parent)
         core_of(model)
 

@@ -26,6 +26,12 @@ from hypersonic.hls.rf.steps import check_inside, check_passed, over_steps
 #: hls4ml's classes that the core does not compute in io_parallel either
 _ARRAYS_ONLY = ("TimeDistributed", "GarNet", "GarNetStack")
 
+#: why layers that the da core computes cannot be computed here
+_SATURATING = (
+    "it sums distances in ap_fixed<12,4>, which saturates after each product, and the multipliers sum in another order"
+)
+_REASONS = dict.fromkeys(("GarNet", "GarNetStack"), f"{_SATURATING}; take the da core")
+
 
 def read_rf_network(model: Any) -> RfNetwork:
     """Return the network of a ModelGraph. Raises UnsupportedLayerError, which names the layer."""
@@ -137,6 +143,8 @@ def _read(layer: Any, inputs: list[Tensor], steps: int) -> tuple[Layer, ...]:
     expected = 2 if name in JOINS else 1
     if name in _ARRAYS_ONLY and streamed(layer):
         raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream")
+    if name in _REASONS:
+        raise refuse(layer, _REASONS[name])
     if expected == 1 and len(inputs) == 2:
         raise refuse(layer, "no stage of the rf core computes it with two inputs")
     if name not in READERS and name not in ACTIVATION_CLASSES:

@@ -20,7 +20,7 @@ def test_answers_that_are_all_off_by_the_same_are_drawn(tmp_path: Path) -> None:
     """In floats the differences are a few, next to each other: no 101 bins fit between them."""
     trained = np.linspace(0, 1, 50)[:, None]
     numbers = {"float": trained, "quantised": trained, "csim": trained + 0.1}
-    merit = dict.fromkeys(numbers, 0.5)
+    merit: dict[str, float | None] = dict.fromkeys(numbers, 0.5)
     draw(Answers(ModelReport("jets", 10, "width", 7, merit, 0.0, 1.0, None), numbers), tmp_path / "jets.png")
     assert (tmp_path / "jets.png").stat().st_size > 5_000
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/layers.md: each row is a small model. Where the page says "exact", the core's integers are those of hls4ml's C++; where
-it says "refused", the error contains the page's reason; where it says "open", there is an error too.
+it says "refused", the error contains the page's reason.
 
 The da core's integers are those of its adder graph (tests/hls/da shows that the RTL computes them), the rf core's those of its
 layers (tests/hls/rf/test_random_layers.py shows the same of its RTL).
@@ -56,15 +56,15 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_has_a_row_for_each_layer_and_no_other_word_in_a_cell() -> None:
     assert table().keys() == CASES.keys()
     for label, cells in table().items():
-        assert all(re.fullmatch(r'exact|open|refused: ".+"', cell) for cell in cells), label
+        assert all(re.fullmatch(r'exact|refused: ".+"', cell) for cell in cells), label
 
 
-def test_a_refused_layer_is_refused_with_the_reason_on_the_page_and_an_open_one_by_name(session: Path) -> None:
+def test_a_refused_layer_is_refused_with_the_reason_on_the_page(session: Path) -> None:
     messages = json.loads((session / "messages.json").read_text())
     for label, said in messages.items():
         cells = [cell for cell in table()[label] if cell != "exact"]
         for cell, (column, message) in zip(cells, said.items(), strict=True):
-            wanted = cell.removeprefix("refused: ").strip('"') if cell != "open" else "layer '"
+            wanted = cell.removeprefix("refused: ").strip('"')
             assert wanted in message, f"{label}, {column}: {message}"
 
 
