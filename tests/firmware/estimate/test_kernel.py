@@ -25,11 +25,13 @@ from hypersonic.firmware.estimate.kernel import (
 )
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
 from hypersonic.firmware.estimate.module_tree import Module, module_of
-from hypersonic.firmware.estimate.yosys import SynthesisError, ports, synthesise, tool_version
+from hypersonic.firmware.estimate.yosys import SynthesisError, ports, run, synthesise
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.yowasp import compiled_yosys, tool_version
 from hypersonic.hls.build import build_project
+from hypersonic.hls.cache import cache_directory
 from hypersonic.hls.core import Core, Logic
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.resources import Amounts
@@ -119,6 +121,19 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
     assert "huge is too large for Yosys (over 150,000 LUTs)" in report.lines(U250)[3]
     assert report.paths, "those of the shell are still there"
     assert not any("huge" in path.end for path in report.paths)
+
+
+def test_yosys_is_compiled_into_a_directory_that_no_later_run_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has mapped the compiled program ends with SIGBUS if another one writes that file."""
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(cache_directory()))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "default"))
+    compiled = compiled_yosys()
+    files = {file: file.stat().st_mtime_ns for file in compiled.rglob("*") if file.is_file()}
+    (tmp_path / "script.ys").write_text("read_verilog -sv top.v\n")
+    (tmp_path / "top.v").write_text("module top; endmodule\n")
+    run("script.ys", tmp_path)
+    assert files == {file: file.stat().st_mtime_ns for file in compiled.rglob("*") if file.is_file()} != {}
+    assert not (tmp_path / "default").exists()
 
 
 def test_rtl_that_yosys_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:

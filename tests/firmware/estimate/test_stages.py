@@ -13,8 +13,9 @@ from hypersonic.firmware.estimate.kernel import core_ports
 from hypersonic.firmware.estimate.logic_path import longest_paths, parse_blif
 from hypersonic.firmware.estimate.module_tree import Module, Rom, memory_resources, scaled, with_roms
 from hypersonic.firmware.estimate.stages import StageSynthesis, _needed, samples, synthesise_rf_core, synthesise_stages
-from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, run, tool_version
+from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, run
 from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.yowasp import tool_version
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.fixed import Constants, FixedPoint
