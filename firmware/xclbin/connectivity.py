@@ -27,8 +27,8 @@ MAX_COMPUTE_UNITS = 128
 #: HBM channels assigned to one port, when there are enough
 PORT_CHANNELS = 4
 
-#: AXI masters that the shell's memory subsystem takes for one bank: platforminfo's "Max Masters" for a DDR bank (UG1702), and the
-#: one AXI port of an HBM channel (PG276)
+#: AXI masters that the shell's memory subsystem takes for one bank: platforminfo's "Max Masters" for a DDR bank (UG1702), and
+#: the one AXI port of an HBM channel (PG276)
 MAX_MASTERS = {"DDR4": 15, "HBM": 1}
 
 #: planning limits in per cent of a die; fuller designs tend to miss timing
@@ -132,7 +132,8 @@ def _check_names(kernels: Sequence[KernelDescription]) -> None:
     names = [kernel.name for kernel in kernels]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LinkError(
-            f"kernels are {', '.join(names)}, expected each name once: {', '.join(twice)} is there twice; give a model another name"
+            f"kernels are {', '.join(names)}, expected each name once: {', '.join(twice)} is there twice; give a model another "
+            "name"
         )
 
 
