@@ -175,7 +175,7 @@ def test_the_largest_units_are_placed_first_and_what_is_too_large_together_is_re
     ):
         place_kernels(U250, _kernels(facile=4, jets=4), [small, large])
     with pytest.raises(
-        ResourceError, match=r"facile x 1, jets x 2 do not fit u250 together: .* in all SLRs together LUTs: got"
+        ResourceError, match=r"facile x 1, jets x 2 do not fit u250 together: .* in all SLRs together LUT: got"
     ):
         place_kernels(U250, _kernels(facile=1, jets=2), [small, Amounts(lut=500_000)])
 
