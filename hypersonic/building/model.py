@@ -21,6 +21,7 @@ from hypersonic.building.f2 import emulate_f2, place_f2
 from hypersonic.building.fit import NO_FIT, FitOptions, show_fit
 from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
 from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, is_f2
+from hypersonic.building.weights import describe_weights
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, build_bitstream
 from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
@@ -99,6 +100,8 @@ def build(
     converted = convert_model(request.model, core=request.conversion, card=fit.as_json(), progress=progress)
     project, rtl = _set_datatypes(*converted, datatypes)
     _tell(project.report.get("gate"), on_gate)
+    if line := describe_weights(project.report, rtl):
+        on_gate(line)
     if "fit" in project.report:
         lines, units = show_fit(project.report, (directory or Path("build")) / f"{project.name}-fit.png", fit.network_gbps)
         on_gate("\n".join(lines))
