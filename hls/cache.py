@@ -26,7 +26,12 @@ def cache_directory() -> Path:
 
 
 def content_hash(parts: Iterable[str | bytes | Path]) -> str:
-    """Return 32 hex digits of SHA-256 over texts, bytes and files.
+    """Return the first 32 hex digits of content_sha256."""
+    return content_sha256(parts)[:32]
+
+
+def content_sha256(parts: Iterable[str | bytes | Path]) -> str:
+    """Return the 64 hex digits of SHA-256 over texts, bytes and files.
 
     A file is hashed by its name and content, a directory by the relative paths and contents of all files below it. The length
     of each piece is hashed before it, so two lists that differ only in where one part ends and the next begins differ.
@@ -36,7 +41,7 @@ def content_hash(parts: Iterable[str | bytes | Path]) -> str:
         for piece in _pieces(part):
             digest.update(len(piece).to_bytes(8, "little"))
             digest.update(piece)
-    return digest.hexdigest()[:32]
+    return digest.hexdigest()
 
 
 def _pieces(part: str | bytes | Path) -> Iterable[bytes]:

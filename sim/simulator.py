@@ -6,6 +6,7 @@ hw_emu simulates the kernel's Verilated SystemVerilog with an AXI memory model; 
 
 from __future__ import annotations
 
+import json
 import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -15,7 +16,7 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.target import Target
 from hypersonic.hls import verilator
-from hypersonic.hls.cache import cached, content_hash
+from hypersonic.hls.cache import cached, content_hash, content_sha256
 from hypersonic.hls.csim import compiled as csim
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.packing.codes import Codes, converters
@@ -127,6 +128,13 @@ def _build_software(project: HlsProject, progress: Callable[[str], None]) -> Pat
         *_csim_sources(),
     ]
     return cached("simulator", parts, build) / IMAGE_NAME
+
+
+def software_digest(project: HlsProject) -> str:
+    """The digest of a model's kernel in sw_emu: SHA-256, in 64 hexadecimal digits, of its C++ project and of the shell around
+    it. Its weights are part of the C++."""
+    rows = [json.dumps(row.to_json(), sort_keys=True) for row in (project.inputs, project.outputs)]
+    return content_sha256(["sw_emu", project.name, *rows, project.hls / "firmware", *(EMU / name for name in _SW_SOURCES)])
 
 
 def _csim_sources() -> list[Path]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hypersonic build --target hw`: builds a card's xclbin from a kernel and a platform, and reads the tools' reports.
 
-    check_part --> package_xo --> synthesise --> implement --> [Image.AFI: the image at AWS --> .awsxclbin]
+    check_part --> package_xo --> synthesise --> implement --> [Image.AFI: the image at AWS --> .awsxclbin] --> digests
 
 All files are in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that determines the result. A repeated
 call continues where the last one stopped, and returns at once if that one was complete.
@@ -30,6 +30,7 @@ from hypersonic.firmware.bitstream.reports import (
 from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_step, write_whole
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
 from hypersonic.firmware.platform import Image, Platform
@@ -103,7 +104,7 @@ def build_bitstream(
     check_memories(kernel.core)
     description = describe_units(kernel.name, options.compute_units, kernel.core.takes_weights)
     places = place_units(platform, description, options.unit)
-    config = vpp_config(platform, description, places, vitis=tools.release, kernel_mhz=options.kernel_mhz)
+    config = vpp_config(platform, [description], places, vitis=tools.release, kernel_mhz=options.kernel_mhz)
     build = directory / _build_name(kernel, platform, tools, config)
     with locked(build):
         write_whole(build / CONFIG, config)
@@ -119,7 +120,16 @@ def build_bitstream(
         if platform.image is Image.AFI:
             xclbin, image = make_image(xclbin, platform, tools, options.bucket, build, progress)
             report["afi"] = image
+        xclbin = _with_digests(xclbin, {kernel.name: kernel_digest(kernel)})
     return Bitstream(xclbin, report, {"vitis": tools.release, "platform": tools.shell.stem}, build)
+
+
+def _with_digests(linked: Path, digests: dict[str, str]) -> Path:
+    """Write the linked xclbin with the digests of its kernels into the directory `marked` beside it, and return the path."""
+    marked = linked.parent / "marked" / linked.name
+    marked.parent.mkdir(exist_ok=True)
+    write_whole(marked, Xclbin.read(linked).with_digests(digests).to_bytes())
+    return marked
 
 
 def _build_name(kernel: Kernel, platform: Platform, tools: Tools, config: str) -> str:
@@ -138,7 +148,7 @@ def _check_xclbin(file: Path, platform: Platform, kernel: KernelDescription) -> 
     facts = (
         ("target", str(Target.HW), str(xclbin.target)),
         ("platform", platform.vbnv, xclbin.vbnv),
-        ("kernel", kernel.name, xclbin.kernel_name),
+        ("kernel", kernel.name, linked.name),
         ("compute units", [unit.name for unit in kernel.instances], sorted(unit.name for unit in xclbin.compute_units)),
         ("arguments", _arguments(kernel), _arguments(linked)),
     )

@@ -178,11 +178,11 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_whole(file: Path, text: str) -> None:
+def write_whole(file: Path, content: str | bytes) -> None:
     """Write a file atomically: it is flushed to the disk under another name and then renamed."""
     scratch = file.with_name(f".{file.name}.partial")
-    with scratch.open("w") as stream:
-        stream.write(text)
+    with scratch.open("wb") as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
         stream.flush()
         os.fsync(stream.fileno())
     scratch.replace(file)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypersonic.firmware.f2.registers import MAX_UNITS
+from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import PORTS as KERNEL_PORTS
 from hypersonic.firmware.kernel.files import Kernel, KernelError, rtl_sources
 from hypersonic.firmware.platform import Platform
@@ -61,7 +62,10 @@ def assemble_f2_xclbin(
     """The bytes of the design's xclbin. image: the simulator, or for target hw the image's id. Raises LinkError like
     assemble_xclbin."""
     name, weights = design.kernel.name, design.kernel.core.takes_weights
-    linked = assemble_xclbin(name, target, platform, image, compute_units=design.compute_units, tools=tools, weights=weights)
+    linked = assemble_xclbin(
+        name, target, platform, image, compute_units=design.compute_units, tools=tools, weights=weights,
+        digest=kernel_digest(design.kernel),
+    )  # fmt: skip
     return replace(Xclbin.parse(linked), uuid=design.uuid).to_bytes()
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.errors import ManifestError, ManifestMismatchError
+from hypersonic.firmware.errors import ManifestError, ManifestMismatchError, XclbinError
 from hypersonic.firmware.platform import PLATFORMS
 from hypersonic.firmware.publish.content import Content, digest
 from hypersonic.firmware.target import Target
@@ -26,7 +26,7 @@ from hypersonic.hls.row import MAX_TENSORS, Row
 FILE_NAME = "manifest.json"
 #: the file that the host copies into the memory of the kernel's argument w; it exists only where weights_bytes is not 0
 WEIGHTS_NAME = "weights.bin"
-SCHEMA = 3
+SCHEMA = 4
 MAX_BYTES = 1 << 20
 #: the largest row in memory; far above the limit of a kernel, because sw_emu has none
 MAX_ROW_BYTES = 1 << 30
@@ -56,6 +56,7 @@ class Manifest:
     max_batch_size: int  # rows in one request
     weights_bytes: int = 0  # size of weights.bin; 0 when the kernel reads no weights from memory
     weights_sha256: str = ""  # of weights.bin; empty without one
+    kernel_sha256: str = ""  # the kernel's digest (kernel/digest.py), 64 hex digits; empty when the xclbin does not name it
     tools: dict[str, str] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -63,27 +64,30 @@ class Manifest:
     def of(
         cls, xclbin: bytes, *, model: str, platform: str, core: str, inputs: Row, outputs: Row, ii: int,
         latency_cycles: int, max_batch_size: int, tools: dict[str, str] | None = None, report: dict[str, Any] | None = None,
-        weights: Content | None = None,
+        weights: Content | None = None, kernel: str = "",
     ) -> Manifest:  # fmt: skip
-        """The manifest of these xclbin bytes, and of weights.bin where the kernel needs one.
+        """The manifest of a model in these xclbin bytes, and of weights.bin where the kernel needs one.
 
-        Kernel, target, uuid and compute units are read from the xclbin. ii, latency_cycles: in clocks of the core. Raises
-        XclbinError when the bytes are not an xclbin, OSError when the weights cannot be read.
+        kernel: the model's kernel among those of the xclbin; empty for the only one. Its digest and its compute units, the
+        target and the uuid are read from the xclbin. ii, latency_cycles: in clocks of the core. Raises XclbinError when the
+        bytes are not an xclbin or lack the kernel, OSError when the weights cannot be read.
         """
         parsed = Xclbin.parse(xclbin)
+        name = _kernel_in(parsed, kernel)
         weights_bytes, weights_sha256 = digest(weights) if weights is not None else (0, "")
         return cls(
-            model=model, kernel=parsed.kernel_name, target=parsed.target, platform=platform, core=core, uuid=parsed.uuid,
+            model=model, kernel=name, target=parsed.target, platform=platform, core=core, uuid=parsed.uuid,
             sha256=hashlib.sha256(xclbin).hexdigest(), inputs=inputs, outputs=outputs,
-            compute_units=tuple(unit.name for unit in parsed.compute_units), ii=ii, latency_cycles=latency_cycles,
-            max_batch_size=max_batch_size, weights_bytes=weights_bytes, weights_sha256=weights_sha256, tools=tools or {},
-            report=report or {},
+            compute_units=tuple(unit.name for unit in parsed.units_of(name)), ii=ii, latency_cycles=latency_cycles,
+            max_batch_size=max_batch_size, weights_bytes=weights_bytes, weights_sha256=weights_sha256,
+            kernel_sha256=parsed.kernel_digests.get(name, ""), tools=tools or {}, report=report or {},
         )  # fmt: skip
 
     def to_json(self) -> str:
         """The text of manifest.json."""
         fields = {
-            "schema": SCHEMA, "model": self.model, "kernel": self.kernel, "target": str(self.target),
+            "schema": SCHEMA, "model": self.model, "kernel": self.kernel, "kernel_sha256": self.kernel_sha256,
+            "target": str(self.target),
             "platform": self.platform, "core": self.core, "uuid": self.uuid, "sha256": self.sha256,
             "inputs": self.inputs.to_json(), "outputs": self.outputs.to_json(), "compute_units": list(self.compute_units),
             "ii": self.ii, "latency_cycles": self.latency_cycles, "max_batch_size": self.max_batch_size,
@@ -109,6 +113,7 @@ class Manifest:
             inputs=_row(fields, "inputs"), outputs=_row(fields, "outputs"), compute_units=_names(fields, "compute_units"),
             ii=_count(fields, "ii"), latency_cycles=_count(fields, "latency_cycles"),
             max_batch_size=_count(fields, "max_batch_size"), weights_bytes=weights_bytes, weights_sha256=weights_sha256,
+            kernel_sha256=_hex_or_empty(fields, "kernel_sha256", 64),
             tools={str(key): str(value) for key, value in _object(fields, "tools").items()}, report=_object(fields, "report"),
         )  # fmt: skip
 
@@ -130,12 +135,15 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
     not an xclbin.
     """
     parsed = Xclbin.parse(xclbin)
-    takes_weights = any(argument.name == "w" for kernel in parsed.kernels for argument in kernel.arguments)
+    names = ", ".join(repr(kernel.name) for kernel in parsed.kernels) or "none"
+    if (kernel := parsed.kernel(manifest.kernel)) is None:
+        raise _mismatch(manifest, f"kernel is {manifest.kernel!r}, but the xclbin has {names}")
+    takes_weights = any(argument.name == "w" for argument in kernel.arguments)
     facts = (
         ("target", str(manifest.target), str(parsed.target)),
         ("platform", PLATFORMS[manifest.platform].vbnv, parsed.vbnv),
-        ("kernel", manifest.kernel, parsed.kernel_name),
-        ("compute_units", list(manifest.compute_units), [unit.name for unit in parsed.compute_units]),
+        ("compute_units", list(manifest.compute_units), [unit.name for unit in parsed.units_of(kernel.name)]),
+        ("kernel_sha256", manifest.kernel_sha256, parsed.kernel_digests.get(kernel.name, "")),
         ("uuid", manifest.uuid, parsed.uuid),
         ("sha256", manifest.sha256, hashlib.sha256(xclbin).hexdigest()),
     )
@@ -143,8 +151,8 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
         if described != actual:
             raise _mismatch(manifest, f"{name} is {described!r}, but the xclbin has {actual!r}")
     if takes_weights != bool(manifest.weights_bytes):
-        kernel = "reads weights (its argument w)" if takes_weights else "reads none (it has no argument w)"
-        raise _mismatch(manifest, f"weights_bytes is {manifest.weights_bytes}, but the xclbin's kernel {kernel}")
+        reads = "reads weights (its argument w)" if takes_weights else "reads none (it has no argument w)"
+        raise _mismatch(manifest, f"weights_bytes is {manifest.weights_bytes}, but the xclbin's kernel {reads}")
     return parsed
 
 
@@ -156,6 +164,16 @@ def check_weights(manifest: Manifest, weights: Content) -> None:
     ):  # fmt: skip
         if described != actual:
             raise _mismatch(manifest, f"{name} is {described!r}, but {WEIGHTS_NAME} has {actual!r}")
+
+
+def _kernel_in(xclbin: Xclbin, name: str) -> str:
+    """The name of the model's kernel. Raises XclbinError when the xclbin lacks it, or has several and the name is empty."""
+    names = [kernel.name for kernel in xclbin.kernels]
+    if (not name and len(names) != 1) or (name and name not in names):
+        raise XclbinError(
+            f"the kernel is {name!r}, and the xclbin has {', '.join(map(repr, names)) or 'none'}: expected one of these"
+        )
+    return name or names[0]
 
 
 def _mismatch(manifest: Manifest, what: str) -> ManifestMismatchError:
@@ -203,6 +221,10 @@ def _hex(fields: dict[str, Any], name: str, digits: int) -> str:
     if len(value) != digits:
         raise ManifestError(f"manifest: {name} has {len(value)} digits, expected {digits} hexadecimal digits")
     return value
+
+
+def _hex_or_empty(fields: dict[str, Any], name: str, digits: int) -> str:
+    return _hex(fields, name, digits) if _field(fields, name, str, f"{digits} hexadecimal digits, or an empty text") else ""
 
 
 def _choice(fields: dict[str, Any], name: str, choices: list[str]) -> str:

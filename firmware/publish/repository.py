@@ -3,6 +3,7 @@
 
     <repository>/<model>/config.pbtxt
     <repository>/<model>/<version>/{model.xclbin, manifest.json, weights.bin}, or the files of another backend
+    <repository>/.xclbins/<sha256>.xclbin, the bytes of each model.xclbin, which are hard links to it (store.py)
 
 weights.bin exists only where the kernel loads its weights at run time.
 
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import ManifestError, PublishError
-from hypersonic.firmware.publish import config_pbtxt, manifest
+from hypersonic.firmware.publish import config_pbtxt, manifest, store
 from hypersonic.firmware.publish.content import Content, digest, opened
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest, check, check_weights
 from hypersonic.firmware.target import Target
@@ -76,12 +77,15 @@ def publish_files(
     try:
         staged = scratch / model
         _write(staged / str(version or 1), files)
+        if XCLBIN_NAME in files:
+            store.share(staged / str(version or 1) / XCLBIN_NAME, repository)
         _write(staged, beside)
         published = _enter(staged, place, tuple(beside), version)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     for directory in (place, repository):
         _sync(directory)
+    store.prune(repository)
     return published
 
 

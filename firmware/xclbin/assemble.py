@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembly of an xclbin from a kernel and an image, with the sections that `v++ --link` writes.
+"""Assembly of an xclbin from kernels and an image, with the sections that `v++ --link` writes.
 
 For the emulation targets the image is the simulator, a shared library, in the section BITSTREAM (where XRT's own emulation
-keeps its simulator too). For `hw` it is the bitstream that Vivado wrote; v++ links that xclbin itself, and this module is for
-packing one again.
+keeps its simulator too), or an archive of the kernels' simulators (images.py). For `hw` it is the bitstream that Vivado wrote;
+v++ links that xclbin itself, and this module is for packing one again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from hypersonic.firmware.errors import LinkError
@@ -24,56 +25,91 @@ from hypersonic.firmware.kernel.vitis_xml import (
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
-from hypersonic.firmware.xclbin.connectivity import assign_banks, check_compute_units
-from hypersonic.firmware.xclbin.container import Section, Xclbin
+from hypersonic.firmware.xclbin.connectivity import Place, check_compute_units, place_kernels
+from hypersonic.firmware.xclbin.container import Section, Xclbin, digest_entries
 from hypersonic.firmware.xclbin.metadata import embedded_metadata
 from hypersonic.firmware.xclbin.sections import Kind
 
-__all__ = ["assemble_xclbin", "check_compute_units"]
+__all__ = ["LinkedKernel", "assemble_kernels", "assemble_xclbin", "check_compute_units"]
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _INTERRUPT_ENABLE = 1
 
 
+@dataclass(frozen=True)
+class LinkedKernel:
+    """A kernel of an xclbin that is assembled.
+
+    weights: as for describe_kernel. digest: the kernel's identity without its weights (kernel/digest.py); empty when it is not
+    known, and the xclbin then does not name it.
+    """
+
+    name: str
+    compute_units: int = 1
+    weights: bool = False
+    digest: str = ""
+
+
 def assemble_xclbin(
     kernel_name: str, target: Target, platform: Platform, image: bytes, *,
-    compute_units: int = 1, tools: Mapping[str, str] | None = None, weights: bool = False,
+    compute_units: int = 1, tools: Mapping[str, str] | None = None, weights: bool = False, digest: str = "",
 ) -> bytes:  # fmt: skip
-    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N, each on the banks that vpp_config assigns to it.
+    """The bytes of an xclbin with one kernel; see LinkedKernel and assemble_kernels for the arguments."""
+    kernel = LinkedKernel(kernel_name, compute_units, weights, digest)
+    return assemble_kernels([kernel], target, platform, image, tools=tools)
 
-    tools: name -> version of each tool that the image was made with. weights: as for describe_kernel. Equal arguments give
-    equal bytes. Raises LinkError for a name that is not an identifier or is too long, and for more units than the platform has
-    memories for.
+
+def assemble_kernels(
+    linked: Sequence[LinkedKernel], target: Target, platform: Platform, image: bytes, *, tools: Mapping[str, str] | None = None
+) -> bytes:
+    """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N of each kernel, each on the banks that vpp_config
+    assigns to it.
+
+    tools: name -> version of each tool that the image was made with. Equal arguments give equal bytes. Raises LinkError for a
+    name that is not an identifier, is too long or occurs twice, and for more units than the platform has memories for.
     """
-    instances = _instances(kernel_name, platform, compute_units)
-    kernel = describe_kernel(kernel_name, instances, weights)
-    connected = _connections(kernel, platform)
+    kernels = _describe(linked, platform)
+    connected = _connections(kernels, platform)
     connections = [tables.Connection(to.argument, to.ip, bank) for to in connected for bank in to.banks]
     memories = _memories(platform, {connection.memory for connection in connections})
     groups = _groups(memories, connected)
     grouped = [*_grouped(connected, groups, len(memories)), *connections]
+    digests = {kernel.name: kernel.digest for kernel in linked if kernel.digest}
     sections = (
-        Section(Kind.EMBEDDED_METADATA, embedded_metadata(kernel, target, platform)),
+        Section(Kind.EMBEDDED_METADATA, embedded_metadata(kernels, target, platform)),
         Section(Kind.MEM_TOPOLOGY, tables.encode_memories(memories)),
-        Section(Kind.IP_LAYOUT, tables.encode_ips(_ips(kernel))),
+        Section(Kind.IP_LAYOUT, tables.encode_ips(_ips(kernels))),
         Section(Kind.CONNECTIVITY, tables.encode_connections(connections)),
         Section(Kind.CLOCK_FREQ_TOPOLOGY, tables.encode_clocks(_clocks(platform))),
         Section(Kind.GROUP_TOPOLOGY, tables.encode_memories([*memories, *groups.values()])),
         Section(Kind.GROUP_CONNECTIVITY, tables.encode_connections(grouped)),
-        Section(Kind.BUILD_METADATA, _build_metadata(kernel, target, platform, tools or {})),
+        Section(Kind.BUILD_METADATA, _build_metadata(kernels, target, platform, tools or {})),
+        *([Section(Kind.KEYVALUE_METADATA, tables.encode_key_values(digest_entries(digests)))] if digests else []),
         Section(Kind.BITSTREAM, image),
     )
     return Xclbin.create(target, platform.vbnv, sections, platform.interface_uuid).to_bytes()
 
 
-def _instances(kernel_name: str, platform: Platform, compute_units: int) -> tuple[Instance, ...]:
-    check_compute_units(compute_units)
-    longest = f"{kernel_name}:{kernel_name}_{compute_units}"
-    if not _IDENTIFIER.fullmatch(kernel_name) or len(longest) > 63:
-        room = (61 - len(str(compute_units))) // 2
-        raise LinkError(f"kernel name is {kernel_name!r}, expected an identifier of at most {room} characters")
+def _describe(linked: Sequence[LinkedKernel], platform: Platform) -> list[KernelDescription]:
+    """The kernels with their instances, whose addresses follow one another."""
+    for kernel in linked:
+        check_compute_units(kernel.compute_units)
+    check_compute_units(sum(kernel.compute_units for kernel in linked))
+    firsts = accumulate((kernel.compute_units for kernel in linked), initial=0)
+    return [
+        describe_kernel(kernel.name, _instances(kernel, platform, first), kernel.weights)
+        for kernel, first in zip(linked, firsts, strict=False)
+    ]
+
+
+def _instances(kernel: LinkedKernel, platform: Platform, first: int) -> tuple[Instance, ...]:
+    longest = f"{kernel.name}:{kernel.name}_{kernel.compute_units}"
+    if not _IDENTIFIER.fullmatch(kernel.name) or len(longest) > 63:
+        room = (61 - len(str(kernel.compute_units))) // 2
+        raise LinkError(f"kernel name is {kernel.name!r}, expected an identifier of at most {room} characters")
     return tuple(
-        Instance(f"{kernel_name}_{k + 1}", platform.control_base + k * COMPUTE_UNIT_RANGE) for k in range(compute_units)
+        Instance(f"{kernel.name}_{k + 1}", platform.control_base + (first + k) * COMPUTE_UNIT_RANGE)
+        for k in range(kernel.compute_units)
     )
 
 
@@ -86,12 +122,13 @@ def _memories(platform: Platform, used: set[int]) -> tuple[tables.Memory, ...]:
     )
 
 
-def _ips(kernel: KernelDescription) -> tuple[tables.Ip, ...]:
+def _ips(kernels: Sequence[KernelDescription]) -> tuple[tables.Ip, ...]:
     """The entries of IP_LAYOUT, sorted by base address. XRT orders the units by their interrupt ids."""
     control = tables.AP_CTRL_CHAIN << 8 | _INTERRUPT_ENABLE
+    units = [(kernel.name, unit) for kernel in kernels for unit in kernel.instances]
     return tuple(
-        tables.Ip(tables.IP_KERNEL, control | number << 1, unit.base_address, f"{kernel.name}:{unit.name}")
-        for number, unit in enumerate(kernel.instances)
+        tables.Ip(tables.IP_KERNEL, control | number << 1, unit.base_address, f"{kernel}:{unit.name}")
+        for number, (kernel, unit) in enumerate(units)
     )
 
 
@@ -103,15 +140,18 @@ class _Reach(NamedTuple):
     banks: range
 
 
-def _connections(kernel: KernelDescription, platform: Platform) -> tuple[_Reach, ...]:
+def _connections(kernels: Sequence[KernelDescription], platform: Platform) -> tuple[_Reach, ...]:
     """The banks of every pointer argument of every instance: all banks that its port reaches."""
-    masters = [port.name for port in kernel.ports if port.mode == "master"]
-    assigned = assign_banks(platform, len(kernel.instances), len(masters))
+    places = iter(enumerate(place_kernels(platform, kernels)))
     return tuple(
-        _Reach(argument.index, number, assigned[number][masters.index(argument.port)])
-        for number in range(len(kernel.instances))
-        for argument in kernel.arguments
-        if argument.address_qualifier == 1
+        reach for kernel in kernels for _ in kernel.instances for reach in _reaches(kernel, *next(places))
+    )  # the places are in the order of the instances
+
+
+def _reaches(kernel: KernelDescription, number: int, place: Place) -> Iterator[_Reach]:
+    banks = dict(place.ports)
+    return (
+        _Reach(argument.index, number, banks[argument.port]) for argument in kernel.arguments if argument.address_qualifier == 1
     )
 
 
@@ -140,13 +180,16 @@ def _clocks(platform: Platform) -> tuple[tables.Clock, ...]:
     )
 
 
-def _build_metadata(kernel: KernelDescription, target: Target, platform: Platform, tools: Mapping[str, str]) -> bytes:
+def _build_metadata(
+    kernels: Sequence[KernelDescription], target: Target, platform: Platform, tools: Mapping[str, str]
+) -> bytes:
     """BUILD_METADATA: the tools and the kernels of the xclbin, in the structure that xclbinutil writes."""
+    listed = [{"name": kernel.name, "instances": [unit.name for unit in kernel.instances]} for kernel in kernels]
     build = {
         "dsa": {"board_part": platform.part, "name": platform.vbnv},
         "xclbin": {
             "generated_by": {"name": "hypersonic", "tools": dict(sorted(tools.items()))},
-            "user_regions": [{"kernels": [{"name": kernel.name, "instances": [unit.name for unit in kernel.instances]}]}],
+            "user_regions": [{"kernels": listed}],
             "target": str(target),
         },
     }

@@ -2,9 +2,11 @@
 """The memory banks and the die of each compute unit, and the `v++ --config` file that sets them.
 
 v++ reads the assignment from that file, and assemble.py writes the same assignment into the containers of the emulated card.
-Compute units that cannot fit are refused here, before hours of place and route.
+Compute units that cannot fit are refused here, before hours of place and route. The units of all kernels of an xclbin are
+assigned together, by one plan.
 
-Sources: UG1702 (syntax of the file), FINN's platform tables (planning limits, size of the memory controllers).
+Sources: UG1702 (syntax of the file; `platforminfo` on Max Masters), PG276 (the ports of HBM), FINN's platform tables (planning
+limits, size of the memory controllers).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_kernel
@@ -24,6 +27,10 @@ MAX_COMPUTE_UNITS = 128
 #: HBM channels assigned to one port, when there are enough
 PORT_CHANNELS = 4
 
+#: AXI masters that the shell's memory subsystem takes for one bank: platforminfo's "Max Masters" for a DDR bank (UG1702), and the
+#: one AXI port of an HBM channel (PG276)
+MAX_MASTERS = {"DDR4": 15, "HBM": 1}
+
 #: planning limits in per cent of a die; fuller designs tend to miss timing
 LIMITS_PERCENT = Amounts(lut=70, ff=50, dsp=80, bram36=80, uram=80)
 
@@ -34,6 +41,7 @@ CONTROLLERS = {
 }
 
 _ADVICE = "ask for fewer compute units, quantise or prune the model, or take a larger card"
+_ADVICE_TOGETHER = "ask for fewer units or models, quantise or prune the models, or take a larger card"
 
 
 @dataclass(frozen=True)
@@ -55,16 +63,18 @@ def check_compute_units(compute_units: int) -> None:
         raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
 
 
-def assign_banks(platform: Platform, compute_units: int, ports: int) -> tuple[tuple[range, ...], ...]:
+def assign_banks(platform: Platform, compute_units: int, ports: int, *, shared: bool = False) -> tuple[tuple[range, ...], ...]:
     """The banks that each port of each unit reaches, as indices into platform.memory: result[unit][port].
 
-    With DIMMs, all ports of unit k are on DIMM k. With HBM, each port has up to PORT_CHANNELS channels of its own. Raises
-    LinkError for more units than the platform has memories for, and for a platform without memory.
+    With DIMMs, all ports of unit k are on DIMM k. With HBM, each port has up to PORT_CHANNELS channels of its own. shared: more
+    units than DIMMs take the DIMMs in turn, as many as the memory subsystem has ports for. Raises LinkError for more units than
+    that, or than the platform has memories for; and for a platform without memory.
     """
-    _check_banks(platform, compute_units, ports)
+    _check_banks(platform, compute_units, ports, shared)
+    banks = _banks(platform)
     if not _is_hbm(platform):
-        return tuple((range(k, k + 1),) * ports for k in range(compute_units))
-    width = min(PORT_CHANNELS, _banks(platform) // (compute_units * ports))
+        return tuple((range(k % banks, k % banks + 1),) * ports for k in range(compute_units))
+    width = min(PORT_CHANNELS, banks // (compute_units * ports))
     ranges = [range(number * width, (number + 1) * width) for number in range(compute_units * ports)]
     return tuple(tuple(ranges[k * ports : (k + 1) * ports]) for k in range(compute_units))
 
@@ -81,20 +91,55 @@ def _is_hbm(platform: Platform) -> bool:
 
 
 def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
-    """The place of every instance of the kernel.
+    """The place of every instance of the only kernel. unit: the resources of one instance; see place_kernels."""
+    return place_kernels(platform, [kernel], [unit or NOTHING])
 
-    unit: the resources of one instance (estimate/kernel.py); without them, only the memories are checked. A unit is placed on
-    the die of its DIMM or on the nearest one with room; on HBM cards on the die with the fewest units. A unit that is too large
-    for any one die is assigned none (Place.slr is None) if all dies together hold it. Raises LinkError for more units than the
-    platform has memories for, ResourceError for units that do not fit the dies.
+
+def place_kernels(platform: Platform, kernels: Sequence[KernelDescription], units: Sequence[Amounts] = ()) -> tuple[Place, ...]:
+    """The place of every instance of all kernels, in their order.
+
+    units: the resources of one instance of each kernel (estimate/kernel.py); without them, only the memories are checked. A
+    unit is placed on the die of its DIMM or on the nearest one with room, the largest units first; on HBM cards on the die with
+    the fewest units. A unit that is too large for any one die is assigned none (Place.slr is None) if all dies together hold
+    it. Units of several kernels share the DIMMs where there are more units. Raises LinkError for two kernels with one name, and
+    for more units than the platform has memories for; ResourceError for units that do not fit the dies.
     """
-    masters = _masters(kernel)
-    assigned = assign_banks(platform, len(kernel.instances), len(masters))
-    dies = _assign_dies(platform, kernel, [unit_banks[0].start for unit_banks in assigned], unit or NOTHING)
+    _check_names(kernels)
+    masters = _masters(kernels[0])  # all kernels of this project have the same ports
+    amounts = list(units) or [NOTHING] * len(kernels)
+    names = [unit.name for kernel in kernels for unit in kernel.instances]
+    try:
+        assigned = assign_banks(platform, len(names), len(masters), shared=len(kernels) > 1)
+        each = list(chain.from_iterable([unit] * len(one.instances) for one, unit in zip(kernels, amounts, strict=True)))
+        dies = _assign_dies(platform, names, [banks[0].start for banks in assigned], each)
+    except (LinkError, ResourceError) as error:
+        raise _misfit(platform, kernels, error) from error
     return tuple(
-        Place(instance.name, die, tuple(zip(masters, unit_banks, strict=True)))
-        for instance, die, unit_banks in zip(kernel.instances, dies, assigned, strict=True)
+        Place(name, die, tuple(zip(masters, banks, strict=True)))
+        for name, die, banks in zip(names, dies, assigned, strict=True)
     )
+
+
+def _misfit(platform: Platform, kernels: Sequence[KernelDescription], error: LinkError | ResourceError) -> Exception:
+    """The error with what to do, and with the names of several kernels."""
+    if len(kernels) > 1:
+        listed = ", ".join(f"{kernel.name} x {len(kernel.instances)}" for kernel in kernels)
+        return type(error)(f"the kernels {listed} do not fit {platform.name} together: {error}; {_ADVICE_TOGETHER}")
+    return ResourceError(f"{error}; {_ADVICE}") if isinstance(error, ResourceError) else error
+
+
+def _check_names(kernels: Sequence[KernelDescription]) -> None:
+    names = [kernel.name for kernel in kernels]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise LinkError(
+            f"kernels are {', '.join(names)}, expected each name once: {', '.join(twice)} is there twice; give a model another name"
+        )
+
+
+def is_shared(places: Sequence[Place]) -> bool:
+    """Whether two units are on one memory bank."""
+    taken = [{bank for _, banks in place.ports for bank in banks} for place in places]
+    return sum(len(banks) for banks in taken) > len(set[int]().union(*taken))
 
 
 def check_units(platform: Platform, compute_units: int) -> None:
@@ -118,15 +163,30 @@ def _masters(kernel: KernelDescription) -> tuple[str, ...]:
     return tuple(port.name for port in kernel.ports if port.mode == "master")
 
 
-def _check_banks(platform: Platform, units: int, ports: int) -> None:
+def _check_banks(platform: Platform, units: int, ports: int, shared: bool = False) -> None:
     check_compute_units(units)
     banks, hbm = _banks(platform), _is_hbm(platform)
+    if shared:
+        _check_masters(platform, units, ports, banks)
+        return
     most = banks // ports if hbm else banks
     if units > most:
         each = f"{ports} of {banks} HBM channels each" if hbm else f"one of {banks} DDR banks each"
         raise LinkError(
             f"{units} compute units do not fit {platform.name}: got {units}, expected at most {most} ({each}); more "
             "would share a memory whose bandwidth one unit can use up: ask for fewer"
+        )
+
+
+def _check_masters(platform: Platform, units: int, ports: int, banks: int) -> None:
+    """Raises LinkError for more ports than the memory subsystem takes. A unit's ports are on one DIMM, or on HBM channels."""
+    kind = platform.memory[0].kind
+    masters = MAX_MASTERS[kind]
+    most = banks * masters // ports if _is_hbm(platform) else banks * (masters // ports)
+    if units > most:
+        raise LinkError(
+            f"{units} compute units have {units * ports} AXI masters, and the memory subsystem of {platform.name} takes "
+            f"{masters} for each of {banks} {kind} banks: got {units} units, expected at most {most}"
         )
 
 
@@ -139,36 +199,47 @@ def _budget(die: Amounts) -> Amounts:
     return Amounts(**{name: getattr(die, name) * getattr(LIMITS_PERCENT, name) // 100 for name in KINDS})
 
 
-def _assign_dies(platform: Platform, kernel: KernelDescription, banks: list[int], unit: Amounts) -> Sequence[int | None]:
-    """The die of each instance, None for units that only several dies hold. banks: the first bank of each instance."""
+def _assign_dies(
+    platform: Platform, names: Sequence[str], banks: Sequence[int], units: Sequence[Amounts]
+) -> Sequence[int | None]:
+    """The die of each unit, None for units that only several dies hold. names, banks, units: of each unit, its name, its first
+    bank and its resources. The largest units are placed first."""
     allowed, used, held = budgets(platform), _controllers(platform, banks), [0] * len(platform.slrs)
-    if all((one + unit).exceeding(die) for one, die in zip(used, allowed, strict=True)):
-        _check_together(platform, kernel, unit, used)
-        return [None] * len(banks)
-    dies: list[int] = []
-    for instance, bank in zip(kernel.instances, banks, strict=True):
+    spread = [all((one + unit).exceeding(die) for one, die in zip(used, allowed, strict=True)) for unit in units]
+    if any(spread):
+        _check_together(platform, names, units, used)
+    dies: list[int | None] = [None] * len(units)
+    whole = sum(platform.slrs, NOTHING)
+    for number in sorted(range(len(units)), key=lambda number: -_share(units[number], whole)):
+        if spread[number]:
+            continue
+        bank, unit = banks[number], units[number]
         distance = [abs(die - platform.memory[bank].slr) for die in range(len(allowed))]
         load = held if _is_hbm(platform) else [0] * len(held)
         free = [die for die in range(len(allowed)) if (used[die] + unit).fits(allowed[die])]
         if not free:
-            raise ResourceError(_no_room(platform, instance.name, unit, used))
+            raise ResourceError(_no_room(platform, names[number], unit, used))
         chosen = min((load[die], distance[die], die) for die in free)[2]
-        dies.append(chosen)
+        dies[number] = chosen
         used[chosen], held[chosen] = used[chosen] + unit, held[chosen] + 1
     return dies
 
 
-def _check_together(platform: Platform, kernel: KernelDescription, unit: Amounts, used: list[Amounts]) -> None:
+def _share(unit: Amounts, whole: Amounts) -> float:
+    """The share of the card that a unit takes, of the resource of which it takes most."""
+    return max(float(getattr(unit, name)) / max(1, getattr(whole, name)) for name in KINDS)
+
+
+def _check_together(platform: Platform, names: Sequence[str], units: Sequence[Amounts], used: list[Amounts]) -> None:
     """Raises ResourceError when all dies together do not hold the units. used: resources of each die already in use."""
-    whole, taken, asked = sum(platform.slrs, NOTHING), sum(used, NOTHING), unit.times(len(kernel.instances))
+    whole, taken, asked = sum(platform.slrs, NOTHING), sum(used, NOTHING), sum(units, NOTHING)
     if short := (asked + taken).exceeding(_budget(whole)):
         lacking = "; ".join(_lack(name, whole, asked, taken) for name in short)
-        names = [instance.name for instance in kernel.instances]
         who = f"compute unit {names[0]} does not" if len(names) == 1 else f"compute units {names[0]} to {names[-1]} do not"
-        raise ResourceError(f"{who} fit {platform.name}: in all SLRs together {lacking}; {_ADVICE}")
+        raise ResourceError(f"{who} fit {platform.name}: in all SLRs together {lacking}")
 
 
-def _controllers(platform: Platform, banks: list[int]) -> list[Amounts]:
+def _controllers(platform: Platform, banks: Sequence[int]) -> list[Amounts]:
     """The resources that the controllers of the used memories take from each die. On F2 there are none, because the kernel
     reads and writes host memory through the shell."""
     used = [NOTHING] * len(platform.slrs)
@@ -185,7 +256,7 @@ def _no_room(platform: Platform, unit_name: str, unit: Amounts, used: list[Amoun
     dies = [((used[die] + unit).exceeding(budget), die) for die, budget in enumerate(budgets(platform))]
     short, die = min(dies, key=lambda pair: (len(pair[0]), -_free(pair[0][0], platform.slrs[pair[1]], used[pair[1]])))
     lacking = "; ".join(_lack(name, platform.slrs[die], unit, used[die]) for name in short)
-    return f"compute unit {unit_name} does not fit {platform.name}: in SLR{die} {lacking}; {_ADVICE}"
+    return f"compute unit {unit_name} does not fit {platform.name}: in SLR{die} {lacking}"
 
 
 def _free(name: str, die: Amounts, used: Amounts) -> float:
@@ -237,7 +308,12 @@ def _release(text: str) -> tuple[int, int]:
 
 
 def vpp_config(
-    platform: Platform, kernel: KernelDescription, places: Sequence[Place], *, vitis: str, kernel_mhz: int | None = None
+    platform: Platform,
+    kernels: Sequence[KernelDescription],
+    places: Sequence[Place],
+    *,
+    vitis: str,
+    kernel_mhz: int | None = None,
 ) -> str:
     """The text of the file for `v++ -l --config`. vitis: the release that will read it. kernel_mhz: frequency of ap_clk; the
     platform's default when None.
@@ -248,16 +324,21 @@ def vpp_config(
         raise LinkError(f"platform {platform.name} is built with the AWS kit, which takes no linker configuration")
     check_vitis(platform, vitis)
     separator = "," if _release(vitis) >= (2024, 2) else "."
-    names = [place.unit for place in places]
     hertz = (kernel_mhz or platform.kernel_clock_mhz) * 1_000_000
+    title = f"Kernel{'s' * (len(kernels) > 1)} {', '.join(kernel.name for kernel in kernels)}"
     lines = [
-        f"# Kernel {kernel.name} on {platform.name} ({platform.vbnv}), for Vitis {vitis}: written by hypersonic, do not edit.",
+        f"# {title} on {platform.name} ({platform.vbnv}), for Vitis {vitis}: written by hypersonic, do not edit.",
         "[connectivity]",
-        f"nk={kernel.name}:{len(names)}:{separator.join(names)}",
+        *(_nk(kernel, separator) for kernel in kernels),
         *(f"sp={place.unit}.{port}:{_sp(platform, banks)}" for place in places for port, banks in place.ports),
         *(f"slr={place.unit}:SLR{place.slr}" for place in places if place.slr is not None),
         "",
         "[clock]",
-        *(f"freqHz={hertz}:{name}" for name in names),
+        *(f"freqHz={hertz}:{place.unit}" for place in places),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _nk(kernel: KernelDescription, separator: str) -> str:
+    units = [unit.name for unit in kernel.instances]
+    return f"nk={kernel.name}:{len(units)}:{separator.join(units)}"

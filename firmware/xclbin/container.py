@@ -14,8 +14,9 @@ Every size, offset and count in a file is checked against the file's real size b
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +40,10 @@ _HEADER = struct.Struct("<QQQHBBHH16s64s16s16sI4x")
 _SECTION = struct.Struct("<I16s4xQQ")
 _SECTIONS_START = _TOP.size + _HEADER.size
 _NO_SIGNATURE = -1
+
+#: the key of a kernel's digest in KEYVALUE_METADATA is this and the kernel's name
+DIGEST_KEY = "hypersonic.kernel."
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 #: XCLBIN_MODE -> Target; 0-3 are ways to load a real bitstream
 _TARGETS = {0: Target.HW, 1: Target.HW, 2: Target.HW, 3: Target.HW, 4: Target.HW_EMU, 5: Target.SW_EMU, 6: Target.HW_EMU}
@@ -204,10 +209,35 @@ class Xclbin:
         payload = self.section(Kind.EMBEDDED_METADATA)
         return parse_kernels(payload) if payload is not None else ()
 
-    @property
-    def kernel_name(self) -> str:
-        """The first kernel's name; empty for an xclbin without kernels."""
-        return self.kernels[0].name if self.kernels else ""
+    def kernel(self, name: str) -> KernelDescription | None:
+        """The kernel with that name; None when the xclbin does not have it."""
+        return next((kernel for kernel in self.kernels if kernel.name == name), None)
+
+    def units_of(self, kernel: str) -> tuple[ComputeUnit, ...]:
+        """The compute units of one kernel, in the order of IP_LAYOUT."""
+        return tuple(unit for unit in self.compute_units if unit.kernel == kernel)
+
+    @cached_property
+    def key_values(self) -> Mapping[str, str]:
+        """The entries of KEYVALUE_METADATA; empty without that section."""
+        payload = self.section(Kind.KEYVALUE_METADATA)
+        return tables.decode_key_values(payload) if payload is not None else {}
+
+    @cached_property
+    def kernel_digests(self) -> Mapping[str, str]:
+        """Kernel name -> the kernel's digest (kernel/digest.py), 64 hex digits. Kernels whose digest is not known are missing."""
+        return {key.removeprefix(DIGEST_KEY): value for key, value in self.key_values.items() if key.startswith(DIGEST_KEY)}
+
+    def with_digests(self, digests: Mapping[str, str]) -> Xclbin:
+        """This xclbin with digests of its kernels in KEYVALUE_METADATA, where other entries are kept.
+
+        The uuid stays; xclbinutil's copy of the metadata and the signature, which belong to the old content, are left out.
+        """
+        section = Section(Kind.KEYVALUE_METADATA, tables.encode_key_values({**self.key_values, **digest_entries(digests)}))
+        kept = tuple(other for other in self.sections if other.kind != Kind.KEYVALUE_METADATA)
+        xclbin = replace(self, sections=(*kept, section), trailer=b"", signature=b"")
+        _check(xclbin)
+        return xclbin
 
     @cached_property
     def compute_units(self) -> tuple[ComputeUnit, ...]:
@@ -217,6 +247,11 @@ class Xclbin:
             reach.setdefault(connection.ip, {}).setdefault(connection.argument, set()).add(connection.memory)
         units = ((index, ip) for index, ip in enumerate(self.ips) if ip.type == tables.IP_KERNEL)
         return tuple(_compute_unit(ip, reach.get(index, {})) for index, ip in units)
+
+
+def digest_entries(digests: Mapping[str, str]) -> dict[str, str]:
+    """The entries of KEYVALUE_METADATA for digests of kernels by their names."""
+    return {f"{DIGEST_KEY}{kernel}": digest for kernel, digest in digests.items()}
 
 
 def _compute_unit(ip: tables.Ip, reach: dict[int, set[int]]) -> ComputeUnit:
@@ -282,6 +317,16 @@ def _check(xclbin: Xclbin) -> None:
     for unit in xclbin.compute_units:
         if unit.kernel not in known:
             raise XclbinError(f"compute unit {unit.name} has kernel {unit.kernel!r}, EMBEDDED_METADATA has {sorted(known)}")
+    if len(known) != len(xclbin.kernels):
+        raise XclbinError(
+            f"EMBEDDED_METADATA has {len(xclbin.kernels)} kernels with the names {sorted(known)}, expected each once"
+        )
+    for kernel, digest in xclbin.kernel_digests.items():
+        if kernel not in known or not _DIGEST.fullmatch(digest):
+            raise XclbinError(
+                f"KEYVALUE_METADATA has the digest {digest[:80]!r} of kernel {kernel[:80]!r}, expected 64 hexadecimal digits "
+                f"and one of the kernels {sorted(known)}"
+            )
     _ = xclbin.clocks
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables inside an xclbin: memories, IPs, their connections, clocks.
 
-Source of the layouts: XRT's xrt/detail/xclbin.h (mem_topology, ip_layout, connectivity, clock_freq_topology), little endian.
+Source of the layouts: XRT's xrt/detail/xclbin.h (mem_topology, ip_layout, connectivity, clock_freq_topology), little endian;
+xclbinutil's SectionKeyValueMetadata.cxx for the JSON of KEYVALUE_METADATA.
 Every decoder takes the whole payload of a section and raises XclbinError when it is too short for the entries it counts.
 
 To add a section: its number in Kind, a dataclass for an entry with decode_ and encode_ functions here, a property of Xclbin
@@ -10,8 +11,9 @@ To add a section: its number in Kind, a dataclass for an entry with decode_ and 
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -29,6 +31,7 @@ class Kind(IntEnum):
     IP_LAYOUT = 8
     CLOCK_FREQ_TOPOLOGY = 11
     BUILD_METADATA = 14
+    KEYVALUE_METADATA = 15
     GROUP_TOPOLOGY = 26
     GROUP_CONNECTIVITY = 27
 
@@ -86,6 +89,9 @@ MEMORY_KINDS = [
     "HOST",
     "PS_KERNEL",
 ]
+
+#: the most bytes of KEYVALUE_METADATA that are read
+MAX_KEY_VALUES_BYTES = 1 << 20
 
 IP_KERNEL = 1
 AP_CTRL_CHAIN = 1
@@ -204,6 +210,23 @@ def decode_clocks(payload: bytes) -> tuple[Clock, ...]:
     """The entries of CLOCK_FREQ_TOPOLOGY. Raises XclbinError."""
     entries = _entries(payload, "<h", _CLOCK, "CLOCK_FREQ_TOPOLOGY")
     return tuple(Clock(frequency, kind, text(name)) for frequency, kind, name in entries)
+
+
+def encode_key_values(values: Mapping[str, str]) -> bytes:
+    """The payload of KEYVALUE_METADATA, as xclbinutil --key-value USER:<key>:<value> writes it."""
+    entries = [{"key": key, "value": value} for key, value in values.items()]
+    return json.dumps({"key_values": entries}, separators=(",", ":")).encode() + b"\n"
+
+
+def decode_key_values(payload: bytes) -> dict[str, str]:
+    """The keys and values of KEYVALUE_METADATA. Raises XclbinError."""
+    if len(payload) > MAX_KEY_VALUES_BYTES:
+        raise XclbinError(f"section KEYVALUE_METADATA is {len(payload)} bytes, expected at most {MAX_KEY_VALUES_BYTES}")
+    try:
+        entries = json.loads(payload.rstrip(b"\0"))["key_values"] or []  # xclbinutil writes an empty list as ""
+        return {str(entry["key"]): str(entry["value"]) for entry in entries}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise XclbinError(f"section KEYVALUE_METADATA is not a list of keys and values in JSON: {error}") from error
 
 
 def _entries(payload: bytes, head: str, entry: struct.Struct, what: str) -> Iterator[tuple[Any, ...]]:

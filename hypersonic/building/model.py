@@ -29,6 +29,7 @@ from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.estimate.kernel import estimate, report_build
 from hypersonic.firmware.f2.kit import Kit
+from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.firmware.platform import Image, Platform
@@ -42,7 +43,7 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.frontend.description import read_zoo_yaml
 from hypersonic.hls.project import HlsProject
 from hypersonic.host.library import library_path
-from hypersonic.sim.simulator import build_simulator
+from hypersonic.sim.simulator import build_simulator, software_digest
 
 
 def build(
@@ -207,8 +208,9 @@ def _emulate(request: Request, project: HlsProject, kernel: Kernel | None) -> _I
     library_path(request.target, request.progress)  # compile the emulation library now, so that the first server finds it
     weights = kernel is not None and kernel.core.takes_weights
     xclbin = assemble_xclbin(
-        project.name, request.target, request.platform, image.read_bytes(), compute_units=units, tools=tools, weights=weights
-    )
+        project.name, request.target, request.platform, image.read_bytes(), compute_units=units, tools=tools, weights=weights,
+        digest=kernel_digest(kernel) if kernel else software_digest(project),
+    )  # fmt: skip
     return _Image(xclbin, project, tools)
 
 

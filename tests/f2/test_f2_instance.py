@@ -219,7 +219,7 @@ def test_a_manifest_or_a_card_of_another_build_is_refused(device: Device, built:
 def test_a_kernel_of_other_arguments_than_ours_is_refused(built: Built, tmp_path: Path) -> None:
     contents = Xclbin.read(built.xclbin)
     (kernel,) = contents.kernels
-    described = embedded_metadata(replace(kernel, arguments=kernel.arguments[:2]), contents.target, find_platform("aws_f2"))
+    described = embedded_metadata([replace(kernel, arguments=kernel.arguments[:2])], contents.target, find_platform("aws_f2"))
     sections = [
         replace(section, payload=described) if section.kind == Kind.EMBEDDED_METADATA else section
         for section in contents.sections

@@ -270,5 +270,5 @@ def test_a_build_enters_a_model_repository_with_its_figures(kernel: Kernel, tool
     )  # fmt: skip
     place = publish(tmp_path / "models", xclbin, manifest, config_pbtxt(manifest))
     kept = Manifest.read(place / "manifest.json")
-    assert check(kept, xclbin).kernel_name == "bench"
+    assert check(kept, xclbin).kernels[0].name == "bench"
     assert json.loads((place / "manifest.json").read_text())["report"]["timing"] == built.report["timing"]

@@ -42,7 +42,7 @@ def test_a_model_becomes_an_xclbin_for_a_card_in_the_repository(installed: Vendo
     ]
     assert places == [tmp_path / "models" / "facile" / "1"] * 2
     manifest = Manifest.read(places[0] / "manifest.json")
-    assert check(manifest, (places[0] / "model.xclbin").read_bytes()).kernel_name == "facile"
+    assert check(manifest, (places[0] / "model.xclbin").read_bytes()).kernels[0].name == "facile"
     assert (manifest.target, manifest.compute_units) == ("hw", ("facile_1", "facile_2"))
     assert manifest.report["timing"]["setup_wns_ns"] == 0.021
     assert manifest.report["utilisation"]["facile_1"]["LUT"] == 20512

@@ -35,7 +35,7 @@ def test_a_manifest_reads_back_as_written(tmp_path: Path) -> None:
 
 def test_the_json_has_the_agreed_fields() -> None:
     fields = json.loads(MANIFEST.to_json())
-    assert fields["schema"] == 3
+    assert fields["schema"] == 4
     assert fields["compute_units"] == ["facile_1", "facile_2"]
     assert fields["inputs"] == [INPUT.to_json()]
     assert (len(fields["uuid"]), len(fields["sha256"])) == (32, 64)
@@ -133,7 +133,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         ("[1]", "is a JSON list, expected an object"),
         ("[" * 100_000, "not JSON"),
         (" " * (1 << 21), "more than 1048576 bytes"),
-        (_with(schema=2), "schema is 2, expected 3; publish the model again"),
+        (_with(schema=3), "schema is 3, expected 4; publish the model again"),
         (_with(model="../../etc"), "model is '../../etc', expected a name"),
         (_with(target="fpga"), "target is 'fpga', expected one of sw_emu, hw_emu, hw"),
         (_with(platform="u999"), "platform is 'u999', expected one of aws_f1, aws_f2, u200, u250"),

@@ -29,7 +29,7 @@ def kernel(units: int, name: str = "facile") -> KernelDescription:
 
 def test_the_u250_configuration_has_a_bank_and_a_die_for_each_unit() -> None:
     places = place_units(U250, kernel(2), Amounts(lut=36_000, ff=18_000))
-    assert vpp_config(U250, kernel(2), places, vitis="2025.1") == (
+    assert vpp_config(U250, [kernel(2)], places, vitis="2025.1") == (
         "# Kernel facile on u250 (xilinx_u250_gen3x16_xdma_4_1_202210_1), for Vitis 2025.1: written by "
         "hypersonic, do not edit.\n"
         "[connectivity]\n"
@@ -49,12 +49,12 @@ def test_the_u250_configuration_has_a_bank_and_a_die_for_each_unit() -> None:
 
 @pytest.mark.parametrize(("vitis", "names"), [("2024.1", "k_1.k_2"), ("2024.2", "k_1,k_2"), ("2024.2.1", "k_1,k_2")])
 def test_names_are_separated_as_the_release_reads_them(vitis: str, names: str) -> None:
-    text = vpp_config(U250, kernel(2, "k"), place_units(U250, kernel(2, "k")), vitis=vitis)
+    text = vpp_config(U250, [kernel(2, "k")], place_units(U250, kernel(2, "k")), vitis=vitis)
     assert f"nk=k:2:{names}\n" in text
 
 
 def test_ports_on_hbm_get_channels_of_their_own() -> None:
-    text = vpp_config(U55C, kernel(2), place_units(U55C, kernel(2)), vitis="2025.2", kernel_mhz=250)
+    text = vpp_config(U55C, [kernel(2)], place_units(U55C, kernel(2)), vitis="2025.2", kernel_mhz=250)
     assert [line for line in text.splitlines() if line.startswith("sp=")] == [
         "sp=facile_1.m_axi_gmem0:HBM[0:3]",
         "sp=facile_1.m_axi_gmem1:HBM[4:7]",
@@ -72,13 +72,13 @@ def test_no_two_ports_share_a_channel_while_there_are_enough(units: int) -> None
 
 
 def test_one_channel_is_named_alone() -> None:
-    assert "sp=facile_16.m_axi_gmem1:HBM[31]\n" in vpp_config(U55C, kernel(16), place_units(U55C, kernel(16)), vitis="2025.2")
+    assert "sp=facile_16.m_axi_gmem1:HBM[31]\n" in vpp_config(U55C, [kernel(16)], place_units(U55C, kernel(16)), vitis="2025.2")
 
 
 @pytest.mark.parametrize("name", [name for name in PLATFORMS if name != "aws_f2"])
 def test_every_line_of_every_platform_is_a_key_that_vitis_knows(name: str) -> None:
     platform = PLATFORMS[name]
-    text = vpp_config(platform, kernel(4), place_units(platform, kernel(4)), vitis="2024.2")
+    text = vpp_config(platform, [kernel(4)], place_units(platform, kernel(4)), vitis="2024.2")
     parsed = configparser.ConfigParser(strict=False, delimiters="=", comment_prefixes="#", interpolation=None)
     parsed.optionxform = str  # type: ignore[assignment, method-assign] # as configparser documents it
     parsed.read_string(text)
@@ -103,7 +103,7 @@ def test_a_unit_that_fits_no_die_is_left_to_the_tools() -> None:
     assert describe_places(U250, [place]) == [
         "facile_1: too large for one SLR: the tools place it over several, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"
     ]
-    text = vpp_config(U250, kernel(1), [place], vitis="2025.1")
+    text = vpp_config(U250, [kernel(1)], [place], vitis="2025.1")
     assert "slr=" not in text
     assert "sp=facile_1.m_axi_gmem0:DDR[0]" in text
     assert [place.slr for place in place_units(U250, kernel(2), Amounts(lut=400_000))] == [None, None]
@@ -168,7 +168,7 @@ def test_a_release_that_has_dropped_the_card_is_refused() -> None:
 def test_f2_takes_no_linker_configuration() -> None:
     f2 = find_platform("aws_f2")
     with pytest.raises(LinkError, match="aws_f2 is built with the AWS kit, which takes no linker configuration"):
-        vpp_config(f2, kernel(1), place_units(f2, kernel(1)), vitis="2025.2")
+        vpp_config(f2, [kernel(1)], place_units(f2, kernel(1)), vitis="2025.2")
 
 
 def test_a_platform_without_memory_is_refused() -> None:

@@ -45,7 +45,7 @@ def test_fields_stand_where_xrts_header_puts_them() -> None:
 
 def test_the_views_give_what_was_linked() -> None:
     xclbin = Xclbin.parse(IMAGE)
-    assert (xclbin.target, xclbin.vbnv, xclbin.kernel_name) == (Target.HW_EMU, U250.vbnv, "facile")
+    assert (xclbin.target, xclbin.vbnv, [kernel.name for kernel in xclbin.kernels]) == (Target.HW_EMU, U250.vbnv, ["facile"])
     assert xclbin.memories[1] == Memory(1, True, 16 << 20, 0x5000000000, "bank1")
     assert xclbin.compute_units[1].memories == {0: 1, 1: 1}
     assert xclbin.clocks == (Clock(300, 1, "DATA_CLK"), Clock(500, 2, "KERNEL_CLK"))
