@@ -35,7 +35,7 @@ from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
-from hypersonic.firmware.publish.repository import check_name, displaced, find_published, publish
+from hypersonic.firmware.publish.repository import check_name, displaced, find_published, publish, same_kernel
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.hls.build import convert_model
@@ -225,11 +225,12 @@ def _make_manifest(request: Request, image: _Image, core: Core | None, name: str
 
 
 def _publish(repository: Path, xclbin: bytes, manifest: Manifest, core: Core | None, progress: Progress) -> Path:
-    """Publish the xclbin; return the new version's directory. Standard error names a displaced version for another target."""
+    """Publish the xclbin; return the new version's directory. Standard error names a displaced version for another target,
+    and models with the same kernel."""
     progress(f"publishing {manifest.model} in {repository}")
-    note = displaced(repository, manifest)
+    notes = [displaced(repository, manifest), same_kernel(repository, manifest)]
     place = publish(repository, xclbin, manifest, config_pbtxt(manifest), weights=core.weights if core else None)
-    if note:
+    for note in filter(None, notes):
         sys.stderr.write(f"hypersonic: note: {note}\n")
     return place
 
