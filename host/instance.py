@@ -13,6 +13,7 @@ itself.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.registers import BUSY_CYCLES
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest
-from hypersonic.host.device import BufferObject, ComputeUnit, Device
+from hypersonic.host.compute_unit import BufferObject, ComputeUnit
+from hypersonic.host.device import Device
 from hypersonic.host.driver import RunState
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
 from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights
@@ -118,9 +120,11 @@ class Slot:
         return SlotTimes(self._start_ns, self._launched_ns, done_ns, time.monotonic_ns())
 
     def close(self) -> None:
-        """Free the run and the buffer objects, unless the card may still write into them."""
+        """Free the run and the buffer objects. Those that the card may still write to remain, and the unit frees them once the
+        card is released."""
         self.x = self.y = np.empty(0, dtype=np.uint8)
-        self._closing.close()
+        if self._unit.in_service or self._unit.released:
+            self._closing.close()
 
     def _failed(self, state: RunState, rows: int, timeout_ms: int) -> DeviceError:
         if state is not RunState.TIMEOUT:
@@ -136,17 +140,18 @@ class Slot:
 
 
 class ModelInstance:
-    """One compute unit with its slots, made by open_instances."""
+    """A model on one compute unit with its slots, made by open_instances."""
 
     def __init__(
-        self, unit: ComputeUnit, manifest: Manifest, slots: int, slot_rows: int, file: WeightsFile | None = None
+        self, device: Device, name: str, manifest: Manifest, slots: int, slot_rows: int, file: WeightsFile | None = None
     ) -> None:
-        self.name = unit.name
-        self._unit = unit
+        self.name = name
         starting = Lock()
         row_bytes = manifest.inputs.row_bytes, manifest.outputs.row_bytes
-        weights = load_weights(unit, file) if file else None
         with ExitStack() as opened:
+            self._unit = unit = device.compute_unit(name)
+            opened.callback(device.give_back, unit)
+            weights = load_weights(unit, file) if file else None
             self.slots = tuple(_slot(opened, unit, starting, slot_rows, row_bytes, weights) for _ in range(slots))
             self._closing = opened.pop_all()
         self._busy_at_load = self._last_busy = _busy_clocks(unit)
@@ -164,32 +169,32 @@ class ModelInstance:
         return self._last_busy - self._busy_at_load
 
     def close(self) -> None:
-        """Close the slots. The device closes the compute unit with its weights. A second call does nothing."""
+        """Close the slots, and the compute unit if no other model uses it. A second call does nothing."""
         self._closing.close()
 
 
 def open_instances(
-    device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384, weights: Path | None = None
-) -> tuple[ModelInstance, ...]:
-    """One instance for each compute unit of the manifest, each with `slots` slots of `slot_rows` rows.
+    device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384, weights: Path | None = None,
+    units: Sequence[str] = (),
+) -> tuple[ModelInstance, ...]:  # fmt: skip
+    """One instance for each compute unit, each with `slots` slots of `slot_rows` rows.
 
-    weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin. Raises
-    XclbinMismatchError when the device has another xclbin than the manifest describes, WeightsError when the file is not the
-    one that it describes, ComputeUnitNotFoundError, BufferObjectError (the bank is full), and ValueError when slots or
-    slot_rows is below 1.
+    weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin. units:
+    the names of the compute units, all of the manifest by default. Raises XclbinMismatchError when the device has an xclbin
+    without the manifest's kernel, WeightsError when the file is not the one that it describes, ComputeUnitNotFoundError,
+    ComputeUnitOutOfServiceError, BufferObjectError (the bank is full), and ValueError when slots or slot_rows is below 1.
     """
     if slots < 1 or slot_rows < 1:
         raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")
-    if device.uuid != manifest.uuid:
+    if not device.holds(manifest):
         raise XclbinMismatchError(
             f"the card holds xclbin {device.uuid}, the manifest of {manifest.model!r} describes {manifest.uuid}"
         )
-    units = [device.compute_unit(name) for name in manifest.compute_units]
     file = find_weights(manifest, weights or device.xclbin.with_name(WEIGHTS_NAME))
     with ExitStack() as opened:
         instances = []
-        for unit in units:
-            instances.append(ModelInstance(unit, manifest, slots, slot_rows, file))
+        for name in units or manifest.compute_units:
+            instances.append(ModelInstance(device, name, manifest, slots, slot_rows, file))
             opened.callback(instances[-1].close)
         opened.pop_all()
     return tuple(instances)

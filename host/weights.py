@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel.registers import WEIGHTS_BEATS
 from hypersonic.firmware.kernel.registers import W as W_REGISTER
 from hypersonic.firmware.publish.content import digest
-from hypersonic.host.device import BufferObject, ComputeUnit
+from hypersonic.host.compute_unit import BufferObject, ComputeUnit
 from hypersonic.host.errors import DeviceError, WeightsError, XclbinMismatchError
 
 #: the index of the kernel's argument for xrtRunSetArg; kernels without weights have no argument with this index

@@ -45,6 +45,18 @@ _OF_CARD: tuple[tuple[str, str, str, Callable[[CardFacts], float | None]], ...] 
         "Times an xclbin was loaded to the card after the first one",
         lambda card: card.readings.xclbin_reloads,
     ),
+    (
+        "fpga_card_dma_in_bytes_total",
+        "counter",
+        "Bytes sent to the card, for all models, with weights",
+        lambda card: card.readings.bytes_to_card,
+    ),
+    (
+        "fpga_card_dma_out_bytes_total",
+        "counter",
+        "Bytes fetched from the card, for all models",
+        lambda card: card.readings.bytes_from_card,
+    ),
 )
 
 
@@ -101,6 +113,16 @@ def _cards(cards: Sequence[CardFacts]) -> Iterator[Family]:
             Sample({"gpu_uuid": card.gpu_uuid, "sensor": sensor}, celsius)
             for card in cards
             for sensor, celsius in sorted(card.readings.temperatures_c.items())
+        ],
+    )
+    yield Family(
+        "fpga_card_bank_used_bytes",
+        "gauge",
+        "Bytes of this server's buffers by memory bank",
+        [
+            Sample({"gpu_uuid": card.gpu_uuid, "bank": bank}, size_bytes)
+            for card in cards
+            for bank, size_bytes in sorted(card.readings.held_bytes.items())
         ],
     )
 

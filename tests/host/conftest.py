@@ -95,6 +95,7 @@ def weighted(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def device(build: Build) -> Iterator[Device]:
     """The emulated card with the build on it."""
     with open_device(build[0]) as opened:
+        opened.open_units()
         yield opened
 
 

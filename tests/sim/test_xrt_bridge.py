@@ -73,7 +73,7 @@ with open_device(path) as device:
             slot.finish(60_000)
         got.append([slot.y.view(np.float32).reshape(-1, 2).copy() for slot in slots])
     busy = [instance.busy_clocks() for instance in instances]
-    first, second = device.compute_units
+    first, second = device.open_units()
     try:
         first.open_run().set_arg(0, second.allocate(4096, 0))
         foreign = "taken"
@@ -84,7 +84,7 @@ np.save(answers, np.array(got))
 library = load_library(Target.HW_EMU)
 print(json.dumps({
     "version": library.version, "path": library.path, "user": os.environ["USER"], "busy": busy, "addresses": addresses,
-    "units": [unit.name for unit in device.compute_units], "tells": [unit.tells for unit in device.compute_units],
+    "units": [unit.name for unit in device.open_units()], "tells": [unit.tells for unit in device.open_units()],
     "foreign": foreign,
 }))
 """
