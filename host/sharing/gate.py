@@ -8,8 +8,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from threading import Lock
 
 from hypersonic.host.sharing.order import FairOrder, Flow, Turn
@@ -40,33 +38,32 @@ class _Gate:
 
 
 class Gate(_Gate):
-    """One turn at a time."""
+    """One turn at a time. Turns that do not have to wait while nobody else does are not counted: nobody had to give way."""
 
     def __init__(self) -> None:
         super().__init__()
         self._taken = False
 
-    @contextmanager
-    def turn(self, flow: Flow, size_bytes: int) -> Iterator[None]:
-        """Wait for a turn of the flow, and have it inside the `with`."""
-        turn = Turn(flow, size_bytes)
+    def enter(self, flow: Flow, size_bytes: int) -> None:
+        """Wait for a turn of the flow; leave() ends it."""
         self._lock.acquire()
-        self._order.add(turn)
-        if self._taken:
-            self._wait(turn)
-        else:
+        if not self._taken:
             self._taken = True
-            self._order.take(turn)
             self._lock.release()
-        try:
-            yield
-        finally:
-            with self._lock:
-                due = self._order.next()
-                if due is None:
-                    self._taken = False
-                else:
-                    self._admit(due)
+            return
+        turn = Turn(flow, size_bytes)
+        self._order.add(turn)
+        self._wait(turn)
+
+    def leave(self) -> None:
+        """End the turn, which is then the next flow's."""
+        self._lock.acquire()
+        due = self._order.next()
+        if due is None:
+            self._taken = False
+        else:
+            self._admit(due)
+        self._lock.release()
 
 
 class UnitGate(_Gate):
@@ -124,7 +121,8 @@ class UnitGate(_Gate):
         """A run has ended and the unit was checked after it, or it was not started."""
         with self._lock:
             self._in_flight -= 1
-            self._go_on()
+            if self._order:
+                self._go_on()
 
     def close(self) -> None:
         """Let nobody start a run any more, because the unit is out of service."""

@@ -55,6 +55,10 @@ class FairOrder:
         """Return whether a turn of another flow waits."""
         return any(turn.flow is not flow for turn in self._waiting)
 
+    def __bool__(self) -> bool:
+        """Return whether a turn waits."""
+        return bool(self._waiting)
+
     def next(self, preferred: Flow | None = None, slack: float = 0.0) -> Turn | None:
         """Return the turn that is next, which keeps waiting until take(). preferred: a flow that may be ahead of its place by
         slack bytes of a flow with share 1."""
