@@ -4,12 +4,12 @@
     CardInstances       one card with one xclbin, shared by the models on it
     `-- ModelOnCard         one model's instances, each on a compute unit
 
-    one compute unit hangs   The others continue, of the same model and of others. Nothing is released: the unit may still write,
-                             and XRT's driver ends (SIGBUS) every process that has the card open when it is reset.
+    one compute unit hangs   The others continue, of the same model and of others. Nothing is released: the unit may still
+                             write, and XRT's driver ends (SIGBUS) every process that has the card open when it is reset.
     all units are lost       Everything is released, so that nothing uses the card when it is reset.
-    recover(name)            The card is opened again, and then the model's instances. Refused until no unit of the card is in use,
-                             the card responds, and the model's units have no hung run. So the models of a card return one by
-                             one, and one that cannot does not affect the others.
+    recover(name)            The card is opened again, and then the model's instances. Refused until no unit of the card is in
+                             use, the card responds, and the model's units have no hung run. So the models of a card return
+                             one by one, and one that cannot does not affect the others.
 
 Only the card's registers show whether a unit is still hung. Where they cannot be read, nothing is released unless the card is
 gone. All methods may be called by any thread.
@@ -32,7 +32,9 @@ OpenInstances = Callable[[Device], tuple[ModelInstance, ...]]
 class ModelOnCard:
     """A model's instances on one card, made by CardInstances.open. instances: those that were opened last."""
 
-    def __init__(self, card: CardInstances, model: str, open_instances: OpenInstances, instances: tuple[ModelInstance, ...]) -> None:
+    def __init__(
+        self, card: CardInstances, model: str, open_instances: OpenInstances, instances: tuple[ModelInstance, ...]
+    ) -> None:
         self.model, self.instances = model, instances
         self._card, self._open_instances = card, open_instances
         self._closed = False
@@ -71,7 +73,7 @@ class ModelOnCard:
             return self._recovered.pop(name)
 
     def close(self) -> None:
-        """Release the instances, and with the last model's the card. The slots must not be in use. A second call does nothing."""
+        """Release the instances, and the card with its last model. The slots must not be in use. A second call does nothing."""
         with self._card.lock:
             if not self._closed:
                 self._closed = True
@@ -79,7 +81,7 @@ class ModelOnCard:
 
 
 class CardInstances:
-    """A card and the models on it. lock: reentrant; held while models are opened, recovered and closed. device: the open card."""
+    """A card and the models on it. lock: reentrant; held while models come, recover and go. device: the open one."""
 
     def __init__(self, device: Device, reopen: OpenDevice) -> None:
         """device: closed by this object from now on. reopen: opens the same card with the same xclbin."""

@@ -147,7 +147,9 @@ def test_a_unit_is_not_recovered_while_its_sibling_serves(build: Build, hang: Ca
     bad.slots[0].start(1)
     with pytest.raises(ComputeUnitTimeoutError):
         bad.slots[0].finish(30)
-    with pytest.raises(ComputeUnitOutOfServiceError, match=r"facile_1 can be recovered once facile_2 .*unload 'facile', reset the card"):
+    with pytest.raises(
+        ComputeUnitOutOfServiceError, match=r"facile_1 can be recovered once facile_2 .*unload 'facile', reset the card"
+    ):
         card.recover("facile_1")
     run(good.slots[0])
     card.close()

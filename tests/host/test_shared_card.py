@@ -72,7 +72,8 @@ def test_a_hung_unit_is_its_own_models_alone_and_who_is_in_the_way_is_said(
     hang_up(bad)
     assert (bad.instances[0].in_service, good.instances[0].in_service) == (False, True)
     with pytest.raises(
-        ComputeUnitOutOfServiceError, match="facile_1 can be recovered once facile_2 of the same card .*unload 'a' and 'b', reset"
+        ComputeUnitOutOfServiceError,
+        match=r"facile_1 can be recovered once facile_2 of the same card .*unload 'a' and 'b', reset",
     ):
         bad.recover("facile_1")
     run(good.instances[0].slots[0])
@@ -81,9 +82,7 @@ def test_a_hung_unit_is_its_own_models_alone_and_who_is_in_the_way_is_said(
     card.close()
 
 
-def test_the_memory_of_a_hung_unit_is_freed_with_the_card_and_not_before(
-    faulty: Any, build: Build
-) -> None:
+def test_the_memory_of_a_hung_unit_is_freed_with_the_card_and_not_before(faulty: Any, build: Build) -> None:
     faulty.set(f"registers={HEALTHY}")
     _, (bad, good) = shared(build, "facile_1", "facile_2")
     faulty.set(f"registers={HEALTHY} state=3")

@@ -166,9 +166,7 @@ def test_a_card_that_was_reset_gets_its_weights_again(weighted: Build, cards: Ca
     def reopen() -> Any:
         return open_device(weighted[0])
 
-    card = CardInstances(reopen(), reopen).open(
-        "facile", partial(open_instances, manifest=weighted[1], slots=1, slot_rows=16)
-    )
+    card = CardInstances(reopen(), reopen).open("facile", partial(open_instances, manifest=weighted[1], slots=1, slot_rows=16))
     try:
         assert answers(card.instances) == [[100]] * 2
         cards.reset(0)

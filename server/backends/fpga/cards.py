@@ -19,7 +19,7 @@ from hypersonic.server.inference.card import Card, CardReadings
 
 
 class CardRegister:
-    """The cards that this server has used: their sensors, counters, and how often it loaded an xclbin. Any thread may use it."""
+    """The cards that this server has used: their sensors and counters, and its loads of xclbins. Any thread may use it."""
 
     def __init__(self, sysfs: Path = SYSFS) -> None:
         self._sysfs = sysfs

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -98,7 +99,7 @@ class _Card:
         models = ", ".join(dict.fromkeys(repr(claim.wish.model) for claim in self.claims))
         if self.contents is not None and _serves(self.contents, wish):
             units = ", ".join(unit.name for unit in self.contents.units_of(wish.manifest.kernel))
-            return DeviceBusyError(f"card {self.index} has {wish.model!r}'s kernel, but {models} has its units {units}")
+            return DeviceBusyError(f"card {self.index} has the kernel of {wish.model!r}, but {models} uses {units}")
         return DeviceBusyError(f"card {self.index} has the xclbin of {models}")
 
 
@@ -130,14 +131,12 @@ class CardPool:
         """
         if not wanted:
             return (self._anywhere(wish),)
-        places: list[Place] = []
-        try:
+        with ExitStack() as opened:
+            places = []
             for index in wanted:
                 places.append(self._on(index, wish))
-        except BaseException:
-            for place in places:
-                place.close()
-            raise
+                opened.callback(places[-1].close)
+            opened.pop_all()
         return tuple(places)
 
     def _on(self, index: int, wish: Wish) -> Place:
@@ -175,7 +174,9 @@ class CardPool:
         """The cards whose xclbin has the model's kernel: first those with its own xclbin."""
         with self._lock:
             cards = [card for card in self._cards[opening.card_set(wish.contents)].values() if card.units_for(wish)]
-            return sorted(cards, key=lambda card: (card.contents is None or card.contents.uuid != wish.contents.uuid, card.index))
+            return sorted(
+                cards, key=lambda card: (card.contents is None or card.contents.uuid != wish.contents.uuid, card.index)
+            )
 
     def _card(self, wish: Wish, index: int) -> _Card:
         with self._lock:

@@ -86,7 +86,9 @@ def test_the_emulated_card_tells_its_memory_and_its_xclbins_and_has_no_sensor(bu
     card = loaded(backend, tmp_path / "facile")
     units, slots, columns = 2, 2, 18 + 1
     assert (card.memory_bytes, card.held_bytes) == (64 * GIB, units * slots * 100 * columns * 4)
-    nothing = CardReadings({}, None, None, xclbin_reloads=0, bytes_to_card=0, bytes_from_card=0, held_bytes={"bank0": 0, "bank1": 0})
+    nothing = CardReadings(
+        {}, None, None, xclbin_reloads=0, bytes_to_card=0, bytes_from_card=0, held_bytes={"bank0": 0, "bank1": 0}
+    )
     assert card.read(0) == nothing
     again = loaded(backend, tmp_path / "facile")
     assert again.gpu_uuid == card.gpu_uuid
