@@ -8,9 +8,9 @@ While one slot computes, the bytes of the next are transferred: start A, start B
 in the order in which they were started. A slot is used by one thread at a time, but several threads may start and finish
 different slots concurrently.
 
-Models that share a card take turns at its PCIe link, by bytes in proportion to their shares; one transfer has a direction of the
-link to itself, because so its bytes arrive soonest. Models that share a compute unit take turns at it too (sharing/gate.py): a run
-is started when no run of another model is in flight, so start() waits for other models' finish(), on other threads.
+Models that share a card take turns at its PCIe link, by bytes in proportion to their shares. A transfer has a direction of the
+link to itself, because its bytes then arrive soonest. Models that share a compute unit take turns at it too (sharing/gate.py):
+a run is started when no run of another model is in flight, so start() waits for other models' finish(), on other threads.
 """
 
 from __future__ import annotations

@@ -263,8 +263,8 @@ def same_kernel(repository: Path, build: Manifest) -> str:
         return ""
     shown = ", ".join(found[:_MOST_SHOWN]) + (f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else "")
     return (
-        f"'{build.model}' has the kernel of {shown}: they differ in weights.bin only, and a server runs them on the same compute "
-        "units without loading another xclbin"
+        f"'{build.model}' has the kernel of {shown}: they differ in weights.bin only, and a server runs them on the same "
+        "compute units without loading another xclbin"
     )
 
 

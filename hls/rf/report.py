@@ -34,7 +34,7 @@ def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
 
 
 def _fixed_layers(pipeline: Pipeline) -> list[str]:
-    """Return the layers whose constants are part of the hardware, if the core reads others at run time; tables are not named."""
+    """Return the layers whose constants are part of the hardware, tables aside, if the core reads others at run time."""
     if not any(stage.feed for stage in pipeline.stages):
         return []
     return list(dict.fromkeys(stage.layer for stage in pipeline.stages if stage.module in _TRAINED and stage.memories))
@@ -59,7 +59,9 @@ def _stage(stage: Stage, timed: Clocks) -> dict[str, Any]:
         "busy_at_work": round(busy(stage, stage.timing.ii), 4),
         "memory_bits": sum(memory.bits for memory in (*stage.memories, *([stage.feed.words] if stage.feed else []), *loaded)),
         "buffer_bits": stage.ram_bits,
-        "ramb36": sum(block_rams(len(memory.words), memory.width) for memory in (*stage.memories, *loaded, *_loaded_words(stage))),
+        "ramb36": sum(
+            block_rams(len(memory.words), memory.width) for memory in (*stage.memories, *loaded, *_loaded_words(stage))
+        ),
         "uram288": _loaded_rams(stage),
         "dram_beats": row_beats(stage),
         "dsp48e2": stage.multipliers * _dsps(stage),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates in front of what models share: a direction of the card's PCIe link, and a compute unit. Any thread may use them.
 
-    Gate       one turn at a time; the next is FairOrder's
-    UnitGate   runs in flight on a compute unit, all of one flow: runs of different models never overlap in the kernel, so that an
-               access error or a hang is one model's own
+Gate       one turn at a time; the next is FairOrder's
+UnitGate   runs in flight on a compute unit, all of one flow: runs of different models never overlap in the kernel, so that an
+           access error or a hang is one model's own
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Gate:
 
 
 class Gate(_Gate):
-    """One turn at a time. Turns that do not have to wait while nobody else does are not counted: nobody had to give way."""
+    """One turn at a time. Turns that did not have to wait are not counted: nobody had to give way."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,8 +69,8 @@ class Gate(_Gate):
 class UnitGate(_Gate):
     """The runs in flight on a compute unit.
 
-    While flows compete, a flow starts a run when none is in flight. The flow of the last run is preferred as long as it is ahead
-    of its place by no more bytes than its weights have, since another flow's run reloads the weights. A flow that uses the unit
+    While flows compete, a flow starts a run when none is in flight. The flow of the last run is preferred as long as it is
+    ahead of its place by no more bytes than its weights have, since another flow's run reloads the weights. A flow that uses the unit
     alone (`flows` is 1) starts runs without limit.
     """
 

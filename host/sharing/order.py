@@ -2,12 +2,13 @@
 """FairOrder: whose turn is next, so that each flow gets service in proportion to its share. It has no clock and no threads.
 
 Start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A turn's tag is the larger of the virtual
-time, which is the tag served last, and the tag at which its flow's last turn ends; a turn's length is its bytes divided by the
-share. The smallest tag is next, of equal ones the earliest. So while two flows both have turns waiting, the bytes that each gets
-divided by its share differ by at most one turn of each, a flow that was idle has no credit, and nothing waits while nothing runs.
+time, which is the tag served last, and the tag at which its flow's last turn ends; a turn's length is its bytes divided by
+the share. The smallest tag is next; of equal ones, the earliest. While two flows both have turns waiting, the bytes that each
+gets, divided by its share, thus differ by at most one turn of each. A flow that was idle has no credit. Nothing waits while
+nothing is served.
 
-A caller may prefer a flow, because a change of flows costs something (a swap of weights): its turn is then next although another
-one has a smaller tag, by up to `slack`.
+A caller may prefer a flow, because a change of flows costs something (a swap of weights): its turn is then next although
+another one has a smaller tag, by up to `slack`.
 """
 
 from __future__ import annotations

@@ -97,7 +97,10 @@ class Dense(Products):
 
 # ---------------------------------------------------------------- in hls4ml's graph
 def weight_places(layer: Any, flat: Constants, name: str = "weight") -> tuple[WeightsIn, int]:
-    """Return a Dense's weights_in, the YAML's WeightsIn (hls/frontend/settings.py), and type_width. flat: the numbers of `name`."""
+    """Return a Dense's weights_in, the YAML's WeightsIn (hls/frontend/settings.py), and type_width.
+
+    flat: the numbers of `name`.
+    """
     kind = precision_of(layer.weights[name].type.precision, f"layer {layer.name!r}: {name}")
     width = kind.width + (not kind.signed)
     typed = kind.fraction == flat.fraction and signed_width(flat.raw) <= width

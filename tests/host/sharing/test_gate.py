@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from hypersonic.host.sharing.gate import Gate, UnitGate
 from hypersonic.host.sharing.order import Flow
@@ -96,7 +96,7 @@ def test_a_flow_goes_on_while_it_is_ahead_by_less_than_its_weights() -> None:
             order = ""
             while left:
                 gate.done()
-                settled(lambda: any(future.done() for future in left))
+                wait(left, return_when=FIRST_COMPLETED, timeout=10)
                 order += "".join(left.pop(future) for future in list(left) if future.done())
         served.append(order)
     assert served == ["bbaaba", "aabbba"]

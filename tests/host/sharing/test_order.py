@@ -16,8 +16,10 @@ CASES = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 
 #: for each flow its share and the sizes of its turns, which it adds one by one: it always has one waiting
 BACKLOGGED = st.lists(
-    st.tuples(st.sampled_from((0.5, 1.0, 2.0, 3.0)), st.lists(st.integers(1, 10_000), min_size=1, max_size=5)), min_size=2, max_size=4
-)  # fmt: skip
+    st.tuples(st.sampled_from((0.5, 1.0, 2.0, 3.0)), st.lists(st.integers(1, 10_000), min_size=1, max_size=5)),
+    min_size=2,
+    max_size=4,
+)
 
 
 def serve(flows: list[tuple[float, list[int]]], turns: int, slack: float = 0.0) -> list[Turn]:
@@ -42,7 +44,10 @@ def test_service_is_proportional_over_any_interval_within_one_turn_of_each_flow(
     flows: list[tuple[float, list[int]]], begin: int, length: int, slack: float
 ) -> None:
     served = serve(flows, begin + length, slack)[begin:]
-    got = [sum(turn.size_bytes for turn in served if turn.flow.name == str(index)) / share for index, (share, _) in enumerate(flows)]
+    got = [
+        sum(turn.size_bytes for turn in served if turn.flow.name == str(index)) / share
+        for index, (share, _) in enumerate(flows)
+    ]
     most = [max(sizes) / share for share, sizes in flows]
     for a, b in combinations(range(len(flows)), 2):
         assert abs(got[a] - got[b]) <= most[a] + most[b] + 2 * slack + 1e-6

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 
 from hypersonic.host.device import Device
@@ -28,7 +27,9 @@ def models(weighted: Build, *values: float) -> Iterator[tuple[Device, list[Model
         yield (
             device,
             [
-                open_instances(device, manifest, slots=2, slot_rows=8, weights=path.with_name("weights.bin"), units=["facile_1"])[0]
+                open_instances(
+                    device, manifest, slots=2, slot_rows=8, weights=path.with_name("weights.bin"), units=["facile_1"]
+                )[0]
                 for path, manifest in builds
             ],
         )
@@ -72,7 +73,9 @@ def test_versions_come_and_go_under_load_and_no_memory_is_kept(weighted: Build) 
         (unit,) = device.compute_units
         for value in range(1, 9):
             path, manifest = publish_weights(weighted, weights_of(value))
-            (version,) = open_instances(device, manifest, slots=1, slot_rows=8, weights=path.with_name("weights.bin"), units=["facile_1"])
+            (version,) = open_instances(
+                device, manifest, slots=1, slot_rows=8, weights=path.with_name("weights.bin"), units=["facile_1"]
+            )
             assert (ask(version.slots[0]), ask(always.slots[0]), ask(version.slots[0])) == (value, 0.0, value)
             version.close()
             assert len(unit.weights) == 1
