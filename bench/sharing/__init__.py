@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of `hypersonic bench sharing`: models that share a card, a kernel, or a compute unit."""
+"""How kernels, models and servers share emulated cards: run.py, and one module for each part in parts/."""

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the clocks of a swap of weights with the kernel's own counter, and compares them with the prediction of the build.
-
-    python -m bench.sharing.weights [--model emtrk] [--latency 60]
+"""The clocks of a swap of weights by the kernel's own counter, and as the build predicts them.
 
 The Verilated kernel runs one row with one image of weights, then with another, twice each; the clocks of a swap are those by
 which the first run with an image takes longer than the second one. All results are compared with csim. Nothing is measured on
@@ -10,15 +8,13 @@ a card.
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from bench.sharing.figure import Figure, Progress
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.hls.build import build_project
@@ -29,7 +25,10 @@ from hypersonic.hls.weight_stream import WEIGHT_BITS, swap_clocks
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
 
+TITLE = "a swap of EmTrkMichelId's weights (hw_emu)"
 MODEL, LATENCY_CLOCKS = "emtrk", 60
+#: the largest difference from the prediction
+TOLERANCE = 0.02
 _X, _Y, _W = 0x10000, 0x80000, 0x100000
 _ALIGNED = 0x1000
 
@@ -51,15 +50,27 @@ class Swap:
         return self.swap_clocks / self.predicted_clocks - 1
 
 
-def measure(model: str = MODEL, latency_clocks: int = LATENCY_CLOCKS) -> Swap:
-    """Measure a model whose core reads weights at run time. Raises ValueError for another one."""
+def measure(progress: Progress) -> list[Figure]:
+    """Measure EmTrkMichelId."""
     with tempfile.TemporaryDirectory() as directory:
-        return _measure(model, *build_project(model, Path(directory) / "project"), latency_clocks)
+        project, core = build_project(MODEL, Path(directory) / "project", progress=progress)
+        progress("simulating two swaps")
+        swap = swap_of(project, core)
+    clocks, predicted = swap.swap_clocks, swap.predicted_clocks
+    close = abs(swap.difference) <= TOLERANCE
+    return [
+        Figure("bytes of weights", swap.weights_bytes, f"{swap.weights_bytes:,}", "", met=True),
+        Figure("clocks of a run with the same weights", swap.busy_clocks[3], f"{swap.busy_clocks[3]:,}", "", met=True),
+        Figure("clocks of a swap, by the kernel's counter", clocks, f"{clocks:,}", f"{predicted:,} within 2 %", met=close),
+        Figure("clocks, relative to the prediction", swap.difference, f"{swap.difference:+.2%}", "within 2 %", met=close),
+        Figure("rows equal to csim", swap.equal, "all" if swap.equal else "not all", "all", met=swap.equal),
+    ]
 
 
-def _measure(model: str, project: HlsProject, core: Core | None, latency_clocks: int) -> Swap:
+def swap_of(project: HlsProject, core: Core | None, latency_clocks: int = LATENCY_CLOCKS) -> Swap:
+    """Measure a model whose core reads weights at run time. Raises ValueError for another one."""
     if core is None or core.weights is None:
-        raise ValueError(f"the core of {model!r} reads no weights at run time, expected WeightsIn: LOADED in its YAML")
+        raise ValueError(f"the core of {project.name!r} reads no weights at run time, expected WeightsIn: LOADED in its YAML")
     image = np.fromfile(core.weights, dtype=np.uint8)
     other = _W + -(-image.size // _ALIGNED) * _ALIGNED
     timing = MemoryTiming(read_latency_clocks=latency_clocks, write_latency_clocks=latency_clocks)
@@ -79,28 +90,10 @@ def _measure(model: str, project: HlsProject, core: Core | None, latency_clocks:
             busy.append(simulation.read(registers.BUSY_CYCLES) - before)
             equal &= bool((simulation.memory[_Y : _Y + expected.size] == expected).all())
     return Swap(
-        model, core.weight_beats * WEIGHT_BITS // 8, tuple(busy), busy[2] - busy[3], swap_clocks(core.weight_streams), equal
+        project.name,
+        core.weight_beats * WEIGHT_BITS // 8,
+        tuple(busy),
+        busy[2] - busy[3],
+        swap_clocks(core.weight_streams),
+        equal,
     )
-
-
-def lines(swap: Swap) -> list[str]:
-    """Return the figures as text."""
-    clocks = f"a swap takes {swap.swap_clocks:,} clocks by the kernel's counter, predicted {swap.predicted_clocks:,}"
-    rows = f"rows {'equal to' if swap.equal else 'DIFFER from'} csim"
-    return [f"weights: {swap.model}, {swap.weights_bytes:,} bytes: {clocks} ({swap.difference:+.2%}); {rows}"]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the figures; return 1 if a row differs from csim's or the clocks from the prediction by more than 2 %."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default=MODEL, help=f"a zoo name or a model file (default: {MODEL})")
-    parser.add_argument("--latency", type=int, default=LATENCY_CLOCKS, help="of the memory in clocks (default: 60)")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    asked = parser.parse_args(argv)
-    swap = measure(asked.model, asked.latency)
-    print(json.dumps({**asdict(swap), "difference": swap.difference}) if asked.json else "\n".join(lines(swap)))
-    return int(not swap.equal or abs(swap.difference) > 0.02)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
