@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 
@@ -40,6 +40,7 @@ from hypersonic.host.errors import (
     MemoryAccessError,
     failure,
 )
+from hypersonic.host.sharing.gate import Gate, UnitGate
 from hypersonic.host.usage import CardUsage
 
 #: the longest that one call into XRT waits, so that Python can handle signals
@@ -65,6 +66,9 @@ class OpenCard:
     tags: Sequence[str]
     usage: CardUsage
     lose: Callable[[str], None]
+    #: the directions of the PCIe link, for which the models of the card compete
+    to_card: Gate = field(default_factory=Gate)
+    from_card: Gate = field(default_factory=Gate)
 
     def tag(self, group: int) -> str:
         """The tag of the memory with that index."""
@@ -76,7 +80,8 @@ class ComputeUnit(Closing):
 
     It is taken out of service when a run does not complete: until the card is reset, that run may still write into the unit's
     buffers, so they are neither freed nor used again. Attributes: in_service; weights, see weights.py; tells, True if the
-    unit's registers show its health.
+    unit's registers show its health; gate: for the runs of its models; starting: held while a run is started; to_card and
+    from_card: for transfers.
     """
 
     def __init__(self, card: OpenCard, unit: Instance) -> None:
@@ -85,7 +90,9 @@ class ComputeUnit(Closing):
         self.in_service = True
         self.released = False
         #: the weights that its runs may read at any time, by the sha256 of the file (weights.py)
-        self.weights: dict[str, BufferObject] = {}
+        self.weights: dict[str, UnitWeights] = {}
+        self.gate, self.starting = UnitGate(), Lock()
+        self.to_card, self.from_card = card.to_card, card.from_card
         self._card = card
         self._driver, self._calls, self.reset = card.driver, card.calls, card.driver.reset
         self._why = f"a run did not complete; {self.reset}"
@@ -153,6 +160,7 @@ class ComputeUnit(Closing):
         with self._service_lock:
             before, self.in_service = self.in_service, False
             self._why = why if before and why else self._why
+        self.gate.close()
         return before
 
     def lose_card(self, error: DeviceLostError) -> None:
@@ -197,6 +205,14 @@ class ComputeUnit(Closing):
         """Release a handle, unless the card may still use its object."""
         if self.in_service or self.released:
             release(handle)
+
+
+@dataclass(eq=False)
+class UnitWeights:
+    """Weights in a compute unit's memory bank. users: the models that were given them."""
+
+    buffer: BufferObject
+    users: int = 1
 
 
 class BufferObject(Closing):

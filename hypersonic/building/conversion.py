@@ -12,6 +12,7 @@ from typing import Any
 from hypersonic.building.csim import set_datatypes
 from hypersonic.building.directory import check_directory, leave
 from hypersonic.building.request import HLS, Progress, Request
+from hypersonic.building.weights import describe_weights
 from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
 from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import Kernel
@@ -61,6 +62,8 @@ def convert(
         *convert_model(request.model, core=request.conversion, card=card, progress=request.progress), datatypes
     )
     _tell(project.report.get("gate"), on_gate)
+    if line := describe_weights(project.report, core):
+        on_gate(line)
     if request.vendor and request.kind == HLS:
         core = synthesise_hls_core(project, request.platform, request.vendor, builds_of(directory), request.progress)
     if directory:

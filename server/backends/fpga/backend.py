@@ -3,7 +3,8 @@
 if the kernel loads its weights at run time.
 
 In server/, only the files of this folder import `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot),
-slots (per compute unit), timeout_ms (of a run), retry_ms (polling interval for a lost card to be back). instance_group's gpus
+slots (per compute unit), share (the model's part of what models of a card share), timeout_ms (of a run), retry_ms (polling
+interval for a lost card to be back). instance_group's gpus
 name the cards; by default a card that has the model's kernel already, or else the first free card is used (pool.py).
 """
 
@@ -90,8 +91,9 @@ class FpgaBackend:
                 weights = self._follow(directory, WEIGHTS_NAME) if manifest.weights_bytes else None
                 slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
                 open_instances = partial(
-                    host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows, weights=weights
-                )
+                    host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows, weights=weights,
+                    share=config.number("share", 1.0),
+                )  # fmt: skip
                 places = self._cards.place(Wish(config.name, manifest, contents, xclbin, open_instances), config.devices)
                 for place in places:
                     opened.callback(place.close)

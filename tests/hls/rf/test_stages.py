@@ -150,5 +150,5 @@ def test_there_is_a_list_for_every_module_and_no_other() -> None:
 
 
 def test_an_unknown_module_is_named_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"module 'rf_nothing' is not one of .*expected one of rf_add, rf_cast"):
+    with pytest.raises(ValueError, match=r"module 'rf_nothing' is not one of .*expected one of rf_add, rf_biases, rf_cast"):
         rtl_sources("rf_nothing")

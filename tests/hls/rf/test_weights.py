@@ -63,6 +63,7 @@ PLACES = {
     "all in block RAM": {},
     "all in UltraRAM": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.URAM),
     "all in the card's memory": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.DRAM),
+    "loaded into block RAM": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.LOADED),
     "each elsewhere": {"conv": WeightsIn.URAM, "wide": WeightsIn.DRAM},
 }
 
@@ -122,10 +123,30 @@ def test_words_share_beats_where_they_end_with_one(width: int, words: int, repea
 def test_streams_begin_on_the_borders_of_4_kib(tmp_path: Path) -> None:
     pipeline = plan(image_network({"conv": WeightsIn.URAM, "wide": WeightsIn.DRAM, "narrow": WeightsIn.DRAM}))
     streams = weight_streams(pipeline)
-    assert streams == (WeightStream(0, 24, False), WeightStream(64, 1024, True), WeightStream(1088, 1024, True))
+    biases = 4 + 2 + 6  # words of 120, 180 and 30 bits, one beat each
+    assert streams == (WeightStream(0, 24 + biases, False), WeightStream(64, 1024, True), WeightStream(1088, 1024, True))
     core = written(image_network({"wide": WeightsIn.DRAM, "narrow": WeightsIn.DRAM}), tmp_path)
     assert core.weights is not None
-    assert core.weights.stat().st_size == core.weight_beats * WEIGHT_BITS // 8 == 2048 * 64
+    assert core.weights.stat().st_size == core.weight_beats * WEIGHT_BITS // 8 == (64 + 2048) * 64
+
+
+@pytest.mark.parametrize("place", [WeightsIn.URAM, WeightsIn.DRAM, WeightsIn.LOADED])
+def test_networks_of_one_topology_differ_in_the_weights_file_alone(place: WeightsIn, tmp_path: Path) -> None:
+    """Other weights, needing fewer bits than their type, and other biases: the same hardware, byte by byte."""
+    network = image_network(dict.fromkeys(("conv", "wide", "narrow"), place))
+    typed = [replace(one, type_width=7) for one in network.layers if isinstance(one, Dense)]
+    small = [
+        replace(one, weight=Constants(one.weight.raw // 9, 5), bias=Constants(one.bias.raw + 1, 5)) for one in typed
+    ]  # fmt: skip
+    files = []
+    for name, layers in (("one", typed), ("other", small)):
+        core = written(replace(network, layers=tuple(layers)), tmp_path / name)
+        assert core.weights is not None
+        assert not core.memories
+        sources = {file.name: file.read_bytes() for file in (tmp_path / name).iterdir() if file != core.weights}
+        files.append((sources, core.weights.read_bytes()))
+    assert files[0][0] == files[1][0]
+    assert files[0][1] != files[1][1]
 
 
 def test_a_weights_file_that_is_too_short_is_named(tmp_path: Path) -> None:
