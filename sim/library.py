@@ -25,8 +25,8 @@ EMU = Path(__file__).resolve().parent / "emu"
 LIBRARY_NAME = "libxrt_emu.so"
 
 _SOURCES = (
-    "xrt_emu.cpp", "objects.cpp", "card.cpp", "options.cpp", "compute_unit.cpp", "simulator.cpp", "memory.cpp", "metadata.cpp",
-    "axlf.cpp",
+    "xrt_emu.cpp", "objects.cpp", "card.cpp", "processes.cpp", "options.cpp", "worker.cpp", "compute_unit.cpp", "banks.cpp",
+    "simulator.cpp", "images.cpp", "memory.cpp", "metadata.cpp", "axlf.cpp",
 )  # fmt: skip
 _FLAGS = ("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-pthread")
 

@@ -100,9 +100,14 @@ static uint64_t advance(hypersonic_model *model, uint32_t clocks) {
     return model->busy + model->runs;
 }
 
+static uint64_t clocks(const hypersonic_model *model) {
+    (void)model;
+    return 0;
+}
+
 static const hypersonic_device_model_api api = {
     HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "sw_emu", "facile", 1024, 0,
-    create, destroy, write_register, read_register, advance,
+    create, destroy, write_register, read_register, advance, clocks,
 };
 
 __attribute__((visibility("default"))) const hypersonic_device_model_api *hypersonic_device_model(void) { return &api; }
