@@ -69,7 +69,8 @@ class _Cases:
                 chosen[case] = item
         if not self.order.only:
             self.order.listed.write_text(json.dumps({"counted": sorted(chosen), "not counted": left_out}, indent=0))
-        wanted = [case for case in self.order.only or chosen if case not in done and case in chosen]
+        asked = self.order.only or chosen
+        wanted = [case for case in asked if case not in done and case in chosen and self.order.takes(case)]
         items[:] = [chosen[case] for case in sorted(wanted, key=place_of)]
 
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
