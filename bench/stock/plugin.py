@@ -47,9 +47,11 @@ class _Cases:
 
     def __init__(self, order: Order) -> None:
         from bench.stock.engine import Engine  # these import hls4ml, and with it `keras`
+        from bench.stock.packages import adapt_packages
         from bench.stock.replaced import replace_backends
 
         self.order = order
+        adapt_packages()
         self.begin = replace_backends(Engine(rtl=order.rtl))
         self.failure: BaseException | None = None
         self.begun_cpu_s = 0.0
