@@ -23,8 +23,9 @@ from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
 
 def load_hgq(file: Path) -> TrainedModel:
-    """Load a .keras file of Keras 3 with layers of HGQ2. Raises ConversionError for a model that cannot be read."""
+    """Load a .keras or .h5 file of Keras 3 with layers of HGQ2. Raises ConversionError for a model that cannot be read."""
     import hgq
+    import hgq.layers  # an .h5 file has the names under which these are registered
     import hls4ml
     import keras
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of HGQ2 with drawn bit widths: python tests/hls/frontend/keras/hgq_session.py DIRECTORY. It needs HGQ2 on PYTHONPATH.
 
-Writes DIRECTORY/<model>.keras and rows for it, <model>.npy: tagger has an einsum with weights for each vector, a residual
-connection and two outputs, image a convolution and a softmax, attention the two heads of a transformer.
+Writes each model and rows for it, <model>.npy: tagger.keras has an einsum with weights for each vector, a residual connection
+and two outputs, image.h5 a convolution and a softmax, attention.keras the two heads of a transformer.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main(directory: Path) -> None:
     with scopes[0], scopes[1]:
         for seed, make in enumerate((tagger, image, attention)):
             model, rows = make()
-            drawn(model, rows, seed).save(directory / f"{make.__name__}.keras")
+            drawn(model, rows, seed).save(directory / f"{make.__name__}.{'h5' if make is image else 'keras'}")
             np.save(directory / f"{make.__name__}.npy", rows)
 
 
