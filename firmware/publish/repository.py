@@ -37,8 +37,6 @@ _PIECE_BYTES = 1 << 20
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 
-
-
 def publish(
     repository: Path, xclbin: bytes, build: Manifest, config: str, *, weights: Content | None = None, version: int | None = None
 ) -> Path:

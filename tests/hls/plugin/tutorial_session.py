@@ -182,9 +182,7 @@ def converted(directory: Path, model: Any, backend: str, configure: Callable[[di
     )
 
 
-def compared(
-    directory: Path, model: Any, configure: Callable[[dict[str, Any]], None], granularity: str
-) -> dict[str, Any]:
+def compared(directory: Path, model: Any, configure: Callable[[dict[str, Any]], None], granularity: str) -> dict[str, Any]:
     """The answers of both backends."""
     x, answers, said = jets(), {}, []
     for backend in ("Vitis", "Hypersonic"):
