@@ -82,3 +82,14 @@ def parse_percent(text: str) -> int:
     if not text.isdecimal() or len(text) > 3 or not 1 <= int(text) <= 100:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of per cent from 1 to 100")
     return int(text)
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """The whole positive numbers of an option such as facile=2,jets=1, by name. Raises argparse.ArgumentTypeError."""
+    counts = {}
+    for entry in text.split(","):
+        name, _, number = entry.partition("=")
+        if not name or not number.isascii() or not number.isdecimal() or not 1 <= int(number) < 1 << 31 or name in counts:
+            raise argparse.ArgumentTypeError(f"{text!r}: {entry!r}, expected a list such as facile=2,jets=1, each name once")
+        counts[name] = int(number)
+    return counts

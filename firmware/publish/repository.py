@@ -37,10 +37,6 @@ _PIECE_BYTES = 1 << 20
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 
-#: models that a note names
-_MOST_SHOWN = 5
-
-
 def publish(
     repository: Path, xclbin: bytes, build: Manifest, config: str, *, weights: Content | None = None, version: int | None = None
 ) -> Path:
@@ -242,29 +238,6 @@ def displaced(repository: Path, build: Manifest) -> str:
     return (
         f"{place}: version {present[-1]} is a {old.target} build, and this {build.target} build takes its place: a server "
         f"serves the latest version. To serve both, build one of them with another name, such as --name {build.model}_{lesser}"
-    )
-
-
-def same_kernel(repository: Path, build: Manifest) -> str:
-    """A note for the user: the other models and versions whose kernel can run this build's weights, and the reverse. Empty if
-    there are none, or if the kernel takes no weights at run time."""
-    if not build.weights_bytes or not build.kernel_sha256:
-        return ""
-    kernel = (build.target, build.platform, build.kernel, build.kernel_sha256)
-    found: list[str] = []
-    for file in sorted(repository.glob(f"*/*/{manifest.FILE_NAME}")):
-        try:
-            other = Manifest.read(file)
-        except (ManifestError, OSError):
-            continue
-        if (other.target, other.platform, other.kernel, other.kernel_sha256) == kernel and other.weights_bytes:
-            found.append(f"'{file.parent.parent.name}' version {file.parent.name}")
-    if not found:
-        return ""
-    shown = ", ".join(found[:_MOST_SHOWN]) + (f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else "")
-    return (
-        f"'{build.model}' has the kernel of {shown}: they differ in weights.bin only, and a server runs them on the same "
-        "compute units without loading another xclbin"
     )
 
 
