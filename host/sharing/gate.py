@@ -89,12 +89,13 @@ class UnitGate(_Gate):
             self._slack[flow] = weights_bytes
 
     def leave(self, flow: Flow) -> None:
-        """End a flow's use of the unit. It has no run in flight."""
+        """End a flow's use of the unit. Its runs are over."""
         with self._lock:
             if flow in self._slack:
                 self._flows.remove(flow)
                 del self._slack[flow]
-            self._last = None if self._last is flow else self._last
+            if self._last is flow:  # a run that ended without finish() was not reported by done()
+                self._last, self._in_flight = None, 0
             self._go_on()
 
     def enter(self, flow: Flow, size_bytes: int) -> bool:
