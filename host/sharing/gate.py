@@ -70,8 +70,8 @@ class UnitGate(_Gate):
     """The runs in flight on a compute unit.
 
     While flows compete, a flow starts a run when none is in flight. The flow of the last run is preferred as long as it is
-    ahead of its place by no more bytes than its weights have, since another flow's run reloads the weights. A flow that uses the
-    unit alone starts runs without limit.
+    ahead of its place by no more bytes than its weights have, since another flow's run reloads the weights. A flow that uses
+    the unit alone starts runs without limit.
     """
 
     def __init__(self) -> None:
