@@ -7,9 +7,8 @@ from typing import Any
 
 from hypersonic.hls.rf.cost import block_rams, dsps, ultra_rams
 from hypersonic.hls.rf.stage import Memory, Pipeline, Stage, row_beats
+from hypersonic.hls.rf.swap import swap_clocks
 from hypersonic.hls.rf.timing import Clocks, busy
-from hypersonic.hls.rf.top.weights import weight_streams
-from hypersonic.hls.weight_stream import swap_clocks
 
 
 def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
         "memory_bits": sum(stage["memory_bits"] for stage in stages),
         "buffer_bits": sum(stage.ram_bits for stage in pipeline.stages),
         **{name: sum(stage[name] for stage in stages) for name in ("dsp48e2", "ramb36", "uram288", "dram_beats")},
-        "swap_clocks": swap_clocks(weight_streams(pipeline)),
+        "swap_clocks": swap_clocks(pipeline),
         "fixed_layers": _fixed_layers(pipeline),
         "bottleneck": slowest.layer if slowest else "",
         "stages": stages,

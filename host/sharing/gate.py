@@ -70,8 +70,8 @@ class UnitGate(_Gate):
     """The runs in flight on a compute unit.
 
     While flows compete, a flow starts a run when none is in flight. The flow of the last run is preferred as long as it is
-    ahead of its place by no more bytes than its weights have, since another flow's run reloads the weights. A flow that uses the
-    unit alone starts runs without limit.
+    ahead of its place by no more bytes than its weights have, since another flow's run reloads the weights. A flow that uses
+    the unit alone starts runs without limit.
     """
 
     def __init__(self) -> None:
@@ -89,12 +89,13 @@ class UnitGate(_Gate):
             self._slack[flow] = weights_bytes
 
     def leave(self, flow: Flow) -> None:
-        """End a flow's use of the unit. It has no run in flight."""
+        """End a flow's use of the unit. Its runs are over."""
         with self._lock:
             if flow in self._slack:
                 self._flows.remove(flow)
                 del self._slack[flow]
-            self._last = None if self._last is flow else self._last
+            if self._last is flow:  # a run that ended without finish() was not reported by done()
+                self._last, self._in_flight = None, 0
             self._go_on()
 
     def enter(self, flow: Flow, size_bytes: int) -> bool:

@@ -19,14 +19,10 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
-from hypersonic.hls.rf.layers import WeightsIn
-from hypersonic.sim.bench_rf import rf_bench_rows
 from hypersonic.sim.simulator import build_hardware_simulator
-from tests.support.rf_kernels import Model
+from tests.support.rf_kernels import LOADED
 from tests.support.server_program import Program, program
 
-#: a small network whose weights and biases are all loaded at run time
-LOADED = Model(*rf_bench_rows(((15,), "INT8"), n_out=6, datatype="INT16"), 3, 0, (WeightsIn.LOADED,))
 ROWS, THREADS = 20, 4
 
 

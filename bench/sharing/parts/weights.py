@@ -21,12 +21,13 @@ from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.weight_stream import WEIGHT_BITS, swap_clocks
+from hypersonic.hls.rf.swap import READ_LATENCY_CLOCKS
+from hypersonic.hls.weight_stream import WEIGHT_BITS
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator
 
 TITLE = "a swap of EmTrkMichelId's weights (hw_emu)"
-MODEL, LATENCY_CLOCKS = "emtrk", 60
+MODEL = "emtrk"
 #: the largest difference from the prediction
 TOLERANCE = 0.02
 _X, _Y, _W = 0x10000, 0x80000, 0x100000
@@ -67,13 +68,13 @@ def measure(progress: Progress) -> list[Figure]:
     ]
 
 
-def swap_of(project: HlsProject, core: Core | None, latency_clocks: int = LATENCY_CLOCKS) -> Swap:
+def swap_of(project: HlsProject, core: Core | None) -> Swap:
     """Measure a model whose core reads weights at run time. Raises ValueError for another one."""
     if core is None or core.weights is None:
         raise ValueError(f"the core of {project.name!r} reads no weights at run time, expected WeightsIn: LOADED in its YAML")
     image = np.fromfile(core.weights, dtype=np.uint8)
     other = _W + -(-image.size // _ALIGNED) * _ALIGNED
-    timing = MemoryTiming(read_latency_clocks=latency_clocks, write_latency_clocks=latency_clocks)
+    timing = MemoryTiming(read_latency_clocks=READ_LATENCY_CLOCKS, write_latency_clocks=READ_LATENCY_CLOCKS)
     raw = np.random.default_rng(1).integers(-500, 500, (1, sum(tensor.size for tensor in core.inputs.tensors)))
     expected = core.outputs.encode(core.outputs.from_raw(Csim(compile_csim(project), project).predict_raw(raw))).reshape(-1)
     x = core.inputs.encode(core.inputs.from_raw(raw)).reshape(-1)
@@ -94,6 +95,6 @@ def swap_of(project: HlsProject, core: Core | None, latency_clocks: int = LATENC
         core.weight_beats * WEIGHT_BITS // 8,
         tuple(busy),
         busy[2] - busy[3],
-        swap_clocks(core.weight_streams),
+        project.report["core"]["swap_clocks"],
         equal,
     )

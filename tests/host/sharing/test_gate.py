@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
+import pytest
+
 from hypersonic.host.sharing.gate import Gate, UnitGate
 from hypersonic.host.sharing.order import Flow
 
@@ -112,9 +114,11 @@ def test_everyone_who_waits_for_a_unit_out_of_service_is_refused() -> None:
     assert not gate.enter(A, 10)
 
 
-def test_a_flow_that_leaves_lets_the_other_go_on() -> None:
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_flow_that_leaves_lets_the_other_go_on(finished: bool) -> None:
     gate = unit(A, B)
     assert gate.enter(A, 10)
-    gate.done()
+    if finished:
+        gate.done()
     gate.leave(A)
     assert all(gate.enter(B, 10) for _ in range(5))
