@@ -17,7 +17,7 @@ RUNS_IN_FLIGHT = 2
 
 
 class _Gate:
-    """What both gates have in common. Turns that wait each hold a lock of their own, which is released when they are due."""
+    """The common part of both gates. Turns that wait each hold a lock of their own, which is released when they are due."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -44,7 +44,7 @@ class FailedModelsError(RuntimeError):
 
 @dataclass(frozen=True)
 class Line:
-    """What one model answered.
+    """The answers of one model, in figures.
 
     compared: the number of integers equal to csim's; 0: the model has no csim, or the answers were not checked. merit, before:
     the figure of merit of the answers and of the float network; None where there is none. problem: why there are no figures;

@@ -82,7 +82,7 @@ def _figure(sharing: Sharing) -> Figure:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What two models got of something. what: LINK or UNIT. shares, sent_bytes: of both."""
+    """The service that two models got. what: LINK or UNIT. shares, sent_bytes: of both."""
 
     what: str
     shares: tuple[float, float]

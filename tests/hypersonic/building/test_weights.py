@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a build says about weights that the kernel reads at run time."""
+"""The line that a build prints about weights that the kernel reads at run time."""
 
 from __future__ import annotations
 
