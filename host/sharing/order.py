@@ -2,10 +2,10 @@
 """FairOrder: whose turn is next, so that each flow gets service in proportion to its share. It has no clock and no threads.
 
 Start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A turn's tag is the larger of the virtual
-time, which is the tag served last, and the tag at which its flow's last turn ends; a turn's length is its bytes divided by
-the share. The smallest tag is next; of equal ones, the earliest. While two flows both have turns waiting, the bytes that each
-gets, divided by its share, thus differ by at most one turn of each. A flow that was idle has no credit. Nothing waits while
-nothing is served.
+time, which is the smallest tag at the last service, and the tag at which its flow's last turn ends; a turn's length is its
+bytes divided by the share. The smallest tag is next; of equal ones, the earliest. While two flows both have turns waiting, the
+bytes that each gets, divided by its share, thus differ by at most one turn of each. A flow that was idle has no credit. Nothing
+waits while nothing is served.
 
 A caller may prefer a flow, because a change of flows costs something (a swap of weights): its turn is then next although
 another one has a smaller tag, by up to `slack`.
@@ -73,8 +73,8 @@ class FairOrder:
 
     def take(self, turn: Turn) -> None:
         """Serve a turn."""
+        self._virtual = max(self._virtual, min(each.tag for each in self._waiting))
         self._waiting.remove(turn)
-        self._virtual = max(self._virtual, turn.tag)
         if len(self._ends) > 1 or not self._waiting:
             self._ends = {flow: end for flow, end in self._ends.items() if end > self._virtual}
 
