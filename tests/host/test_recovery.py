@@ -10,9 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.host.card_instances import CardInstances, ModelOnCard
@@ -25,21 +23,13 @@ from hypersonic.host.errors import (
     DeviceNotFoundError,
     MemoryAccessError,
 )
-from hypersonic.host.instance import Slot, open_instances
+from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
 from tests.host.conftest import Cards
+from tests.host.one_run import run
 from tests.host.register_values import BUSY, HEALTHY, MEMORY_ERROR
 
 Build = tuple[Path, Manifest]
-
-
-def run(slot: Slot, rows: int = 16) -> None:
-    """One run, its answers checked."""
-    x = np.random.default_rng(rows).integers(-1000, 1000, (rows, 18)).astype("<f4")
-    slot.x.view("<f4")[: x.size] = x.reshape(-1)
-    slot.start(rows)
-    slot.finish(5000)
-    assert_array_equal(slot.y.view("<f4")[:rows], 2 * x[:, 0] + x[:, 1])
 
 
 def on_card(build: Build, index: int = 0, slots: int = 2) -> ModelOnCard:

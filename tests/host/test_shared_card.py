@@ -15,8 +15,8 @@ from hypersonic.host.errors import ComputeUnitOutOfServiceError, ComputeUnitTime
 from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
 from tests.host.conftest import Build, Cards
+from tests.host.one_run import run
 from tests.host.register_values import HEALTHY
-from tests.host.test_recovery import run
 
 SLOT = ["run", "buffer", "buffer"]
 

@@ -3,60 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hypersonic.hls.core import Core
-from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn, Window
+from hypersonic.hls.fixed import Constants
+from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Feed, Memory, clocks_a_word, feed_beats, row_beats, words_a_beat
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import clocks
 from hypersonic.hls.rf.top.weights import weight_streams
-from hypersonic.hls.rf.write import write_rf_core
-from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
-from hypersonic.hls.spec import SpecMismatchError, TensorSpec
+from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.reference import evaluate
+from tests.hls.rf.weight_networks import KIND, image_network, layer, written
 
-KIND, ACCUM = FixedPoint.with_fraction(9, 4), FixedPoint.with_fraction(30, 12)
 ROWS = 25
-
-
-def layer(name: str, x: Tensor, n_out: int, reuse_factor: int, window: Window | None = None) -> Dense:
-    """Weights of up to 7 bits, drawn by the layer's name."""
-    rng = np.random.default_rng([*name.encode()])
-    shape = (x.shape[0] - 2, x.shape[1] - 2, n_out) if window else (*x.shape[:-1], n_out)
-    n_in = window.size * x.channels if window else x.channels
-    weight = Constants(rng.integers(-64, 64, (n_in, n_out)), 5)
-    bias = Constants(rng.integers(-64, 64, n_out), 5)
-    return Dense(name, x, Tensor(f"{name}_y", shape, KIND), weight, bias, ACCUM, reuse_factor, reuse_factor, window)
-
-
-def image_network(places: Mapping[str, WeightsIn]) -> RfNetwork:
-    """A convolution of 24 words a pixel, a pointwise one of words wider than a beat, and one of words far narrower."""
-    conv = layer("conv", Tensor("x", (6, 5, 4), KIND), 16, 24, Window((3, 3), (1, 1)))
-    wide = layer("wide", conv.y, 12, 2)
-    narrow = layer("narrow", wide.y, 6, 36)
-    layers = tuple(replace(one, weights_in=places.get(one.name, WeightsIn.BRAM)) for one in (conv, wide, narrow))
-    return RfNetwork("net", (conv.x,), (narrow.y,), layers)
-
-
-def written(network: RfNetwork, directory: Path) -> Core:
-    rows = [
-        Row((TensorSpec(t.name, t.shape, FixedPoint(t.precision.width, t.precision.width - t.precision.fraction)),))
-        for t in (network.inputs[0], network.outputs[0])
-    ]
-    core, _ = write_rf_core(network, "net", rows[0], rows[1], directory)
-    return Core.load(directory) if core.weights else core
 
 
 PLACES = {

@@ -10,7 +10,7 @@ from hypersonic.hls.rf.layers import WeightsIn
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.timing import clocks
-from tests.hls.rf.test_weights import image_network, written
+from tests.hls.rf.weight_networks import image_network, written
 
 ALL = ("conv", "wide", "narrow")
 
