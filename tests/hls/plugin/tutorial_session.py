@@ -62,7 +62,7 @@ def settings(directory: Path) -> dict[str, Any]:
 
 
 def pruned(directory: Path) -> dict[str, Any]:
-    """Part 3: three weights of four are zero; the settings are for each layer, the softmax's types correct, all layers traced."""
+    """Part 3: three weights of four are zero; settings for each layer, a softmax of correct types, all layers traced."""
     x, model = jets(), classifier()
     rng = np.random.default_rng(3)
     for layer in model.layers:
