@@ -12,17 +12,17 @@ from hypersonic.hls.frontend.description import ZOO, read_zoo_yaml
 from hypersonic.hls.sources import source_files
 
 
-def check_models(models: Sequence[str], everything: bool, name: str, together: str, units: Mapping[str, int], fit: str) -> None:
+def check_models(
+    models: Sequence[str], everything: bool, name: str, together: str, units: Mapping[str, int], rates: Mapping[str, float]
+) -> None:
     """Raise BuildError for options that exclude each other. everything: --all; the others are the options of that name."""
     if everything == bool(models):
         raise BuildError("expected names or files of models, or --all for those of the zoo" + "; got both" * everything)
     names = zoo_names() if everything else [model_name(model) for model in models]
     if name and (len(names) > 1 or together):
         raise BuildError(f"--name {name} is for one model: got {', '.join(names)}; each has the name in its YAML")
-    if fit and together:
-        raise BuildError(
-            f"--fit {fit} fills the card with one model, and --together {together} shares it: leave one of them out"
-        )
+    if rates and not together:
+        raise BuildError(f"--rates shares a card between {', '.join(names)}: name their xclbin with --together")
     if twice := sorted({each for each in names if names.count(each) > 1}):
         raise BuildError(f"models are {', '.join(names)}, expected each once: {', '.join(twice)} is there twice")
     check_names("--units", units, names)

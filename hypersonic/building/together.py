@@ -14,7 +14,8 @@ from pathlib import Path
 
 from hypersonic.building.conversion import Converted, builds_of, convert
 from hypersonic.building.errors import BuildError
-from hypersonic.building.fit import NO_FIT
+from hypersonic.building.fit import NO_FIT, FitOptions
+from hypersonic.building.fit_together import draw_shares, share_card, share_lines
 from hypersonic.building.host_models import OnHostError, find_host_model
 from hypersonic.building.linking import link, publish_models
 from hypersonic.building.model import check_fits
@@ -23,10 +24,14 @@ from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.estimate.together import report_together
 from hypersonic.firmware.f2.registers import MAX_UNITS
+from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.connectivity import place_kernels, shared_banks
+from hypersonic.hls.build import convert_model
+from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.frontend.description import read_zoo_yaml
+from hypersonic.hls.rf.fit.exchange import fit_from_json
 
 
 def build_together(
@@ -42,6 +47,8 @@ def build_together(
     datatypes: tuple[str, str] = ("", ""),
     directory: Path | None = None,
     options: CardOptions = CARD_DEFAULTS,
+    fit: FitOptions = NO_FIT,
+    rates: Mapping[str, float] | None = None,
     progress: Progress = lambda _: None,
     on_resources: Callable[[list[str]], None] | None = None,
     on_gate: Progress = lambda _: None,
@@ -49,18 +56,26 @@ def build_together(
     """Build the models into one xclbin, publish it for each, and return the versions' directories in the same order.
 
     models: zoo names or paths, as for build(). name: of the xclbin in directory/bitstream. units: model -> compute units, for
-    those that shall have another number than compute_units. The other arguments are build()'s, and apply to every model: core
-    and datatypes are each model's own where they are empty.
+    those that shall have another number than compute_units. fit, rates: the card that is shared by the rates asked for, model
+    -> inferences per second; the models then have rf cores, and their numbers of units follow. The other arguments are
+    build()'s, and apply to every model: core and datatypes are each model's own where they are empty.
 
     Raises what build() raises. Errors on names and sizes name the models.
     """
     check_name(name)
+    check_rates(models, fit, rates or {})
+    core = core or CoreKind.RF if fit.card else core
     requests = _requests(models, target, platform, core, compute_units, units or {}, repository, options, progress)
-    for line in _check_plan(models, requests):
+    notes, cards = _check_plan(models, requests), [""] * len(models)
+    if fit.card and rates:
+        picture = (directory or Path("build")) / f"{name}-fit.png"
+        requests, cards = _share(requests, fit, [rates[model_name(model)] for model in models], picture, on_gate)
+        notes = _check_plan(models, requests)
+    for line in notes:
         on_gate(f"note: {line}")
     converted = [
-        convert(request, card=NO_FIT.as_json(), datatypes=datatypes, name="", directory=directory, on_gate=on_gate)
-        for request in requests
+        convert(request, card=card, datatypes=datatypes, name="", directory=directory, on_gate=on_gate)
+        for request, card in zip(requests, cards, strict=True)
     ]
     if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
         converted = _estimate(converted, on_resources)
@@ -74,14 +89,48 @@ def _requests(
     """The checked request of each model. Raises OnHostError for a model without a kernel, BuildError for unknown names."""
     names = [model_name(model) for model in models]
     check_names("--units", units, names)
-    requests = []
-    for model, short in zip(models, names, strict=True):
-        described = read_zoo_yaml(model)
-        if host := find_host_model(model, described):
+    described = [read_zoo_yaml(model) for model in models]
+    for model, value in zip(models, described, strict=True):
+        if host := find_host_model(model, value):
             raise OnHostError(f"{host.line}; it has no kernel for --together: leave {model} out")
-        checked = check_request(model, described, target, platform, core, 1, repository, options, NO_FIT, progress)
-        requests.append(replace(checked, compute_units=units.get(short, compute_units)))
-    return requests
+    requests = [
+        check_request(model, value, target, platform, core, 1, repository, options, NO_FIT, progress)
+        for model, value in zip(models, described, strict=True)
+    ]
+    return [
+        replace(request, compute_units=units.get(name, compute_units)) for name, request in zip(names, requests, strict=True)
+    ]
+
+
+def check_rates(models: Sequence[str], fit: FitOptions, rates: Mapping[str, float]) -> None:
+    """Raise BuildError unless a fit of several models has a rate for each of them, and rates have a fit."""
+    names = [model_name(model) for model in models]
+    check_names("--rates", rates, names)
+    if rates and not fit.card:
+        raise BuildError("--rates shares a card between models: name it with --fit, such as --fit u250")
+    if fit.card and (missing := [name for name in names if name not in rates]):
+        raise BuildError(
+            f"--fit {fit.card} shares the card between {', '.join(names)}: got no rate of {', '.join(missing)}; give "
+            f"inferences per second, such as --rates {','.join(f'{name}=5000' for name in names)}"
+        )
+
+
+def _share(
+    requests: Sequence[Request], fit: FitOptions, rates_hz: Sequence[float], picture: Path, on_gate: Progress
+) -> tuple[list[Request], list[str]]:
+    """Share the card between the models: the requests with their units, and the cards for the conversions."""
+    fits = []
+    for request, rate in zip(requests, rates_hz, strict=True):
+        card = fit.as_json(rate)
+        project, _ = convert_model(request.model, core=request.conversion, card=card, progress=request.progress)
+        fits.append(fit_from_json(project.report["fit"]))
+    shared = share_card(find_platform(fit.card, retired_too=True), fits, rates_hz)
+    draw_shares(shared, picture)
+    on_gate("\n".join([*share_lines(shared), f"picture: {picture}"]))
+    chosen = shared.chosen
+    cards = [fit.as_json(chosen.factor * rate) for rate in rates_hz]
+    units = [point.units for point in chosen.points]
+    return [replace(request, compute_units=count) for request, count in zip(requests, units, strict=True)], cards
 
 
 def model_name(model: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hypersonic.arguments import add_network_option, parse_counts, parse_percent
+from hypersonic.arguments import add_network_option, parse_counts, parse_percent, parse_rates
 
 HELP = "build trained models into xclbins and publish them in a model repository"
 
@@ -94,6 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of instances of each model's kernel on the card (default: --compute-units)",
     )  # fmt: skip
     parser.add_argument(
+        "--rates", type=parse_rates, default={}, metavar="MODEL=HZ,...",
+        help="inferences per second of each model, by which --fit shares the card between the models of --together",
+    )  # fmt: skip
+    parser.add_argument(
         "--name", default="", metavar="NAME",
         help="name of the model in the repository, so that builds for several targets can be served together (default: the "
         "YAML's name)",
@@ -129,13 +133,13 @@ def build_each(
     from hypersonic.own.task import trained_file
 
     together = args.together or (_ZOO if args.all and args.target == "sw_emu" else "")
-    check_models(args.models, args.all, args.name, together, args.units, args.fit)
+    check_models(args.models, args.all, args.name, together, args.units, args.rates)
     models, on_host = split_zoo(args.target) if args.all else ([str(trained_file(model, step)) for model in args.models], [])
     given = argparse.Namespace(**vars(args))
     if together:
         yield from build_together(
-            models, together, compute_units=args.compute_units, units=args.units, on_resources=on_resources,
-            on_gate=on_gate, **_shared_options(args, step),
+            models, together, compute_units=args.compute_units, units=args.units, rates=args.rates,
+            on_resources=on_resources, on_gate=on_gate, **_shared_options(args, step),
         )  # fmt: skip
     for model in [*([] if together else models), *on_host]:
         given.model, given.compute_units = model, args.units.get(Path(model).stem, args.compute_units)
@@ -150,7 +154,6 @@ def build_as_asked(
 
     step, on_resources, on_gate, name: progress, on_resources, on_gate and name of build(). Raises what build() raises.
     """
-    from hypersonic.building.fit import FitOptions
     from hypersonic.building.model import build
     from hypersonic.own.task import trained_file
 
@@ -158,7 +161,6 @@ def build_as_asked(
         trained_file(args.model, step),
         name=name,
         compute_units=args.compute_units,
-        fit=FitOptions(args.fit, args.fill, args.network_gbps),
         on_resources=on_resources,
         on_gate=on_gate,
         **_shared_options(args, step),
@@ -167,10 +169,12 @@ def build_as_asked(
 
 def _shared_options(args: argparse.Namespace, step: Callable[[str], None]) -> dict[str, Any]:
     """The arguments that build() and build_together() share."""
+    from hypersonic.building.fit import FitOptions
     from hypersonic.building.request import CardOptions
 
     return {
         "target": args.target, "platform": args.platform, "core": args.core, "repository": args.model_repository,
         "datatypes": (args.input_datatype, args.output_datatype), "directory": args.build_directory,
         "options": CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket), "progress": step,
+        "fit": FitOptions(args.fit, args.fill, args.network_gbps),
     }  # fmt: skip
