@@ -80,7 +80,9 @@ def text(uuid: str) -> str:
     return "-".join((uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:]))
 
 
-def test_a_second_process_loads_the_same_xclbin_and_no_other_while_kernels_are_open(start: Start, write_xclbin: WriteXclbin) -> None:
+def test_a_second_process_loads_the_same_xclbin_and_no_other_while_kernels_are_open(
+    start: Start, write_xclbin: WriteXclbin
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one, two = start(), start()
     assert [one.ask(f"load {first}"), one.ask("open stub:{stub_1}")] == ["ok", "ok"]
@@ -101,7 +103,9 @@ def test_a_compute_unit_that_is_open_exclusively_is_open_in_one_process(start: S
     assert one.ask("open stub:{stub_1}") == "EBUSY"
 
 
-def test_a_process_whose_xclbin_was_replaced_opens_nothing_until_it_loads_again(start: Start, write_xclbin: WriteXclbin) -> None:
+def test_a_process_whose_xclbin_was_replaced_opens_nothing_until_it_loads_again(
+    start: Start, write_xclbin: WriteXclbin
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one, two = start(), start()
     assert [one.ask(f"load {first}"), two.ask(f"load {second}")] == ["ok", "ok"]
@@ -111,7 +115,9 @@ def test_a_process_whose_xclbin_was_replaced_opens_nothing_until_it_loads_again(
     assert [two.ask("open stub:{stub_2}"), two.ask("open stub:{stub_1}")] == ["EBUSY", "ok"]
 
 
-def test_a_process_that_is_killed_leaves_nothing_open(start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_killed_leaves_nothing_open(
+    start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one, two = start(), start()
     assert [one.ask(f"load {first}"), one.ask("open stub:{stub_1}")] == ["ok", "ok"]
@@ -125,7 +131,9 @@ def test_a_process_that_is_killed_leaves_nothing_open(start: Start, write_xclbin
     assert two.ask("open stub:{stub_1}") == "ok", "the card still holds the second xclbin"
 
 
-def test_a_process_waits_while_another_one_loads(start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_waits_while_another_one_loads(
+    start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one = start()
     monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "1000")
