@@ -133,9 +133,9 @@ class TurnQueue(Protocol):
 class TakesTurns(Protocol):
     """A LoadedModel that can be off its card. Instances may then be out of service when they are loaded."""
 
-    def attach(self, queue: TurnQueue) -> Callable[[], None] | None:
-        """Connect the model with its queue. Returns the function to call for each request that finds no instance in service;
-        it takes no lock for long. None if the model does not take turns after all."""
+    def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
+        """Connect the model with its queue. Returns the function to call with the number of requests that find no instance in
+        service; it takes no lock. None if the model does not take turns after all."""
 
     @property
     def residency(self) -> Residency | None:

@@ -109,7 +109,7 @@ class FallbackModel:
         self.instances: Sequence[Instance] = first.instances if first is not None else ()
         self.standby: Sequence[Instance] = tuple(Standby(instance, name) for instance in second.instances)
 
-    def attach(self, queue: TurnQueue) -> Callable[[], None] | None:
+    def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
         """As TakesTurns.attach, asked of the first backend's model."""
         first = self._models[0]
         return first.attach(queue) if isinstance(first, TakesTurns) else None

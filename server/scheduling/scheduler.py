@@ -77,8 +77,8 @@ class Scheduler:
         self._earlier = threading.Condition(batcher.lock)
         self._timekeeper: threading.Thread | None = None
         self._lost: dict[str, str] = {}
-        #: called for each request that finds no primary instance in service; None = nobody asks
-        self.ask: Callable[[], None] | None = None
+        #: called with the number of requests that find no primary instance in service; None = the model does not take turns
+        self.ask: Callable[[int], None] | None = None
         self._asked_ns = 0
         self._runners = [
             threading.Thread(target=self._run_batches, name=f"{label}:{state.name}:{index}", daemon=True)
@@ -133,7 +133,7 @@ class Scheduler:
             self.batcher.enqueue(pending)
             if self.ask is not None and not any(state.figures.in_service for state in self._primary):
                 self._asked_ns = self._asked_ns or (pending.enqueued_ns if self._standby else 0)
-                self.ask()
+                self.ask(1)
             batch = self._dispatch(pending)[0] if here else None
             if batch is None:
                 self._wake_runner()
@@ -150,6 +150,8 @@ class Scheduler:
             for state in leaving:
                 state.leave()
                 self._await_turn(state)
+            if leaving and len(self.batcher) and self.ask is not None and not self._standby:
+                self.ask(len(self.batcher))
             self._changed.notify_all()
 
     def _await_turn(self, state: InstanceState) -> None:

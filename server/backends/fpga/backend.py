@@ -66,7 +66,7 @@ class FpgaModel:
             return None
         return self._turns.card if self._turns is not None else self._cards[instance.name]
 
-    def attach(self, queue: TurnQueue) -> Callable[[], None] | None:
+    def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
         """As TakesTurns.attach."""
         return self._turns.attach(queue) if self._turns is not None else None
 

@@ -82,9 +82,9 @@ class OnDemandModel:
         self.load_ns = self.wait_ns = self._asked_ns = 0
         self._changed, self._wake = changed, wake
 
-    def ask(self) -> None:
-        """Note a request that finds the model on no card."""
-        self.waits += 1
+    def ask(self, requests: int) -> None:
+        """Note requests that find the model on no card."""
+        self.waits += requests
         self._asked_ns = self._asked_ns or time.monotonic_ns()
         self._wake()
 
@@ -153,7 +153,7 @@ class OnDemandModel:
         ready = self.queue is not None and len(self.given_back) == len(self.units)
         return ready and self.place is None and not (self.closed or self.entering)
 
-    def attach(self, queue: TurnQueue) -> Callable[[], None]:
+    def attach(self, queue: TurnQueue) -> Callable[[int], None]:
         """As TakesTurns.attach."""
         with self._changed:
             self.queue = queue

@@ -49,7 +49,7 @@ class CardState(NamedTuple):
     """A card. guests: the models on it, none for a free card. loaded_ns: when its xclbin was loaded. kept: it cannot be loaded
     now, because a resident model is on it or it is being changed."""
 
-    index: int
+    number: int
     guests: tuple[Guest, ...] = ()
     loaded_ns: int = 0
     kept: bool = False
@@ -79,7 +79,7 @@ def choose_turn(cards: Sequence[CardState], away: Iterable[Guest], now_ns: int) 
     longest_ns = max((guest.residency_ns for guest in (*due, *(on for card in cards for on in card.guests))), default=0)
     times: list[int] = []
     for guest in _in_order(due, now_ns, longest_ns):
-        possible = [(card, _allowed_ns(card, guest)) for card in cards if not card.kept and card.index in guest.cards]
+        possible = [(card, _allowed_ns(card, guest)) for card in cards if not card.kept and card.number in guest.cards]
         ready = [card for card, at_ns in possible if at_ns <= now_ns]
         if ready:
             return Load(min(ready, key=_least_missed).index, guest.name)
@@ -115,4 +115,4 @@ def _allowed_ns(card: CardState, guest: Guest) -> int:
 
 def _least_missed(card: CardState) -> tuple[bool, bool, int, int]:
     waited_for = any(guest.since_ns for guest in card.guests)
-    return bool(card.guests), waited_for, max((guest.used_ns for guest in card.guests), default=0), card.index
+    return bool(card.guests), waited_for, max((guest.used_ns for guest in card.guests), default=0), card.number
