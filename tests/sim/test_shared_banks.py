@@ -138,9 +138,8 @@ def test_units_on_banks_of_their_own_or_with_idle_neighbours_take_the_clocks_of_
 
 
 def test_a_unit_that_never_ends_or_hangs_takes_nothing_of_the_bank(card: Card, alone: dict[str, int]) -> None:
-    stuck = card.xrt.run(
-        card.xrt.kernel(card.device, "stub:{stub_1}"), *(card.xrt.buffer(card.device, 64) for _ in "xy"), NEVER_COMPLETES
-    )
+    x, y = (card.xrt.buffer(card.device, 64) for _ in range(2))
+    stuck = card.xrt.run(card.xrt.kernel(card.device, "stub:{stub_1}"), x, y, NEVER_COMPLETES)
     card.xrt.start(stuck)
     unit = card.unit("first", 4)
     for _ in range(2):
