@@ -39,3 +39,17 @@ class Card:
     memory_bytes: int = 0
     held_bytes: int = 0
     read: Callable[[float], CardReadings] = field(default=lambda _max_age_s: CardReadings(), compare=False)
+
+
+class Residency(NamedTuple):
+    """A model that takes turns on a card with others. resident: it is on one now.
+
+    loads: how often it came to a card. load_s: how long these loads took, in seconds. waits: requests that arrived while it was
+    on no card. wait_s: the time during which such requests waited for the card, in seconds.
+    """
+
+    resident: bool
+    loads: int = 0
+    load_s: float = 0.0
+    waits: int = 0
+    wait_s: float = 0.0

@@ -11,7 +11,7 @@ name the cards; by default a card that has the model's kernel already, or else t
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,32 +22,39 @@ from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
 from hypersonic.firmware.publish.config_pbtxt import packed_rows
 from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
 from hypersonic.firmware.publish.manifest import check as check_manifest
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
 from hypersonic.host.device import without_image
 from hypersonic.host.errors import DeviceBusyError, DeviceError
 from hypersonic.host.release import release_warning
-from hypersonic.server.backends.fpga.instance import FpgaInstance
-from hypersonic.server.backends.fpga.pool import CardPool, Place, Wish
+from hypersonic.server.backends.fpga.held import Place, Wish
+from hypersonic.server.backends.fpga.instance import SLOT_ROWS, SLOTS, FpgaInstance
+from hypersonic.server.backends.fpga.on_demand import OnDemandModel, TurnPolicy
+from hypersonic.server.backends.fpga.pool import CardPool
 from hypersonic.server.backends.fpga.properties import FPGA
+from hypersonic.server.backends.fpga.turns import Turns
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.errors import ModelBusyError, ModelLoadError
-from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.backend import TurnQueue
+from hypersonic.server.inference.card import Card, Residency
 from hypersonic.server.links import Links
 
 _LOG = logging.getLogger(__name__)
 XCLBIN, MANIFEST = FPGA.model_file, "manifest.json"
-#: the defaults of config.pbtxt's parameters
-SLOT_ROWS, SLOTS = 16384, 2
 
 
 class FpgaModel:
-    """A model version on one or more cards."""
+    """A model version on one or more cards, or one that takes turns on a card."""
 
-    def __init__(self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack) -> None:
+    def __init__(
+        self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack, turns: OnDemandModel | None = None
+    ) -> None:
+        """cards: of each instance; empty for a model that takes turns."""
         self.instances = tuple(instances)
-        self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=True)}
+        self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=not turns)}
         self._closing = closing
+        self._turns = turns
 
     @property
     def standby(self) -> Sequence[FpgaInstance]:
@@ -56,7 +63,18 @@ class FpgaModel:
 
     def card(self, instance: object) -> Card | None:
         """As LoadedModel.card."""
-        return self._cards[instance.name] if isinstance(instance, FpgaInstance) else None
+        if not isinstance(instance, FpgaInstance):
+            return None
+        return self._turns.card if self._turns is not None else self._cards[instance.name]
+
+    def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
+        """As TakesTurns.attach."""
+        return self._turns.attach(queue) if self._turns is not None else None
+
+    @property
+    def residency(self) -> Residency | None:
+        """As TakesTurns.residency."""
+        return self._turns.residency if self._turns is not None else None
 
     def close(self) -> None:
         """Close the cards."""
@@ -68,6 +86,7 @@ class FpgaBackend:
 
     def __init__(self, cards: CardPool | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
         self._cards = cards or CardPool()
+        self._turns = Turns(self._cards)
         self._links = links
         if warning := release_warning():
             _LOG.warning("%s", warning)
@@ -85,8 +104,7 @@ class FpgaBackend:
             with ExitStack() as opened:
                 manifest = self._manifest(directory)
                 xclbin = self._follow(directory, XCLBIN)
-                with self._links.opened(directory / XCLBIN, directory.parent, f"{directory.name}/{XCLBIN}") as file:
-                    contents = without_image(check_manifest(manifest, file.read()))
+                contents = self._check(directory, manifest)
                 _check_config(config, manifest)
                 weights = self._follow(directory, WEIGHTS_NAME) if manifest.weights_bytes else None
                 slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
@@ -94,7 +112,14 @@ class FpgaBackend:
                     host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows, weights=weights,
                     share=config.number("share", 1.0),
                 )  # fmt: skip
-                places = self._cards.place(Wish(config.name, manifest, contents, xclbin, open_instances), config.devices)
+                policy = TurnPolicy.of(config)
+                check = partial(self._check, directory, manifest)
+                wish = Wish(config.name, manifest, contents, xclbin, open_instances, check, moves=policy is not None)
+                if policy is not None:
+                    turns = self._turns.admit(wish, policy)
+                    opened.callback(self._turns.remove, turns)
+                    return _moving(turns, manifest, config, opened.pop_all())
+                places = self._cards.place(wish, config.devices)
                 for place in places:
                     opened.callback(place.close)
                 return _model(places, manifest, config, opened.pop_all())
@@ -106,6 +131,14 @@ class FpgaBackend:
             raise ModelLoadError(_unresolved(error, directory)) from error
         except OSError as error:
             raise ModelLoadError(f"{directory.name}/{Path(error.filename or '').name}: {error.strerror}") from error
+
+    def _check(self, directory: Path, manifest: Manifest) -> Xclbin:
+        """Return the description of the version's xclbin.
+
+        Raises FirmwareError, ModelLoadError, OSError if it is not the one that was published.
+        """
+        with self._links.opened(directory / XCLBIN, directory.parent, f"{directory.name}/{XCLBIN}") as file:
+            return without_image(check_manifest(manifest, file.read()))
 
     def _manifest(self, directory: Path) -> Manifest:
         """Read the manifest. Raises ManifestError, ModelLoadError, OSError."""
@@ -172,6 +205,14 @@ def _model(places: Sequence[Place], manifest: Manifest, config: ModelConfig, clo
     for place in places:
         for instance in place.on_card.instances:
             name = instance.name if len(places) == 1 else f"{instance.name}@{place.index}"
-            instances.append(FpgaInstance(instance, name, place.on_card, config, manifest))
+            instances.append(FpgaInstance(instance.name, instance, place.on_card, config, manifest, name=name))
             cards.append(place.card)
     return FpgaModel(instances, cards, closing)
+
+
+def _moving(turns: OnDemandModel, manifest: Manifest, config: ModelConfig, closing: ExitStack) -> FpgaModel:
+    on_card = turns.place.on_card.instances if turns.place is not None else [None] * len(turns.units)
+    turns.instances = [
+        FpgaInstance(unit, instance, turns, config, manifest) for unit, instance in zip(turns.units, on_card, strict=True)
+    ]
+    return FpgaModel(turns.instances, (), closing, turns)

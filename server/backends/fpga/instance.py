@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +14,16 @@ from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
-from hypersonic.host.card_instances import ModelOnCard
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, MemoryAccessError
 from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError
+from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ServerError
 from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.memory import copy_into
 
 #: the defaults of config.pbtxt's parameters
-TIMEOUT_MS, RETRY_MS = 10_000, 10_000
+SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
 
 
 class FpgaSlot:
@@ -62,6 +62,7 @@ class FpgaSlot:
             self._rows.append((rows, share.rows))
             rows += share.rows
         self._sent_rows = rows
+        self._owner.used_ns = time.monotonic_ns()
         try:
             self._slot.start(rows)
         except DeviceError as error:
@@ -120,16 +121,57 @@ def _columns(buffer: NDArray[np.uint8], row: Row) -> tuple[NDArray[Any], ...]:
     )
 
 
+class AwaySlot:
+    """A slot of an instance that has not been on a card yet. It is never used."""
+
+    def __init__(self, capacity_rows: int) -> None:
+        self.capacity_rows = capacity_rows
+
+    def start(self, shares: Sequence[Share]) -> None:
+        """As Slot.start."""
+        raise BackendError(f"{len(shares)} requests for an instance that is on no card")
+
+    def finish(self) -> Execution:
+        """As Slot.finish."""
+        raise BackendError("an instance that is on no card has no run")
+
+    def answer(self, index: int) -> Answer:
+        """As Slot.answer."""
+        raise BackendError(f"no answer {index} of an instance that is on no card")
+
+    def release(self) -> None:
+        """Do nothing."""
+
+
+class OnCard(Protocol):
+    """Brings lost instances back: ModelOnCard, or OnDemandModel for a model that takes turns."""
+
+    @property
+    def recoverable(self) -> bool:
+        """True if this process can bring a lost instance back."""
+
+    def recover(self, name: str) -> host_instance.ModelInstance:
+        """As ModelOnCard.recover."""
+
+
 class FpgaInstance:
-    """A compute unit as an Instance."""
+    """A compute unit as an Instance. used_ns: when its last run began, in monotonic ns."""
 
     def __init__(
-        self, instance: host_instance.ModelInstance, name: str, card: ModelOnCard, config: ModelConfig, manifest: Manifest
-    ) -> None:
-        self.name = name
+        self, unit: str, instance: host_instance.ModelInstance | None, card: OnCard, config: ModelConfig, manifest: Manifest,
+        *, name: str = "",
+    ) -> None:  # fmt: skip
+        """unit: the name of the unit. instance: None while the model is on no card. name: if not the unit's."""
+        self.name = name or unit
         self._card, self._config, self._manifest = card, config, manifest
-        self._busy_before = 0
-        self._use(instance)
+        self._busy_before = self.used_ns = 0
+        self._instance: host_instance.ModelInstance | None = None
+        self._unit = unit
+        self.slots: tuple[FpgaSlot | AwaySlot, ...]
+        if instance is not None:
+            self._use(instance)
+        else:
+            self.slots = (AwaySlot(config.integer("slot_rows", SLOT_ROWS)),) * config.integer("slots", SLOTS)
 
     def _use(self, instance: host_instance.ModelInstance) -> None:
         self._instance = instance
@@ -140,11 +182,11 @@ class FpgaInstance:
     @property
     def in_service(self) -> bool:
         """As Instance.in_service."""
-        return self._instance.in_service
+        return self._instance is not None and self._instance.in_service
 
     def busy_clocks(self) -> int:
-        """As Instance.busy_clocks; earlier uses of the unit, before it was brought back, are included."""
-        return self._busy_before + self._instance.busy_clocks()
+        """As Instance.busy_clocks; earlier uses of units, before the instance was brought back, are included."""
+        return self._busy_before + (self._instance.busy_clocks() if self._instance is not None else 0)
 
     def revive(self) -> bool:
         """Bring the unit back once its card was reset or plugged in again; False if the card cannot report a hang."""
@@ -154,8 +196,8 @@ class FpgaInstance:
             slot.release()
         busy = self.busy_clocks()
         try:
-            self._use(self._card.recover(self._instance.name))
-        except (DeviceError, FirmwareError, OSError) as error:  # the version's files may have been deleted
+            self._use(self._card.recover(self._unit))
+        except (DeviceError, FirmwareError, OSError, ServerError) as error:  # the version's files may have been deleted
             raise InstanceAwayError(str(error), self._config.integer("retry_ms", RETRY_MS) / 1000) from error
         self._busy_before = busy
         return True
@@ -164,7 +206,7 @@ class FpgaInstance:
         """Convert a card's error to the scheduler's: the run failed, or the instance is lost."""
         if isinstance(error, ComputeUnitTimeoutError):
             return InstanceTimeoutError(str(error))
-        if self._instance.in_service or isinstance(error, MemoryAccessError):
+        if self.in_service or isinstance(error, MemoryAccessError):
             return BackendError(str(error))
         return InstanceLostError(str(error))
 

@@ -33,10 +33,12 @@ class Repository:
         self.backend = FpgaBackend()
         self.loaded: list[FpgaModel] = []
 
-    def publish(self, model: str, xclbin: bytes, weights: float | None = None, version: int | None = None) -> Path:
+    def publish(
+        self, model: str, xclbin: bytes, weights: float | None = None, version: int | None = None, **parameters: str
+    ) -> Path:
         content = None if weights is None else weights_of(weights)
         manifest = replace(manifest_of(xclbin, content), model=model)
-        text = config_pbtxt(manifest, parameters={"slots": "1", "slot_rows": "16", "retry_ms": "10"})
+        text = config_pbtxt(manifest, parameters={"slots": "1", "slot_rows": "16", "retry_ms": "10", **parameters})
         return publish(self.place, xclbin, manifest, text, weights=content, version=version)
 
     def load(self, version: Path) -> FpgaModel:
