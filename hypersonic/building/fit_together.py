@@ -70,8 +70,10 @@ def share_lines(shared: Shared) -> list[str]:
         f"shares of {fits[0].card.name} for {asked} that no other beats; resources of all units, estimated",
         *lines,
         f"chosen: {chosen.factor:,.3g} times the rates asked for, estimated",
-        f"the cores alone: {reached}, at {fits[0].card.clock_mhz:g} MHz, which no tool has confirmed by placing them; "
-        f"{chosen.fullest:.0%} of the card's {LABELS[chosen.kind]} for units",
+        (
+            f"the cores alone: {reached}, at {fits[0].card.clock_mhz:g} MHz, which no tool has confirmed by placing them; "
+            f"{chosen.fullest:.0%} of the card's {LABELS[chosen.kind]} for units"
+        ),
     ]
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hypersonic.building.conversion import Converted
+from hypersonic.building.converted import Converted
 from hypersonic.building.f2 import emulate_f2, place_f2
 from hypersonic.building.request import HLS, CardOptions, Request, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.building.conversion import Converted, builds_of, convert
+from hypersonic.building.conversion import builds_of, convert
+from hypersonic.building.converted import Converted
 from hypersonic.building.fit import NO_FIT, FitOptions, show_fit
 from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
 from hypersonic.building.linking import link, publish_models
-from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_request
-from hypersonic.firmware.errors import ResourceError
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_fits, check_request
 from hypersonic.firmware.estimate.kernel import report_build
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
@@ -99,9 +99,3 @@ def _estimate(model: Converted, on_resources: Callable[[list[str]], None]) -> Co
     on_resources(report.lines)
     check_fits(report.misfit, request.target)
     return model.with_report({"resources": report.entry})
-
-
-def check_fits(misfit: str, target: Target) -> None:
-    """Raise ResourceError if there is a reason why the design does not fit the card."""
-    if misfit:
-        raise ResourceError(misfit if target is Target.HW else f"{misfit}; with --no-resources it can still be emulated")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Twenty models of three xclbins on two emulated cards, asked by 16 clients: what waits for a card, and for how long.
 
-The models are sw_emu kernels of a few lines of C, so that the bench measures turns and not arithmetic. The mix is skewed: model n
-is asked in proportion to n ** -1.5 (Zipf's law), so the third xclbin, with the seven models that are asked least, gets 5 % of the
-requests. Each client sends its next request when it has an answer, so a client that asks for a model on no card waits with it. A
-card takes HYPERSONIC_EMU_LOAD_MS (2 s, assumed) to load another xclbin.
+The models are sw_emu kernels of a few lines of C, so that the bench measures turns and not arithmetic. The mix is skewed: model
+n is asked in proportion to n ** -1.5 (Zipf's law), so the third xclbin, with the seven models that are asked least, gets 5 %
+of the requests. Each client sends its next request when it has an answer, so a client that asks for a model on no card waits
+with it. A card takes HYPERSONIC_EMU_LOAD_MS (2 s, assumed) to load another xclbin.
 """
 
 from __future__ import annotations
