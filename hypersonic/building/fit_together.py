@@ -66,15 +66,12 @@ def share_lines(shared: Shared) -> list[str]:
     widths = [max(len(row[place]) for row in rows) for place in range(len(heads))]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     reached = ", ".join(f"{fit.network} {point.rate_hz:,.0f}/s" for fit, point in zip(fits, chosen.points, strict=True))
-    return [
-        f"shares of {fits[0].card.name} for {asked} that no other beats; resources of all units, estimated",
-        *lines,
-        f"chosen: {chosen.factor:,.3g} times the rates asked for, estimated",
-        (
-            f"the cores alone: {reached}, at {fits[0].card.clock_mhz:g} MHz, which no tool has confirmed by placing them; "
-            f"{chosen.fullest:.0%} of the card's {LABELS[chosen.kind]} for units"
-        ),
-    ]
+    head = f"shares of {fits[0].card.name} for {asked} that no other beats; resources of all units, estimated"
+    cores = (
+        f"the cores alone: {reached}, at {fits[0].card.clock_mhz:g} MHz, which no tool has confirmed by placing them; "
+        f"{chosen.fullest:.0%} of the card's {LABELS[chosen.kind]} for units"
+    )
+    return [head, *lines, f"chosen: {chosen.factor:,.3g} times the rates asked for", cores]
 
 
 def _cells(shared: Shared, share: Share) -> list[str]:

@@ -32,6 +32,7 @@ from hypersonic.hls.build import convert_model
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.frontend.description import read_zoo_yaml
 from hypersonic.hls.rf.fit.exchange import fit_from_json
+from hypersonic.hls.rf.fit.share import wanted_hz
 
 
 def build_together(
@@ -128,7 +129,7 @@ def _share(
     draw_shares(shared, picture)
     on_gate("\n".join([*share_lines(shared), f"picture: {picture}"]))
     chosen = shared.chosen
-    cards = [fit.as_json(chosen.factor * rate) for rate in rates_hz]
+    cards = [fit.as_json(wanted_hz(chosen.factor, rate)) for rate in rates_hz]
     units = [point.units for point in chosen.points]
     return [replace(request, compute_units=count) for request, count in zip(requests, units, strict=True)], cards
 

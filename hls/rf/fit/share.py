@@ -38,21 +38,26 @@ def shares(fits: Sequence[Fit], rates_hz: Sequence[float], holds: Callable[[Sequ
     """
     card, most = fits[0].card, _link(fits, rates_hz)
     reached = (point.rate_hz / rate for fit, rate in zip(fits, rates_hz, strict=True) for point in fit.points)
-    found: dict[tuple[Point, ...], Share] = {}
+    found: list[Share] = []
     for factor in sorted({min(factor, most) for factor in reached} | {min(1.0, most)}, reverse=True):
-        points = tuple(cheapest(fit.points, factor * rate) for fit, rate in zip(fits, rates_hz, strict=True))
+        points = tuple(cheapest(fit.points, wanted_hz(factor, rate)) for fit, rate in zip(fits, rates_hz, strict=True))
         chosen = tuple(point for point in points if point)
-        if len(chosen) == len(fits) and chosen not in found:
+        if len(chosen) == len(fits) and all(share.points != chosen for share in found):
             share = _share(card, factor, chosen)
             if share.amounts.fits(card.whole) and holds(chosen):
-                found[chosen] = share
+                found.append(share)
     kept: list[Share] = []
-    for share in sorted(found.values(), key=lambda share: (-share.factor, share.fullest)):
+    for share in sorted(found, key=lambda share: (-share.factor, share.fullest)):
         if not kept or share.fullest < kept[-1].fullest:
             kept.append(share)
     if not kept or kept[0].factor < 1:
         raise FitError(_misfit(fits, rates_hz, kept[0].factor if kept else 0, most))
     return tuple(kept)
+
+
+def wanted_hz(factor: float, rate_hz: float) -> float:
+    """Return the rate that a design has to reach: a multiple of the one asked for, less what rounding may add."""
+    return factor * rate_hz * (1 - 1e-9)
 
 
 def _share(card: Card, factor: float, points: tuple[Point, ...]) -> Share:
