@@ -50,7 +50,8 @@ _FAULT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 class _Memory(ctypes.Structure):
     #: bank and beat stay NULL: no other unit uses this memory
     _fields_ = [
-        ("card", ctypes.c_void_p), ("resolve", _RESOLVE), ("fault", _FAULT), ("bank", ctypes.c_void_p), ("beat", ctypes.c_void_p)
+        ("card", ctypes.c_void_p), ("resolve", _RESOLVE), ("fault", _FAULT),
+        ("bank", ctypes.c_void_p), ("beat", ctypes.c_void_p),
     ]  # fmt: skip
 
 

@@ -57,8 +57,8 @@ class Card:
     """
 
     def __init__(self, xclbin: Xclbin, simulators: Mapping[str, Path]) -> None:
-        """simulators: the file with the simulator of each kernel, by the kernel's name. Raises SimulationError if one of them is
-        not a simulator."""
+        """simulators: the file with each kernel's simulator, by the kernel's name. Raises SimulationError if one is not a
+        simulator."""
         self.memory = DeviceMemory(xclbin.group_memories)
         self.closed = False
         self._messages: deque[str] = deque(maxlen=_MAX_MESSAGES)
@@ -245,8 +245,9 @@ _CALLS: dict[int, tuple[Callable[[Card, Fields], Fields], Fields]] = {
 
 def _load(xclbin: Xclbin) -> Card:
     """Open the card. Raises OSError, SimulationError or XclbinError if BITSTREAM has no simulators for this machine."""
+    images = kernel_images(xclbin)
     with tempfile.TemporaryDirectory(prefix="hypersonic_") as name:
-        simulators = {kernel: Path(name) / f"{number}.so" for number, kernel in enumerate(images := kernel_images(xclbin))}
+        simulators = {kernel: Path(name) / f"{number}.so" for number, kernel in enumerate(images)}
         for kernel, image in images.items():
             simulators[kernel].write_bytes(image)
         return Card(xclbin, simulators)

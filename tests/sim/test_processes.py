@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,48 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hypersonic.sim.library import library_path
+from tests.sim.xrt_process import Process
 
 if TYPE_CHECKING:
     from tests.sim.conftest import WriteXclbin
-
-PROGRAM = Path(__file__).with_name("xrt_process.py")
-NEVER_MIND = "[XRT] ERROR: "
-
-
-class Process:
-    """A process with card 0 open."""
-
-    def __init__(self, errors: Path) -> None:
-        self.errors = errors
-        argv = [sys.executable, str(PROGRAM), str(library_path()), "0"]
-        with errors.open("w") as file:
-            self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True)
-
-    def send(self, command: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{command}\n")
-        self.process.stdin.flush()
-
-    def answer(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def ask(self, command: str) -> str:
-        self.send(command)
-        return self.answer()
-
-    def message(self) -> str:
-        """The last line that the library has printed."""
-        return self.errors.read_text().splitlines()[-1].removeprefix(NEVER_MIND)
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def end(self) -> None:
-        with self.process:
-            self.kill()
-
 
 Start = Callable[[], Process]
 
@@ -68,7 +28,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     started: list[Process] = []
 
     def begin() -> Process:
-        started.append(Process(tmp_path / f"errors_{len(started)}"))
+        started.append(Process(str(library_path()), tmp_path / f"errors_{len(started)}"))
         return started[-1]
 
     yield begin
@@ -80,7 +40,9 @@ def text(uuid: str) -> str:
     return "-".join((uuid[:8], uuid[8:12], uuid[12:16], uuid[16:20], uuid[20:]))
 
 
-def test_a_second_process_loads_the_same_xclbin_and_no_other_while_kernels_are_open(start: Start, write_xclbin: WriteXclbin) -> None:
+def test_a_second_process_loads_the_same_xclbin_and_no_other_while_kernels_are_open(
+    start: Start, write_xclbin: WriteXclbin
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one, two = start(), start()
     assert [one.ask(f"load {first}"), one.ask("open stub:{stub_1}")] == ["ok", "ok"]
@@ -101,7 +63,9 @@ def test_a_compute_unit_that_is_open_exclusively_is_open_in_one_process(start: S
     assert one.ask("open stub:{stub_1}") == "EBUSY"
 
 
-def test_a_process_whose_xclbin_was_replaced_opens_nothing_until_it_loads_again(start: Start, write_xclbin: WriteXclbin) -> None:
+def test_a_process_whose_xclbin_was_replaced_opens_nothing_until_it_loads_again(
+    start: Start, write_xclbin: WriteXclbin
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one, two = start(), start()
     assert [one.ask(f"load {first}"), two.ask(f"load {second}")] == ["ok", "ok"]
@@ -111,7 +75,9 @@ def test_a_process_whose_xclbin_was_replaced_opens_nothing_until_it_loads_again(
     assert [two.ask("open stub:{stub_2}"), two.ask("open stub:{stub_1}")] == ["EBUSY", "ok"]
 
 
-def test_a_process_that_is_killed_leaves_nothing_open(start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_killed_leaves_nothing_open(
+    start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one, two = start(), start()
     assert [one.ask(f"load {first}"), one.ask("open stub:{stub_1}")] == ["ok", "ok"]
@@ -125,7 +91,9 @@ def test_a_process_that_is_killed_leaves_nothing_open(start: Start, write_xclbin
     assert two.ask("open stub:{stub_1}") == "ok", "the card still holds the second xclbin"
 
 
-def test_a_process_waits_while_another_one_loads(start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_waits_while_another_one_loads(
+    start: Start, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = write_xclbin(), write_xclbin(compute_units=2)
     one = start()
     monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "1000")

@@ -137,10 +137,9 @@ def test_units_on_banks_of_their_own_or_with_idle_neighbours_take_the_clocks_of_
     assert units[3].clocks() == alone["first"]
 
 
-def test_a_unit_that_never_ends_or_hangs_takes_nothing_of_the_bank(
-    card: Card, alone: dict[str, int]
-) -> None:
-    stuck = card.xrt.run(card.xrt.kernel(card.device, "stub:{stub_1}"), *(card.xrt.buffer(card.device, 64) for _ in "xy"), NEVER_COMPLETES)
+def test_a_unit_that_never_ends_or_hangs_takes_nothing_of_the_bank(card: Card, alone: dict[str, int]) -> None:
+    x, y = (card.xrt.buffer(card.device, 64) for _ in range(2))
+    stuck = card.xrt.run(card.xrt.kernel(card.device, "stub:{stub_1}"), x, y, NEVER_COMPLETES)
     card.xrt.start(stuck)
     unit = card.unit("first", 4)
     for _ in range(2):
@@ -153,4 +152,3 @@ def test_a_card_closes_while_its_units_share_a_bank(card: Card) -> None:
     units = card.unit("first", 4), card.unit("second", 4)
     card.start_together(*units)
     assert card.xrt.finish(units[0].run, 1).name in {"RUNNING", "QUEUED", "COMPLETED"}
-

@@ -8,11 +8,53 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import subprocess
 import sys
 from ctypes import c_char_p, c_int, c_size_t, c_uint, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+#: XRT itself prints lines to standard output too
+_ANSWER = "answer: "
 
 
-def main(library: str, card: str) -> None:
+class Process:
+    """A process with card 0 open."""
+
+    def __init__(self, library: str, errors: Path) -> None:
+        """errors: the file for what the library prints."""
+        self.errors = errors
+        argv = [sys.executable, __file__, library]
+        with errors.open("w") as file:
+            self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True)
+
+    def send(self, command: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{command}\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> str:
+        assert self.process.stdout is not None
+        lines = iter(self.process.stdout.readline, "")
+        return next((line.removeprefix(_ANSWER).strip() for line in lines if line.startswith(_ANSWER)), "ended")
+
+    def ask(self, command: str) -> str:
+        self.send(command)
+        return self.answer()
+
+    def message(self) -> str:
+        """The last line that the library has printed."""
+        return self.errors.read_text().splitlines()[-1].removeprefix("[XRT] ERROR: ")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def end(self) -> None:
+        with self.process:
+            self.kill()
+
+
+def main(library: str) -> None:
     """Answer commands until the end of the input."""
     xrt = ctypes.CDLL(library, use_errno=True)
     xrt.xrtDeviceOpen.restype = xrt.xrtPLKernelOpen.restype = xrt.xrtPLKernelOpenExclusive.restype = c_void_p
@@ -25,7 +67,7 @@ def main(library: str, card: str) -> None:
     xrt.xrtKernelClose.restype = c_int
     for function in (xrt.xrtPLKernelOpen, xrt.xrtPLKernelOpenExclusive):
         function.argtypes = [c_void_p, c_void_p, c_char_p]
-    device, kernels = xrt.xrtDeviceOpen(int(card)), list[int]()
+    device, kernels = xrt.xrtDeviceOpen(0), list[int]()
     uuid = (ctypes.c_ubyte * 16)()
 
     def execute(verb: str, argument: str) -> bool:
@@ -46,7 +88,9 @@ def main(library: str, card: str) -> None:
     for line in sys.stdin:
         verb, _, argument = line.strip().partition(" ")
         ctypes.set_errno(0)
-        print("ok" if execute(verb, argument) else errno.errorcode[ctypes.get_errno()], flush=True)
+        answer = "ok" if execute(verb, argument) else errno.errorcode.get(ctypes.get_errno(), "failed")
+        sys.stdout.write(f"{_ANSWER}{answer}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
