@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.building.request import Request
-from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.hls.core import Core
 from hypersonic.hls.project import HlsProject
@@ -36,8 +35,8 @@ class Converted:
 
     @property
     def digest(self) -> str:
-        """The kernel's digest, without its weights (firmware/kernel/digest.py)."""
-        return kernel_digest(self.kernel) if self.kernel else software_digest(self.project)
+        """The kernel's digest, without its weights (firmware/kernel/files.py)."""
+        return self.kernel.sha256 if self.kernel else software_digest(self.project)
 
     def with_report(self, entries: Mapping[str, Any]) -> Converted:
         """This model with more entries in its project's report."""

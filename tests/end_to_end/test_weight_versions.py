@@ -11,7 +11,6 @@ import pytest
 from numpy.typing import NDArray
 from tritonclient import grpc
 
-from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
@@ -35,7 +34,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
 def xclbin(kernel: Kernel) -> bytes:
     image = build_hardware_simulator(kernel).read_bytes()
     return assemble_xclbin(
-        kernel.name, Target.HW_EMU, find_platform("u250"), image, weights=True, digest=kernel_digest(kernel)
+        kernel.name, Target.HW_EMU, find_platform("u250"), image, weights=True, digest=kernel.sha256
     )  # fmt: skip
 
 
