@@ -29,8 +29,8 @@ Programs = dict[str, Callable[[Path], dict[str, Any]]]
 def main(directory: Path) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     programs: Programs = {
-        "dense": dense, "settings": settings, "pruned": pruned, "quantised": quantised, "images": images,
-        "two shapes": two_shapes, "split": split,
+        "dense": dense, "pruned": pruned, "images": images, "two shapes": two_shapes, "split": split,
+        "settings": settings, "quantised": quantised,
     }  # fmt: skip
     import tf_keras
 
