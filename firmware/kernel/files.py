@@ -60,9 +60,9 @@ class Kernel:
     def sha256(self) -> str:
         """The kernel's digest, 64 hexadecimal digits: of the names and contents of its RTL sources and memory files.
 
-        It is the kernel's identity without the weights that it loads at run time. Two models whose kernels have the same digest,
-        target and platform compute with the same hardware. If they load weights at run time, they differ in weights.bin only,
-        and one compute unit can serve both.
+        It is the kernel's identity without the weights that it loads at run time. Two models whose kernels have the same
+        digest, target and platform compute with the same hardware. If they load weights at run time, they differ in weights.bin
+        only, and one compute unit can serve both.
         """
         return content_sha256(["kernel", self.top, *self.sources, *self.core.memories])
 

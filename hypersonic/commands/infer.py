@@ -118,12 +118,13 @@ def _run_files(args: argparse.Namespace) -> int:
 
 def _run_all(args: argparse.Namespace, url: str) -> int:
     from hypersonic.events.everything import Asked, infer_all, show_all
+    from hypersonic.events.infer import infer
     from hypersonic.progress import progress
 
     if own := [f"--{option}" for option in ("name", "rows", "labels") if getattr(args, option)]:
         raise OptionError(f"{own[0]} is of one model, got --all too: leave one of them out")
     events = _EVENTS_OF_ALL if args.events is None else args.events
-    asked = Asked(url, args.metrics_url, events, args.event_rows, args.clients, args.seed, args.check)
+    asked = Asked(infer, url, args.metrics_url, events, args.event_rows, args.clients, args.seed, args.check)
     with progress(quiet=args.quiet) as step:
         lines, missing = infer_all(asked, step)
     show_all(lines, missing, args.output or Path("result"))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,8 @@ from hypersonic.client.load.errors import LoadError
 from hypersonic.client.load.rows import random_requests
 from hypersonic.client.specs import ModelSpec
 from hypersonic.events.golden import WrongAnswerError
-from hypersonic.events.infer import ANSWER_TIMEOUT_S, NoEventsError, infer
-from hypersonic.events.sending import Answers, closed_loop, send
+from hypersonic.events.outcome import Outcome
+from hypersonic.events.sending import ANSWER_TIMEOUT_S, Answers, NoEventsError, closed_loop, send
 from hypersonic.hls.frontend.description import read_zoo_yaml, zoo_models
 from hypersonic.hls.zoo.task import tasks
 from hypersonic.progress import Step
@@ -64,8 +64,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Asked:
-    """How each model is asked. url, metrics_url, events, event_rows, clients, seed, check: as for infer()."""
+    """How each model is asked. infer: hypersonic.events.infer.infer. The others are its arguments."""
 
+    infer: Callable[..., Outcome]
     url: str
     metrics_url: str
     events: int
@@ -136,7 +137,7 @@ def _ask(name: str, spec: ModelSpec, asked: Asked, step: Step) -> Line:
 
 
 def _judged(name: str, asked: Asked, step: Step) -> Line:
-    outcome = infer(
+    outcome = asked.infer(
         name, url=asked.url, metrics_url=asked.metrics_url, events=asked.events, event_rows=asked.event_rows,
         clients=asked.clients, seed=asked.seed, check=asked.check, progress=step,
     )  # fmt: skip

@@ -40,8 +40,7 @@ def test_a_model_with_wrong_answers_has_its_reason_in_the_table_and_the_next_one
     def wrong(*_: object, **__: object) -> None:
         raise WrongAnswerError("3 of 5 answers differ from csim")
 
-    asked = everything.Asked("", "", events=1, event_rows=0, clients=1, seed=1, check=True)
-    monkeypatch.setattr(everything, "infer", wrong)
+    asked = everything.Asked(wrong, "", "", events=1, event_rows=0, clients=1, seed=1, check=True)
     monkeypatch.setattr(everything, "_describe_all", lambda *_: ({"jets": None, "facile": None}, {}))
     lines, missing = everything.infer_all(asked, lambda _: None)
     assert [line.model for line in lines] == ["facile", "jets"]
