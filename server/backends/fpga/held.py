@@ -38,7 +38,7 @@ class Wish(NamedTuple):
     contents: Xclbin
     xclbin: Path
     open_instances: OpenInstances
-    check: Callable[[], None]
+    check: Callable[[], object]
     moves: bool = False
 
     @property
