@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.xclbin.container import ComputeUnit as Instance
 from hypersonic.host import health
 from hypersonic.host.closing import Closing
 from hypersonic.host.driver import (
@@ -49,6 +49,30 @@ WAIT_SLICE_MS = 20
 CLOSE_TIMEOUT_MS = 1000
 #: interval at which a thread that waits for a run checks that the card is still present
 HEARTBEAT_MS = 500
+
+
+class LinkedUnit(Protocol):
+    """A compute unit as an xclbin describes it (firmware/xclbin/container.py)."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def kernel(self) -> str:
+        """The name of its kernel."""
+        ...
+
+    @property
+    def memories(self) -> dict[int, int]:
+        """Argument index -> the memory group in which its buffers are allocated."""
+        ...
+
+    @property
+    def reach(self) -> dict[int, frozenset[int]]:
+        """Argument index -> all memories that it reaches."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -84,7 +108,7 @@ class ComputeUnit(Closing):
     from_card: for transfers.
     """
 
-    def __init__(self, card: OpenCard, unit: Instance) -> None:
+    def __init__(self, card: OpenCard, unit: LinkedUnit) -> None:
         super().__init__()
         self.name, self.kernel, self._banks, self._reach = unit.name, unit.kernel, unit.memories, unit.reach
         self.in_service = True

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 
-from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.sections import MEMORY_KINDS, Kind
@@ -125,12 +124,6 @@ class Device(Closing):
             if self._users[unit] <= 0 and unit.in_service:
                 del self._users[unit]
                 unit.close()
-
-    def holds(self, manifest: Manifest) -> bool:
-        """True if the xclbin is the manifest's, or another one with the same kernel for the same platform."""
-        digest = self.contents.kernel_digests.get(manifest.kernel, "")
-        same = manifest.target is self.target and digest != "" and digest == manifest.kernel_sha256
-        return self.uuid == manifest.uuid or same
 
     @property
     def releasable(self) -> bool:

@@ -27,6 +27,7 @@ from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
 from hypersonic.host.device import without_image
 from hypersonic.host.errors import DeviceBusyError, DeviceError
+from hypersonic.host.opening import card_set
 from hypersonic.host.release import release_warning
 from hypersonic.server.backends.fpga.held import Place, Wish
 from hypersonic.server.backends.fpga.instance import SLOT_ROWS, SLOTS, FpgaInstance
@@ -114,7 +115,8 @@ class FpgaBackend:
                 )  # fmt: skip
                 policy = TurnPolicy.of(config)
                 check = partial(self._check, directory, manifest)
-                wish = Wish(config.name, manifest, contents, xclbin, open_instances, check, moves=policy is not None)
+                kind, moves = card_set(contents), policy is not None
+                wish = Wish(config.name, manifest, contents, xclbin, open_instances, check, kind, moves)
                 if policy is not None:
                     turns = self._turns.admit(wish, policy)
                     opened.callback(self._turns.remove, turns)

@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.host import opening
 from hypersonic.host.card_instances import CardInstances, ModelOnCard
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceBusyError
@@ -29,8 +28,9 @@ class OpenInstances(Protocol):
 class Wish(NamedTuple):
     """A model version that needs a card. contents: of its own xclbin, the file `xclbin`, without the image.
 
-    check: raises if the version's files are not those that were published. moves: it takes turns with other models, so it may
-    leave the card again; such a model has as many units as its manifest says, other models may have more.
+    check: raises if the version's files are not those that were published. kind: of card, by opening.card_set. moves: it takes
+    turns with other models, so it may leave the card again; such a model has as many units as its manifest says, other models
+    may have more.
     """
 
     model: str
@@ -38,13 +38,9 @@ class Wish(NamedTuple):
     contents: Xclbin
     xclbin: Path
     open_instances: OpenInstances
-    check: Callable[[], None]
+    check: Callable[[], object]
+    kind: str
     moves: bool = False
-
-    @property
-    def kind(self) -> str:
-        """The kind of card that it needs (opening.card_set)."""
-        return opening.card_set(self.contents)
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,7 +82,7 @@ def choose_turn(cards: Sequence[CardState], away: Iterable[Guest], now_ns: int) 
         possible = [(card, _allowed_ns(card, guest)) for card in cards if not card.kept and card.number in guest.cards]
         ready = [card for card, at_ns in possible if at_ns <= now_ns]
         if ready:
-            return Load(min(ready, key=_least_missed).index, guest.name)
+            return Load(min(ready, key=_least_missed).number, guest.name)
         times += (at_ns for _, at_ns in possible)
     return Wait(min(times, default=0))
 

@@ -24,6 +24,8 @@ from hypersonic.server.backends.fpga.turn_rule import CardState, Load, choose_tu
 from hypersonic.server.errors import ModelBusyError, ServerError
 
 _LOG = logging.getLogger(__name__)
+#: the time after which the rule is applied again after an error in it
+_AGAIN_NS = 1_000_000_000
 
 
 class Turns:
@@ -86,7 +88,11 @@ class Turns:
                 if not models:
                     self._thread = None
                     return
-            waits = [self._decide(kind, models) for kind in {model.wish.kind for model in models}]
+            try:
+                waits = [self._decide(kind, models) for kind in {model.wish.kind for model in models}]
+            except Exception:  # noqa: BLE001 - requests wait for this thread
+                _LOG.exception("the turns of models on cards cannot be decided; the next attempt is in %g s", _AGAIN_NS / 1e9)
+                waits = [time.monotonic_ns() + _AGAIN_NS]
             until_ns = min((until_ns for until_ns in waits if until_ns), default=0)
             self._wake.wait(max(0.0, (until_ns - time.monotonic_ns()) / 1e9) if until_ns else None)
 

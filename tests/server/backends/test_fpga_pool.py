@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,11 +34,12 @@ class Repository:
         self.loaded: list[FpgaModel] = []
 
     def publish(
-        self, model: str, xclbin: bytes, weights: float | None = None, version: int | None = None, **parameters: str
-    ) -> Path:
+        self, model: str, xclbin: bytes, weights: float | None = None, version: int | None = None,
+        parameters: Mapping[str, str] | None = None,
+    ) -> Path:  # fmt: skip
         content = None if weights is None else weights_of(weights)
         manifest = replace(manifest_of(xclbin, content), model=model)
-        text = config_pbtxt(manifest, parameters={"slots": "1", "slot_rows": "16", "retry_ms": "10", **parameters})
+        text = config_pbtxt(manifest, parameters={"slots": "1", "slot_rows": "16", "retry_ms": "10", **(parameters or {})})
         return publish(self.place, xclbin, manifest, text, weights=content, version=version)
 
     def load(self, version: Path) -> FpgaModel:

@@ -50,7 +50,7 @@ class Site(Repository):
         number = len(list(self.place.iterdir())) if self.place.exists() else 0
         xclbin = linked(self._image, digest=f"{number:064x}")
         more = {f"card_{key}": value for key, value in parameters.items()}
-        version = self.publish(name, xclbin, card_policy=policy, **more)
+        version = self.publish(name, xclbin, parameters={"card_policy": policy, **more})
         return self.serve(version)
 
     def serve(self, version: Path) -> ScheduledModel:
