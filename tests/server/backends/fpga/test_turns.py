@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.server.backends.test_fpga_pool import Repository, linked
 
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.config.read import read_config
@@ -19,7 +20,6 @@ from hypersonic.server.inference.check import check
 from hypersonic.server.inference.request import InferRequest, InputTensor
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.host.conftest import Cards
-from tests.server.backends.test_fpga_pool import Repository, linked
 
 WAIT_S = 60.0
 

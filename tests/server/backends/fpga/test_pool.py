@@ -20,7 +20,7 @@ from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
 from hypersonic.server.config.read import read_config
 from hypersonic.server.errors import BackendError, ModelBusyError
 from tests.host.conftest import Build, Cards, manifest_of, weights_of
-from tests.server.backends.zeros import a_row_of_zeros, close
+from tests.server.backends.fpga.zeros import a_row_of_zeros, close
 
 DIGEST = "d" * 64
 
