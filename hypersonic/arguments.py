@@ -82,3 +82,30 @@ def parse_percent(text: str) -> int:
     if not text.isdecimal() or len(text) > 3 or not 1 <= int(text) <= 100:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of per cent from 1 to 100")
     return int(text)
+
+
+def parse_counts(text: str) -> dict[str, int]:
+    """The whole positive numbers of an option such as facile=2,jets=1, by name. Raises argparse.ArgumentTypeError."""
+    numbers = _parse_numbers(text, "facile=2,jets=1")
+    if not all(number.is_integer() for number in numbers.values()):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected whole numbers, such as facile=2,jets=1")
+    return {name: int(number) for name, number in numbers.items()}
+
+
+def parse_rates(text: str) -> dict[str, float]:
+    """The positive numbers of an option such as facile=5000,jets=1e5, by name. Raises argparse.ArgumentTypeError."""
+    return _parse_numbers(text, "facile=5000,jets=100000")
+
+
+def _parse_numbers(text: str, example: str) -> dict[str, float]:
+    numbers: dict[str, float] = {}
+    for entry in text.split(","):
+        name, _, value = entry.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not name or not 0 < number < 1e15 or name in numbers:
+            raise argparse.ArgumentTypeError(f"{text!r}: {entry!r}, expected a list such as {example}, each name once")
+        numbers[name] = number
+    return numbers

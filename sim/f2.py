@@ -16,7 +16,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.sim.library import EMU
 from hypersonic.sim.memories import MEMORIES, write_memories
-from hypersonic.sim.simulator import IMAGE_NAME, kernel_constants
+from hypersonic.sim.simulator import IMAGE_NAME, harness_constants, patience_clocks
 
 _SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h", "memory_file.h")
 
@@ -26,19 +26,24 @@ def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambd
 
     progress receives one line before a build. Raises ToolError when Verilator or g++ fails.
     """
-    name, memories = design.kernel.name, design.kernel.core.memories
-    constants = kernel_constants(design.kernel)
+    constants = _constants(design)
 
     def build(directory: Path) -> None:
-        progress(f"Verilating {design.compute_units} x {name} behind the F2 shell")
+        listed = ", ".join(f"{units} x {kernel.name}" for kernel, units in design.kernels)
+        progress(f"Verilating {listed} behind the F2 shell")
         (directory / "kernel_name.h").write_text(constants)
-        harness = (EMU / "f2_model.cpp", write_memories(memories, directory))
+        harness = (EMU / "f2_model.cpp", write_memories(design.memories, directory))
         built = verilator.shared_library(
-            directory, sources=(*design.kernel.lint_waivers, *design.sources), top=design.top, harness=harness,
+            directory, sources=(*design.lint_waivers, *design.sources), top=design.top, harness=harness,
             output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory),
         )  # fmt: skip
         verilator.run(["strip", "--strip-unneeded", "-o", directory / IMAGE_NAME, built], directory)
         shutil.rmtree(directory / "obj")
 
-    sources = (*design.sources, *design.kernel.lint_waivers, *memories, MEMORIES, *(EMU / name for name in _SOURCES))
+    sources = (*design.sources, *design.lint_waivers, *design.memories, MEMORIES, *(EMU / name for name in _SOURCES))
     return cached("f2_simulator", [*verilator.build_key(), constants, *sources], build) / IMAGE_NAME
+
+
+def _constants(design: F2Design) -> str:
+    """The harness' constants: one model stands for all kernels, and waits as long as the slowest of them."""
+    return harness_constants(design.name, max(patience_clocks(kernel) for kernel, _ in design.kernels))

@@ -102,13 +102,21 @@ def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = l
 
 
 def kernel_constants(kernel: Kernel) -> str:
-    """Return C++ text with a kernel's constants for the harness: its name, and after how many clocks without a data beat it
-    counts as hung."""
+    """Return C++ text with a kernel's constants for the harness."""
+    return harness_constants(kernel.name, patience_clocks(kernel))
+
+
+def patience_clocks(kernel: Kernel) -> int:
+    """Return after how many clocks without a data beat a kernel counts as hung."""
     core = kernel.core
     rows = 2 + min(_READ_AHEAD_BYTES // core.inputs.row_bytes, _BURST_BYTES // core.outputs.row_bytes)
-    patience = min(2 * (core.latency_cycles + rows * core.ii), (1 << 32) - 1)
+    return min(2 * (core.latency_cycles + rows * core.ii), (1 << 32) - 1)
+
+
+def harness_constants(name: str, patience: int) -> str:
+    """Return C++ text with the constants of a simulator: its name, and after how many clocks without a data beat it hangs."""
     return f"""#include <cstdint>
-constexpr char kKernelName[] = "{kernel.name}";
+constexpr char kKernelName[] = "{name}";
 constexpr uint32_t kPatienceClocks = {patience}u;
 """
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build --target hw`: builds a card's xclbin from a kernel and a platform, and reads the tools' reports.
+"""`hypersonic build --target hw`: builds a card's xclbin from kernels and a platform, and reads the tools' reports.
 
     check_part --> package_xo --> synthesise --> implement --> [Image.AFI: the image at AWS --> .awsxclbin] --> digests
 
 All files are in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that determines the result. A repeated
-call continues where the last one stopped, and returns at once if that one was complete.
+call continues where the last one stopped, and returns at once if that one was complete. Of several kernels that are linked
+together, each is packaged in a directory of its own below that of the xclbin, whose name begins with the name given.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from hypersonic.firmware.bitstream.reports import (
     read_kernel_utilisation,
     read_timing,
 )
-from hypersonic.firmware.bitstream.steps import Progress, locked, pending, run_step, write_whole
+from hypersonic.firmware.bitstream.steps import Progress, Step, locked, pending, run_step, write_whole
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.kernel.digest import kernel_digest
@@ -35,10 +37,10 @@ from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
 from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.connectivity import place_units, vpp_config
+from hypersonic.firmware.xclbin.connectivity import place_kernels, vpp_config
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash
-from hypersonic.hls.resources import Amounts
+from hypersonic.hls.resources import NOTHING, Amounts
 
 #: names in the xclbin of the shell clock that drives ap_clk
 _KERNEL_CLOCKS = ("ulp_ucs_aclk_kernel_00", "clkwiz_kernel_clk_out1", "DATA_CLK")
@@ -84,6 +86,20 @@ def describe_units(name: str, compute_units: int, weights: bool = False) -> Kern
     return describe_kernel(name, [Instance(f"{name}_{k + 1}", 0) for k in range(compute_units)], weights)
 
 
+@dataclass(frozen=True)
+class KernelUnits:
+    """A kernel to be linked with its number of compute units. unit: the resources of one (estimate/kernel.py), if known."""
+
+    kernel: Kernel
+    compute_units: int = 1
+    unit: Amounts | None = None
+
+    @property
+    def description(self) -> KernelDescription:
+        """The kernel with its instances."""
+        return describe_units(self.kernel.name, self.compute_units, self.kernel.core.takes_weights)
+
+
 def build_bitstream(
     kernel: Kernel,
     platform: Platform,
@@ -92,36 +108,70 @@ def build_bitstream(
     options: BitstreamOptions,
     progress: Progress = lambda _: None,
 ) -> Bitstream:
+    """Like link_kernels, for one kernel, with the units of the options and under the kernel's name."""
+    kernels = [KernelUnits(kernel, options.compute_units, options.unit)]
+    return link_kernels(kernel.name, kernels, platform, tools, directory, options, progress)
+
+
+def link_kernels(
+    name: str,
+    kernels: Sequence[KernelUnits],
+    platform: Platform,
+    tools: Tools,
+    directory: Path,
+    options: BitstreamOptions,
+    progress: Progress = lambda _: None,
+) -> Bitstream:
     """Build an xclbin below `directory`, or continue an interrupted build. progress: called with each step and stage of v++.
 
-    Raises StepError when a tool fails, with its errors; TimingError for a missed clock; MissingVendorError for missing disk
-    space or a missing bucket; LinkError and ResourceError for units that cannot be placed; XclbinError for a bad product.
+    name: of the xclbin. options: `compute_units` and `unit` are not used. Raises StepError when a tool fails, with its errors;
+    TimingError for a missed clock; MissingVendorError for missing disk space or a missing bucket; LinkError and ResourceError
+    for units that cannot be placed; XclbinError for a bad product.
     """
     if platform.image is Image.AFI:
         check_bucket(platform, options.bucket)
     if options.kernel_mhz is not None and not MIN_KERNEL_MHZ <= options.kernel_mhz <= MAX_KERNEL_MHZ:
         raise LinkError(f"the kernel's clock is {options.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
-    check_memories(kernel.core)
-    description = describe_units(kernel.name, options.compute_units, kernel.core.takes_weights)
-    places = place_units(platform, description, options.unit)
-    config = vpp_config(platform, [description], places, vitis=tools.release, kernel_mhz=options.kernel_mhz)
-    build = directory / _build_name(kernel, platform, tools, config)
+    for part in kernels:
+        check_memories(part.kernel.core)
+    descriptions = [part.description for part in kernels]
+    places = place_kernels(platform, descriptions, [part.unit or NOTHING for part in kernels])
+    config = vpp_config(platform, descriptions, places, vitis=tools.release, kernel_mhz=options.kernel_mhz)
+    build = directory / _build_name(name, kernels, platform, tools, config)
     with locked(build):
         write_whole(build / CONFIG, config)
-        steps = [*package_steps(tools, platform, kernel, build), *link_steps(tools, kernel.name, options.jobs)]
-        if pending(steps, build):
+        stages = _stages(name, kernels, platform, tools, build, options.jobs)
+        if any(pending(steps, place) for place, steps in stages):
             check_space(build, options.needed_bytes)
-        for step in pending(steps, build):
-            run_step(step, build, progress)
-            check_read(build / TEMP)
-        xclbin = build / f"{kernel.name}.xclbin"
-        _check_xclbin(xclbin, platform, description)
+        for place, steps in stages:
+            for step in pending(steps, place):
+                run_step(step, place, progress)
+                check_read(build / TEMP)
+        xclbin = build / f"{name}.xclbin"
+        _check_xclbin(xclbin, platform, descriptions)
         report = _read_reports(build, xclbin, platform, options)
         if platform.image is Image.AFI:
             xclbin, image = make_image(xclbin, platform, tools, options.bucket, build, progress)
             report["afi"] = image
-        xclbin = _with_digests(xclbin, {kernel.name: kernel_digest(kernel)})
+        xclbin = _with_digests(xclbin, {part.kernel.name: kernel_digest(part.kernel) for part in kernels})
     return Bitstream(xclbin, report, {"vitis": tools.release, "platform": tools.shell.stem}, build)
+
+
+def _stages(
+    name: str, kernels: Sequence[KernelUnits], platform: Platform, tools: Tools, build: Path, jobs: int
+) -> list[tuple[Path, list[Step]]]:
+    """The steps with the directories that they run in. A single kernel is packaged in the build's own directory."""
+    if len(kernels) == 1:
+        packaged = package_steps(tools, platform, kernels[0].kernel, build)
+        return [(build, [*packaged, *link_steps(tools, name, jobs)])]
+    stages = list[tuple[Path, list[Step]]]()
+    for part in kernels:
+        place = build / part.kernel.name
+        place.mkdir(exist_ok=True)
+        check_part, *package = package_steps(tools, platform, part.kernel, place)
+        stages.append((place, package if stages else [check_part, *package]))  # one check of the device is enough
+    xos = [f"{part.kernel.name}/{part.kernel.name}.xo" for part in kernels]
+    return [*stages, (build, list(link_steps(tools, name, jobs, xos)))]
 
 
 def _with_digests(linked: Path, digests: dict[str, str]) -> Path:
@@ -132,26 +182,30 @@ def _with_digests(linked: Path, digests: dict[str, str]) -> Path:
     return marked
 
 
-def _build_name(kernel: Kernel, platform: Platform, tools: Tools, config: str) -> str:
-    tcl = kernel_tcl(describe_kernel(kernel.name, weights=kernel.core.takes_weights), platform, (), "")
-    digest = content_hash([config, tcl, tools.release, *kernel.sources, *kernel.core.memories])
-    return f"{kernel.name}-{platform.name}-{digest[:12]}"
+def _build_name(name: str, kernels: Sequence[KernelUnits], platform: Platform, tools: Tools, config: str) -> str:
+    described = [describe_kernel(part.kernel.name, weights=part.kernel.core.takes_weights) for part in kernels]
+    files = [file for part in kernels for file in (*part.kernel.sources, *part.kernel.core.memories)]
+    digest = content_hash([config, *(kernel_tcl(kernel, platform, (), "") for kernel in described), tools.release, *files])
+    return f"{name}-{platform.name}-{digest[:12]}"
 
 
-def _check_xclbin(file: Path, platform: Platform, kernel: KernelDescription) -> None:
-    """Check that v++ linked what was requested: target, shell, compute units, and the offset of each argument.
+def _check_xclbin(file: Path, platform: Platform, kernels: Sequence[KernelDescription]) -> None:
+    """Check that v++ linked what was requested: target, shell, kernels, compute units, and the offset of each argument.
 
     Raises StepError, which names the difference; XclbinError when the file is not an xclbin.
     """
     xclbin = Xclbin.read(file)
-    linked = xclbin.kernels[0] if xclbin.kernels else describe_kernel("")
-    facts = (
+    facts: list[tuple[str, Any, Any]] = [
         ("target", str(Target.HW), str(xclbin.target)),
         ("platform", platform.vbnv, xclbin.vbnv),
-        ("kernel", kernel.name, linked.name),
-        ("compute units", [unit.name for unit in kernel.instances], sorted(unit.name for unit in xclbin.compute_units)),
-        ("arguments", _arguments(kernel), _arguments(linked)),
-    )
+        ("kernels", sorted(kernel.name for kernel in kernels), sorted(kernel.name for kernel in xclbin.kernels)),
+    ]
+    for kernel in kernels:
+        units, linked = [unit.name for unit in kernel.instances], xclbin.kernel(kernel.name)
+        facts += [
+            ("compute units", units, sorted(unit.name for unit in xclbin.units_of(kernel.name))),
+            ("arguments", _arguments(kernel), _arguments(linked) if linked else []),
+        ]
     for what, asked, got in facts:
         if asked != got:
             raise StepError(f"{file}: {what} is {got!r}, expected {asked!r}; v++ linked something else: remove {file.parent}")

@@ -8,6 +8,7 @@ UG1393 (the options of v++; --to_step and --from_step continue in the same --tem
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -31,29 +32,32 @@ UTILISATION_REPORTS = ("impl_1_kernel_util_routed.rpt", "impl_1_kernel_util_plac
 _LOOKED_AT = 10_000
 
 
-def link_steps(tools: Tools, kernel_name: str, jobs: int) -> tuple[Step, Step]:
+def link_steps(tools: Tools, name: str, jobs: int, xos: Sequence[str] = ()) -> tuple[Step, Step]:
     """The two steps of linking: synthesis, and everything from place and route on. jobs: number of parallel Vivado runs.
 
-    Both run in the build's directory, which holds <kernel>.xo and link.cfg. The second writes <kernel>.xclbin and
-    <kernel>.xclbin.info.
+    xos: the kernel objects, relative to the build's directory; without them there is one, <name>.xo. Both steps run in that
+    directory, which holds link.cfg too. The second writes <name>.xclbin and <name>.xclbin.info.
     """
-    xo, key = f"{kernel_name}.xo", (tools.release, tools.shell.name)
-    command = _link(tools, kernel_name, jobs)
-    products = tuple(Product(f"{TEMP}/{kernel_name}{end}", f"{kernel_name}{end}") for end in (".xclbin", ".xclbin.info"))
+    inputs, key = tuple(xos) or (f"{name}.xo",), (tools.release, tools.shell.name)
+    command = _link(tools, name, jobs)
+    products = tuple(Product(f"{TEMP}/{name}{end}", f"{name}{end}") for end in (".xclbin", ".xclbin.info"))
     return (
-        Step("synthesise", "v++: synthesis", (*command, "--to_step", "vpl.synth", xo), (xo, CONFIG), (), key, leaves=TEMP),
         Step(
-            "implement", "v++: place and route, bitstream; this takes hours", (*command, "--from_step", "vpl.impl", xo),
-            (xo, CONFIG), products, key,
+            "synthesise", "v++: synthesis", (*command, "--to_step", "vpl.synth", *inputs), (*inputs, CONFIG), (), key,
+            leaves=TEMP,
+        ),
+        Step(
+            "implement", "v++: place and route, bitstream; this takes hours", (*command, "--from_step", "vpl.impl", *inputs),
+            (*inputs, CONFIG), products, key,
         ),
     )  # fmt: skip
 
 
-def _link(tools: Tools, kernel_name: str, jobs: int) -> tuple[str, ...]:
+def _link(tools: Tools, name: str, jobs: int) -> tuple[str, ...]:
     return (
         str(tools.vpp), "--link", "--target", "hw", "--platform", str(tools.shell), "--config", CONFIG,
         "--temp_dir", TEMP, "--log_dir", LOGS, "--report_dir", REPORTS, "--remote_ip_cache", "../ip_cache",
-        "--jobs", str(jobs), "--save-temps", "--output", f"{TEMP}/{kernel_name}.xclbin",
+        "--jobs", str(jobs), "--save-temps", "--output", f"{TEMP}/{name}.xclbin",
     )  # fmt: skip
 
 

@@ -61,9 +61,10 @@ def build_f2(
     without a bucket or disk space, before anything runs; StepError when a tool fails; TimingError for a missed clock.
     """
     checked = require_bucket(platform, bucket)
-    check_memories(design.kernel.core)
-    digest = content_hash([kit.version, kit.release, wrapper_text(), *design.sources, *design.kernel.core.memories])
-    build = directory / f"{design.kernel.name}-{platform.name}-{digest[:12]}"
+    for kernel, _ in design.kernels:
+        check_memories(kernel.core)
+    digest = content_hash([kit.version, kit.release, wrapper_text(), *design.sources, *design.memories])
+    build = directory / f"{design.name[:64]}-{platform.name}-{digest[:12]}"
     with locked(build):
         inputs = write_cl(design, kit, build)
         dcp = checkpoint_step(kit, build, inputs)
@@ -71,8 +72,7 @@ def build_f2(
             check_space(build, needed_bytes)
         run_steps([dcp], build, progress)
         slack_ns = check_timing(build, platform)
-        name = design.kernel.name
-        run_steps(image_steps(kit.aws, name, dcp.products[0].kept, checked), build, progress)
+        run_steps(image_steps(kit.aws, design.name[:64], dcp.products[0].kept, checked), build, progress)
         image = read_image(build / "afi.txt")
         wait_for_image(kit.aws or Path("aws"), image["afi"], progress, sleep)
     tools = {"vivado": kit.release, "aws-fpga": kit.version}

@@ -39,7 +39,7 @@ def write_cl(design: F2Design, kit: Kit, build: Path) -> list[str]:
     for folder in ("design", "build/scripts", "build/constraints"):
         shutil.rmtree(place / folder, ignore_errors=True)
         (place / folder).mkdir(parents=True)
-    memories = design.kernel.core.memories
+    memories = design.memories
     for source in (*design.sources, *memories):
         shutil.copy(source, place / "design" / source.name)
     texts = {

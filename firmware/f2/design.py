@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel as custom logic for AWS F2: the top module hypersonic_f2, which connects several instances of it to f2_shell.sv.
+"""Kernels as custom logic for AWS F2: the top module hypersonic_f2, which connects instances of them to f2_shell.sv.
 
 Its ports are OCL, PCIM and interrupts. It uses no file of the kit, and so can be simulated without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from hypersonic.firmware.f2.registers import MAX_UNITS
@@ -16,7 +17,7 @@ from hypersonic.firmware.kernel.files import PORTS as KERNEL_PORTS
 from hypersonic.firmware.kernel.files import Kernel, KernelError, rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import assemble_xclbin
+from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.cache import content_hash
 
@@ -28,45 +29,91 @@ TOP = "hypersonic_f2"
 class F2Design:
     """Custom logic without the kit's own parts.
 
-    top: name of the top module. sources: every file, in compile order. uuid: the identity block's UUID, 32 hexadecimal digits,
-    a hash of everything that determines the logic.
+    kernels: each with its number of compute units; the units are numbered in this order. top: name of the top module. sources:
+    every file, in compile order. uuid: the identity block's UUID, 32 hexadecimal digits, a hash of everything that determines
+    the logic.
     """
 
-    kernel: Kernel
-    compute_units: int
+    kernels: tuple[tuple[Kernel, int], ...]
     top: str
     sources: tuple[Path, ...]
     uuid: str
 
+    @property
+    def kernel(self) -> Kernel:
+        """The first kernel."""
+        return self.kernels[0][0]
+
+    @property
+    def name(self) -> str:
+        """The names of the kernels, joined."""
+        return "_".join(kernel.name for kernel, _ in self.kernels)
+
+    @property
+    def compute_units(self) -> int:
+        """The number of compute units of all kernels."""
+        return sum(units for _, units in self.kernels)
+
+    @property
+    def memories(self) -> tuple[Path, ...]:
+        """The memory files of all kernels."""
+        return tuple(memory for kernel, _ in self.kernels for memory in kernel.core.memories)
+
+    @property
+    def lint_waivers(self) -> tuple[Path, ...]:
+        """The lint waivers of all kernels, each once."""
+        return tuple(dict.fromkeys(waiver for kernel, _ in self.kernels for waiver in kernel.lint_waivers))
+
 
 def write_f2(kernel: Kernel, compute_units: int, directory: Path) -> F2Design:
-    """Write directory/hypersonic_f2.sv, and return the design. Raises KernelError for a number of units that is out of range,
-    and for a name that the F2 top uses itself."""
-    if not 1 <= compute_units <= MAX_UNITS:
-        raise KernelError(f"compute units are {compute_units}, expected 1 to {MAX_UNITS}: the F2 shell has as many interrupts")
+    """Like write_f2_kernels, for one kernel."""
+    return write_f2_kernels([(kernel, compute_units)], directory)
+
+
+def write_f2_kernels(kernels: Sequence[tuple[Kernel, int]], directory: Path) -> F2Design:
+    """Write directory/hypersonic_f2.sv, and return the design. kernels: each with its number of compute units.
+
+    Raises KernelError for a number of units that is out of range, for a name that the F2 top uses itself, and for two kernels
+    that have the same name or different files of one name.
+    """
+    total = sum(units for _, units in kernels)
+    if min(units for _, units in kernels) < 1 or total > MAX_UNITS:
+        listed = ", ".join(f"{kernel.name} {units}" for kernel, units in kernels)
+        raise KernelError(
+            f"compute units are {total} ({listed}), expected 1 to {MAX_UNITS}: the F2 shell has as many interrupts"
+        )
     shell = rtl_sources("f2_shell")
-    if kernel.name in {TOP, *(file.stem for file in shell)}:
-        raise KernelError(f"kernel name is {kernel.name!r}, which the F2 top uses itself; give the model another name")
-    inner = (*kernel.sources, *shell)
-    uuid = content_hash([top_text(kernel, compute_units, "0" * 32), *inner, *kernel.core.memories])[:32]
+    for kernel, _ in kernels:
+        if kernel.name in {TOP, *(file.stem for file in shell)}:
+            raise KernelError(f"kernel name is {kernel.name!r}, which the F2 top uses itself; give the model another name")
+    packages = [file for file in shell if file.suffix == ".svh"]
+    inner = (*dict.fromkeys(source for kernel, _ in kernels for source in kernel.sources), *shell)
+    design = F2Design(tuple(kernels), TOP, (*inner, directory / f"{TOP}.sv"), "0" * 32)
+    _check_files(design)
+    uuid = content_hash([top_text(kernels, "0" * 32), *inner, *design.memories])[:32]
     directory.mkdir(parents=True, exist_ok=True)
     top = directory / f"{TOP}.sv"
-    top.write_text(top_text(kernel, compute_units, uuid))
-    packages = [file for file in shell if file.suffix == ".svh"]
-    return F2Design(kernel, compute_units, TOP, tuple(dict.fromkeys([*packages, *inner, top])), uuid)
+    top.write_text(top_text(kernels, uuid))
+    return replace(design, sources=tuple(dict.fromkeys([*packages, *inner, top])), uuid=uuid)
+
+
+def _check_files(design: F2Design) -> None:
+    """Raises KernelError for kernels with the same name, and for two files of one name, because the kit has one directory."""
+    names = [kernel.name for kernel, _ in design.kernels]
+    files = [file.name for file in dict.fromkeys([*design.sources, *design.memories])]
+    if twice := sorted({name for name in names if names.count(name) > 1} | {file for file in files if files.count(file) > 1}):
+        raise KernelError(f"the kernels {', '.join(names)} have {', '.join(twice)} twice; give a model another name")
 
 
 def assemble_f2_xclbin(
     design: F2Design, target: Target, platform: Platform, image: bytes, tools: Mapping[str, str] | None = None
 ) -> bytes:  # fmt: skip
-    """The bytes of the design's xclbin. image: the simulator, or for target hw the image's id. Raises LinkError like
-    assemble_xclbin."""
-    name, weights = design.kernel.name, design.kernel.core.takes_weights
-    linked = assemble_xclbin(
-        name, target, platform, image, compute_units=design.compute_units, tools=tools, weights=weights,
-        digest=kernel_digest(design.kernel),
-    )  # fmt: skip
-    return replace(Xclbin.parse(linked), uuid=design.uuid).to_bytes()
+    """The bytes of the design's xclbin. image: the simulator of the whole card, or for target hw the image's id. Raises
+    LinkError like assemble_kernels."""
+    linked = [
+        LinkedKernel(kernel.name, units, kernel.core.takes_weights, kernel_digest(kernel)) for kernel, units in design.kernels
+    ]
+    return replace(Xclbin.parse(assemble_kernels(linked, target, platform, image, tools=tools)), uuid=design.uuid).to_bytes()
 
 
 #: (direction, name, bits) of the top's ports, in order; direction as seen from the custom logic
@@ -131,26 +178,31 @@ def _kernel_connections() -> list[tuple[str, str]]:
     return pairs + [(port, port) for port in _UNUSED]
 
 
-def top_text(kernel: Kernel, compute_units: int, uuid: str) -> str:
-    """The text of the module hypersonic_f2: f2_shell and `compute_units` instances of the kernel."""
+def top_text(kernels: Sequence[tuple[Kernel, int]], uuid: str) -> str:
+    """The text of the module hypersonic_f2: f2_shell and the instances of each kernel."""
     ports = ",\n".join(f"    {direction:<6} wire {_range(bits)}{name}" for direction, name, bits in PORTS)
     wires = "\n".join(
         f"  wire {'[UNITS-1:0]' if each else ''}{_range(bits).strip() if bits > 1 else ''} unit_{name};"
         for name, bits, each in _UNIT_WIRES
     )
-    bits = {name: max(1, width) for _, name, width in KERNEL_PORTS}
-    unused = "\n".join(f"    wire {_range(bits[port])}{port};" for port in _UNUSED)
+    total = sum(units for _, units in kernels)
+    listed = ", ".join(f"{units} x kernel {kernel.name}" for kernel, units in kernels)
+    ends = list(accumulate(units for _, units in kernels))
+    blocks = "\n".join(
+        _units_text(kernel, end - units, end, "unit" if len(kernels) == 1 else kernel.name)
+        for (kernel, units), end in zip(kernels, ends, strict=True)
+    )
     outer = [(name, "rst_n_q" if name == "rst_n" else name) for _, name, _ in PORTS]
     inner = [(f"unit_{name}", f"unit_{name}") for name, _, _ in _UNIT_WIRES]
     return f"""// SPDX-License-Identifier: Apache-2.0
-// {compute_units} x kernel {kernel.name} behind the interfaces of the AWS F2 shell: written by hypersonic, do not edit.
+// {listed} behind the interfaces of the AWS F2 shell: written by hypersonic, do not edit.
 `default_nettype none
 
 module {TOP} (
 {ports}
 );
 
-  localparam int UNITS = {compute_units};
+  localparam int UNITS = {total};
 
   reg rst_n_q;
   always @(posedge clk) rst_n_q <= rst_n;
@@ -164,7 +216,20 @@ module {TOP} (
 {_connections([*outer, *inner])}
   );
 
-  for (genvar i = 0; i < UNITS; i++) begin : gen_unit
+{blocks}
+endmodule
+
+`default_nettype wire
+"""
+
+
+def _units_text(kernel: Kernel, first: int, end: int, label: str) -> str:
+    """The Verilog of one kernel's units, from number `first` to `end` - 1."""
+    bits = {name: max(1, width) for _, name, width in KERNEL_PORTS}
+    unused = "\n".join(f"    wire {_range(bits[port])}{port};" for port in _UNUSED)
+    limit = "UNITS" if label == "unit" else str(end)
+    return f"""\
+  for (genvar i = {first}; i < {limit}; i++) begin : gen_{label}
 {unused}
     wire unused = &{{1'b0, {", ".join(_UNUSED)}}};
 
@@ -172,8 +237,4 @@ module {TOP} (
 {_connections(_kernel_connections(), 8)}
     );
   end
-
-endmodule
-
-`default_nettype wire
 """

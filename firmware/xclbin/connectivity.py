@@ -27,8 +27,8 @@ MAX_COMPUTE_UNITS = 128
 #: HBM channels assigned to one port, when there are enough
 PORT_CHANNELS = 4
 
-#: AXI masters that the shell's memory subsystem takes for one bank: platforminfo's "Max Masters" for a DDR bank (UG1702), and the
-#: one AXI port of an HBM channel (PG276)
+#: AXI masters that the shell's memory subsystem takes for one bank: platforminfo's "Max Masters" for a DDR bank (UG1702), and
+#: the one AXI port of an HBM channel (PG276)
 MAX_MASTERS = {"DDR4": 15, "HBM": 1}
 
 #: planning limits in per cent of a die; fuller designs tend to miss timing
@@ -132,14 +132,22 @@ def _check_names(kernels: Sequence[KernelDescription]) -> None:
     names = [kernel.name for kernel in kernels]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise LinkError(
-            f"kernels are {', '.join(names)}, expected each name once: {', '.join(twice)} is there twice; give a model another name"
+            f"kernels are {', '.join(names)}, expected each name once: {', '.join(twice)} is there twice; give a model another "
+            "name"
         )
 
 
-def is_shared(places: Sequence[Place]) -> bool:
-    """Whether two units are on one memory bank."""
-    taken = [{bank for _, banks in place.ports for bank in banks} for place in places]
-    return sum(len(banks) for banks in taken) > len(set[int]().union(*taken))
+def shared_banks(platform: Platform, places: Sequence[Place]) -> list[str]:
+    """A line for each memory bank that several units share, with their names. On F2 there is none: the memory is the host's."""
+    units: dict[int, list[str]] = {}
+    for place in places if platform.flow is not Flow.F2_HDK else ():
+        for bank in sorted({bank for _, banks in place.ports for bank in banks}):
+            units.setdefault(bank, []).append(place.unit)
+    return [
+        f"{platform.memory[bank].sp} is shared by {', '.join(names)}: they share its bandwidth"
+        for bank, names in sorted(units.items())
+        if len(names) > 1
+    ]
 
 
 def check_units(platform: Platform, compute_units: int) -> None:
@@ -227,7 +235,8 @@ def _assign_dies(
 
 def _share(unit: Amounts, whole: Amounts) -> float:
     """The share of the card that a unit takes, of the resource of which it takes most."""
-    return max(float(getattr(unit, name)) / max(1, getattr(whole, name)) for name in KINDS)
+    shares: list[float] = [getattr(unit, name) / max(1, getattr(whole, name)) for name in KINDS]
+    return max(shares)
 
 
 def _check_together(platform: Platform, names: Sequence[str], units: Sequence[Amounts], used: list[Amounts]) -> None:

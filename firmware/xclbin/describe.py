@@ -16,8 +16,9 @@ def describe(xclbin: Xclbin) -> str:
     """Lines with the head, kernels, compute units, used memories, clocks, sections and build metadata; no trailing newline."""
     blocks = (
         _head(xclbin),
-        [line for kernel in xclbin.kernels for line in _kernel(kernel)],
+        [line for kernel in xclbin.kernels for line in _kernel(kernel, xclbin.kernel_digests.get(kernel.name, ""))],
         [_unit(unit, xclbin.group_memories) for unit in xclbin.compute_units],
+        _shared(xclbin),
         [_memory(index, memory) for index, memory in enumerate(xclbin.group_memories) if memory.used],
         [f"clock          {clock.name} {clock.frequency_mhz} MHz" for clock in xclbin.clocks],
         [f"section        {section.kind_name:<20} {len(section.payload):>12} bytes" for section in xclbin.sections],
@@ -43,8 +44,9 @@ def _head(xclbin: Xclbin) -> list[str]:
     ]
 
 
-def _kernel(kernel: KernelDescription) -> list[str]:
+def _kernel(kernel: KernelDescription, digest: str) -> list[str]:
     lines = [f"kernel         {kernel.name} ({kernel.control_protocol})"]
+    lines += [f"  digest       {digest}"] if digest else []
     lines += [f"  port         {port.name} {port.mode} {port.data_width} bit" for port in kernel.ports]
     lines += [
         f"  argument {argument.index}   {argument.name} {argument.type} at {argument.offset:#04x} through {argument.port}"
@@ -57,6 +59,16 @@ def _unit(unit: ComputeUnit, memories: tuple[Memory, ...]) -> str:
     banks = ", ".join(f"argument {argument} on {memories[memory].tag}" for argument, memory in sorted(unit.memories.items()))
     protocol = _name(_PROTOCOLS, unit.control_protocol)
     return f"compute unit   {unit.name} at {unit.base_address:#x} ({protocol}): {banks or 'no memory'}"
+
+
+def _shared(xclbin: Xclbin) -> list[str]:
+    """A line for each bank that several compute units reach."""
+    names: dict[int, list[str]] = {}
+    for bank, unit in sorted({(connection.memory, connection.ip) for connection in xclbin.connections}):
+        names.setdefault(bank, []).append(xclbin.ips[unit].name.partition(":")[2])
+    return [
+        f"shared bank    {xclbin.memories[bank].tag}: {', '.join(units)}" for bank, units in names.items() if len(units) > 1
+    ]
 
 
 def _memory(index: int, memory: Memory) -> str:

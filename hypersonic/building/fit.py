@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,12 @@ class FitOptions:
     fill_percent: int = FILL_PERCENT
     network_gbps: float = NETWORK_GBPS
 
-    def as_json(self) -> str:
-        """The card as JSON, for convert_model; "" without a card. Raises PlatformError, FillError."""
+    def as_json(self, wanted_hz: float = 0) -> str:
+        """The card as JSON, for convert_model; "" without a card. wanted_hz: as in Card. Raises PlatformError, FillError."""
         if not self.card:
             return ""
-        return json.dumps(card_to_json(card_of(find_platform(self.card, retired_too=True), fill_percent=self.fill_percent)))
+        card = card_of(find_platform(self.card, retired_too=True), fill_percent=self.fill_percent)
+        return json.dumps(card_to_json(replace(card, wanted_hz=wanted_hz)))
 
 
 NO_FIT = FitOptions()

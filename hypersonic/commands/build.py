@@ -1,28 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build`: build a trained model into an xclbin, in a model repository."""
+"""`hypersonic build`: build trained models into xclbins, in a model repository."""
 
 from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from hypersonic.arguments import add_network_option, parse_percent
+from hypersonic.arguments import add_network_option, parse_counts, parse_percent, parse_rates
 
-HELP = "build a trained model into an xclbin and publish it in a model repository"
+HELP = "build trained models into xclbins and publish them in a model repository"
+
+#: the xclbin of all zoo models for sw_emu
+_ZOO = "zoo"
 
 
-def add_build_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `hypersonic build` and `hypersonic run` share."""
+def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """Add the options that `hypersonic build` and `hypersonic run` share. several: `models` instead of `model`."""
     from hypersonic.hls.core_kind import CORE_CHOICES
 
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a zoo name (such as facile), a .keras, .h5 or .onnx file with a YAML beside it, which `hypersonic new` writes, "
-        "or file.py:function, a function that returns a PyTorch module (docs/tutorial.md, section 12)",
+    what = (
+        "a zoo name (such as facile), a .keras, .h5 or .onnx file with a YAML beside it, which `hypersonic new` writes, or "
+        "file.py:function, a function that returns a PyTorch module (docs/tutorial.md, section 12)"
     )
+    if several:
+        parser.add_argument("models", metavar="MODEL", nargs="*", help=f"{what}; several are built one after another")
+    else:
+        parser.add_argument("model", metavar="MODEL", help=what)
     parser.add_argument(
         "--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu",
         help="what runs the model, by Vitis' names; sw_emu: its C++; hw_emu: a simulation of its RTL; hw: a card",
@@ -74,7 +80,23 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    add_build_options(parser)
+    add_build_options(parser, several=True)
+    parser.add_argument(
+        "--all", action="store_true",
+        help="build every zoo model; for sw_emu, those with a kernel into one xclbin named zoo, unless --together names it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--together", default="", metavar="NAME",
+        help="build the models into one xclbin, so that one card holds all of them (docs/many-models.md)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--units", type=parse_counts, default={}, metavar="MODEL=N,...",
+        help="number of instances of each model's kernel on the card (default: --compute-units)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rates", type=parse_rates, default={}, metavar="MODEL=HZ,...",
+        help="inferences per second of each model, by which --fit shares the card between the models of --together",
+    )  # fmt: skip
     parser.add_argument(
         "--name", default="", metavar="NAME",
         help="name of the model in the repository, so that builds for several targets can be served together (default: the "
@@ -88,15 +110,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build and publish; print the estimate, the accuracy and the version's directory on standard output. Return 0."""
+    """Build and publish; print the estimates, the accuracies and the versions' directories on standard output. Return 0."""
     from hypersonic.progress import progress
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # treat SIGTERM like Ctrl-C, which removes unfinished files
     lines: list[str] = []
+    on_resources = None if args.no_resources else lines.extend
     with progress(quiet=args.quiet) as step:
-        version = build_as_asked(args, step, None if args.no_resources else lines.extend, lines.append, args.name)
-    print("\n".join([*lines, str(version)]))
+        versions = [*build_each(args, step, on_resources, lines.append)]
+    print("\n".join([*lines, *map(str, versions)]))
     return 0
+
+
+def build_each(
+    args: argparse.Namespace, step: Callable[[str], None], on_resources: Callable[[list[str]], None] | None,
+    on_gate: Callable[[str], None],
+) -> Iterator[Path]:  # fmt: skip
+    """Build the models of `hypersonic build` and yield the published versions' directories. Raises what build() raises, and
+    BuildError for options that exclude each other."""
+    from hypersonic.building.all_models import check_models, split_zoo
+    from hypersonic.building.together import build_together
+    from hypersonic.own.task import trained_file
+
+    together = args.together or (_ZOO if args.all and args.target == "sw_emu" else "")
+    check_models(args.models, args.all, args.name, together, args.units, args.rates)
+    models, on_host = split_zoo(args.target) if args.all else ([str(trained_file(model, step)) for model in args.models], [])
+    given = argparse.Namespace(**vars(args))
+    if together:
+        yield from build_together(
+            models, together, compute_units=args.compute_units, units=args.units, rates=args.rates,
+            on_resources=on_resources, on_gate=on_gate, **_shared_options(args, step),
+        )  # fmt: skip
+    for model in [*([] if together else models), *on_host]:
+        given.model, given.compute_units = model, args.units.get(Path(model).stem, args.compute_units)
+        yield build_as_asked(given, step, on_resources, on_gate, args.name)
 
 
 def build_as_asked(
@@ -107,24 +154,27 @@ def build_as_asked(
 
     step, on_resources, on_gate, name: progress, on_resources, on_gate and name of build(). Raises what build() raises.
     """
-    from hypersonic.building.fit import FitOptions
     from hypersonic.building.model import build
-    from hypersonic.building.request import CardOptions
     from hypersonic.own.task import trained_file
 
     return build(
         trained_file(args.model, step),
-        target=args.target,
-        platform=args.platform,
-        core=args.core,
-        repository=args.model_repository,
         name=name,
         compute_units=args.compute_units,
-        datatypes=(args.input_datatype, args.output_datatype),
-        directory=args.build_directory,
-        options=CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket),
-        fit=FitOptions(args.fit, args.fill, args.network_gbps),
-        progress=step,
         on_resources=on_resources,
         on_gate=on_gate,
+        **_shared_options(args, step),
     )
+
+
+def _shared_options(args: argparse.Namespace, step: Callable[[str], None]) -> dict[str, Any]:
+    """The arguments that build() and build_together() share."""
+    from hypersonic.building.fit import FitOptions
+    from hypersonic.building.request import CardOptions
+
+    return {
+        "target": args.target, "platform": args.platform, "core": args.core, "repository": args.model_repository,
+        "datatypes": (args.input_datatype, args.output_datatype), "directory": args.build_directory,
+        "options": CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket), "progress": step,
+        "fit": FitOptions(args.fit, args.fill, args.network_gbps),
+    }  # fmt: skip

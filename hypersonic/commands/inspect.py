@@ -16,8 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a description of the file on standard output. Return 0."""
+    from hypersonic.firmware.publish.sharing import same_file
     from hypersonic.firmware.xclbin.container import Xclbin
     from hypersonic.firmware.xclbin.describe import describe
 
     print(describe(Xclbin.read(args.file)))
+    if len(versions := same_file(args.file)) > 1:
+        print(f"\nstored once for {', '.join(versions)}")
     return 0

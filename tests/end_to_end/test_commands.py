@@ -13,6 +13,7 @@ import pytest
 import tritonclient.grpc as triton
 
 from hypersonic import cli
+from hypersonic.building import conversion
 from hypersonic.building import model as building
 from hypersonic.building.errors import BuildError
 from hypersonic.events.infer import MetricsError, count_units, read_kernel_clocks
@@ -194,7 +195,7 @@ def test_outputs_unlike_the_trained_models_are_named_on_standard_error_whatever_
 ) -> None:
     figures = {"rows": 4, "source": "random", "fraction_exact": 0.0, "max_abs_difference": 1.5, "tolerance": None}
     lines: list[str] = []
-    building._tell({**figures, "warnings": ["output 'y' is not what the trained model answers"]}, lines.append)
+    conversion._tell({**figures, "warnings": ["output 'y' is not what the trained model answers"]}, lines.append)
     assert len(lines) == 1
     captured = capsys.readouterr()
     assert captured.err == "hypersonic: WARNING: output 'y' is not what the trained model answers\n"

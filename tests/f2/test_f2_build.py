@@ -296,7 +296,7 @@ def test_memory_files_lie_in_the_design_and_decide_the_build(site: Site, built: 
     weights.write_text("1f\n")
     kernel = replace(built.design.kernel, core=replace(built.design.kernel.core, memories=(weights,)))
     (tmp_path / "build").mkdir()
-    inputs = write_cl(replace(built.design, kernel=kernel), site.kit, tmp_path / "build")
+    inputs = write_cl(replace(built.design, kernels=((kernel, 2),)), site.kit, tmp_path / "build")
     assert f"{CL}/design/bench_weights.mem" in inputs
     assert (tmp_path / "build" / CL / "design" / "bench_weights.mem").read_text() == "1f\n"
     script = (tmp_path / "build" / CL / "build" / "scripts" / f"synth_{CL}.tcl").read_text()

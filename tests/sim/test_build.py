@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import hypersonic.building.linking
 import hypersonic.building.model
 from hypersonic.building import csim
 from hypersonic.building.csim import build_csim
@@ -62,7 +63,7 @@ def test_a_build_for_emulation_leaves_the_emulated_card_in_the_cache_for_the_fir
         assert not list(tmp_path.iterdir())  # nothing is published yet
         return ""
 
-    monkeypatch.setattr(hypersonic.building.model, "library_path", made_first)
+    monkeypatch.setattr(hypersonic.building.linking, "library_path", made_first)
     lines: list[str] = []
     build("facile", Target.SW_EMU, repository=tmp_path, progress=lines.append)
     assert targets == [Target.SW_EMU]
@@ -260,7 +261,7 @@ def test_the_weights_of_a_core_are_published_with_its_kernel(tmp_path: Path, mon
     (tmp_path / "models").mkdir()
     core = write_bench_weights(tmp_path / "core")
     conversion = HlsProject(tmp_path, core.name, core.inputs, core.outputs, "", {}), core
-    monkeypatch.setattr("hypersonic.building.model.convert_model", lambda *_, **__: conversion)
+    monkeypatch.setattr("hypersonic.building.conversion.convert_model", lambda *_, **__: conversion)
     version = build("facile", core="rf", repository=tmp_path / "models")
     manifest = Manifest.read(version / FILE_NAME)
     assert core.weights is not None

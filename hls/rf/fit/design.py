@@ -20,7 +20,8 @@ class Card:
     dies: resources of each die that units may use. units: the most units, one per memory. clock_mhz: kernel clock, in MHz.
     shell: resources of every unit in addition to its core. x_bytes, y_bytes: size of a row on the wire; 0 to ignore transfers.
     bus_bytes: bytes per clock of a unit's memory, each way. h2c_gb_s, c2h_gb_s: transfers from host to card and back, in GB/s;
-    0 if not known.
+    0 if not known. wanted_hz: rows per second that are enough, so that the smallest design that reaches them is chosen; 0 for
+    the fastest.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Card:
     bus_bytes: int = 64
     h2c_gb_s: float = 0
     c2h_gb_s: float = 0
+    wanted_hz: float = 0
 
     @property
     def whole(self) -> Amounts:

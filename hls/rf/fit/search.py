@@ -47,7 +47,8 @@ def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) ->
     if not points:
         raise FitError(_misfit(network, card, designs))
     best = front(points)
-    chosen = max(best, key=lambda point: point.rate_hz / (_SPAN_GAIN if point.design.spans else 1))
+    fastest = max(best, key=lambda point: point.rate_hz / (_SPAN_GAIN if point.design.spans else 1))
+    chosen = (cheapest(best, card.wanted_hz) if card.wanted_hz else None) or fastest
     pipeline = search.pipeline(chosen.design.reuse_factors)
     timed = clocks(pipeline)
     layers = tuple(_layers(pipeline, timed, chosen.design, search.slowest))
@@ -77,6 +78,12 @@ def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNe
 def with_design(network: RfNetwork, design: Design) -> RfNetwork:
     """Return the network with a design's reuse factors and places of weights."""
     return with_weights_in(with_reuse_factors(network, design.reuse_factors), design.weights_in)
+
+
+def cheapest(points: Sequence[Point], rate_hz: float) -> Point | None:
+    """Return the point that takes least of the card among those within a die that reach the rate; None if none does."""
+    enough = [point for point in points if point.rate_hz >= rate_hz and not point.design.spans]
+    return min(enough, key=lambda point: (point.fullest, -point.rate_hz), default=None)
 
 
 def front(points: Sequence[Point]) -> tuple[Point, ...]:

@@ -19,7 +19,7 @@ from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import assemble_xclbin
+from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
@@ -50,9 +50,10 @@ class Vendor:
 
     def link_as(self, kernel: str, platform: Platform, compute_units: int) -> None:
         """Set the result of place and route: an xclbin from our own writer."""
-        (self.place / "linked.xclbin").write_bytes(
-            assemble_xclbin(kernel, Target.HW, platform, b"bitstream", compute_units=compute_units)
-        )
+        self.link_kernels(platform, LinkedKernel(kernel, compute_units))
+
+    def link_kernels(self, platform: Platform, *kernels: LinkedKernel) -> None:
+        (self.place / "linked.xclbin").write_bytes(assemble_kernels(kernels, Target.HW, platform, b"bitstream"))
 
     def replace(self, file: str, old: str, new: str) -> None:
         text = (self.place / file).read_text()

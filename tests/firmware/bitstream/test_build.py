@@ -67,7 +67,7 @@ def test_v_plus_plus_is_called_exactly_so(vendor: Vendor, kernel: Kernel, tools:
         [*link, "--to_step", "vpl.synth", "bench.xo"], [*link, "--from_step", "vpl.impl", "bench.xo"],
     ]  # fmt: skip
     written, units = (built.build / "link.cfg").read_text(), describe_units("bench", 2)
-    assert written == vpp_config(U250, units, place_units(U250, units), vitis="2024.2")
+    assert written == vpp_config(U250, [units], place_units(U250, units), vitis="2024.2")
     assert "nk=bench:2:bench_1,bench_2" in written
 
 

@@ -65,12 +65,12 @@ def test_kernel_xml_reads_back_as_the_same_kernel() -> None:
 
 def test_embedded_metadata_reads_back_with_its_instances() -> None:
     kernel = describe_kernel("facile", (Instance("facile_1", 0x1800000), Instance("facile_2", 0x1810000)))
-    assert parse_kernels(embedded_metadata(kernel, Target.HW_EMU, U250)) == (kernel,)
+    assert parse_kernels(embedded_metadata([kernel], Target.HW_EMU, U250)) == (kernel,)
 
 
 @pytest.mark.parametrize(("target", "spelling"), [(Target.SW_EMU, "csim"), (Target.HW_EMU, "hw_em"), (Target.HW, "bitstream")])
 def test_the_core_names_its_target_as_vpp_does(target: Target, spelling: str) -> None:
-    assert f'target="{spelling}"'.encode() in embedded_metadata(describe_kernel("facile"), target, U250)
+    assert f'target="{spelling}"'.encode() in embedded_metadata([describe_kernel("facile")], target, U250)
 
 
 def test_stream_ports_of_other_kernels_are_read() -> None:

@@ -14,7 +14,7 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels, assemble_xclbin
-from hypersonic.firmware.xclbin.connectivity import is_shared, place_kernels, vpp_config
+from hypersonic.firmware.xclbin.connectivity import place_kernels, shared_banks, vpp_config
 from hypersonic.firmware.xclbin.container import Section, Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images, pack_images
 from hypersonic.firmware.xclbin.sections import Kind, encode_key_values
@@ -148,8 +148,8 @@ def test_one_plan_gives_v_plus_plus_the_units_banks_dies_and_clocks_of_all_kerne
 def test_units_share_banks_when_there_are_more_of_several_kernels_than_banks() -> None:
     places = place_kernels(U250, _kernels(facile=3, jets=2))
     assert [place.ports[0][1].start for place in places] == [0, 1, 2, 3, 0]
-    assert is_shared(places)
-    assert not is_shared(place_kernels(U250, _kernels(facile=3, jets=1)))
+    assert shared_banks(U250, places) == ["DDR[0] is shared by facile_1, jets_2: they share its bandwidth"]
+    assert not shared_banks(U250, place_kernels(U250, _kernels(facile=3, jets=1)))
     with pytest.raises(LinkError, match="5 compute units do not fit u250"):
         place_kernels(U250, _kernels(facile=5))
 
@@ -162,7 +162,7 @@ def test_more_ports_than_the_memory_subsystem_takes_are_refused_with_the_kernels
         r"subsystem of u250 takes 15 for each of 4 DDR4 banks: got 29 units, expected at most 28",
     ):
         place_kernels(U250, _kernels(facile=21, jets=8))
-    assert not is_shared(place_kernels(U55C, _kernels(facile=8, jets=8)))
+    assert not shared_banks(U55C, place_kernels(U55C, _kernels(facile=8, jets=8)))
     with pytest.raises(LinkError, match=r"takes 1 for each of 32 HBM banks: got 17 units, expected at most 16"):
         place_kernels(U55C, _kernels(facile=8, jets=9))
 
@@ -174,9 +174,7 @@ def test_the_largest_units_are_placed_first_and_what_is_too_large_together_is_re
         ResourceError, match=r"^the kernels facile x 4, jets x 4 do not fit u250 together: compute unit facile_. "
     ):
         place_kernels(U250, _kernels(facile=4, jets=4), [small, large])
-    with pytest.raises(
-        ResourceError, match=r"facile x 1, jets x 2 do not fit u250 together: .* in all SLRs together LUTs: got"
-    ):
+    with pytest.raises(ResourceError, match=r"facile x 1, jets x 2 do not fit u250 together: .* in all SLRs together LUT: got"):
         place_kernels(U250, _kernels(facile=1, jets=2), [small, Amounts(lut=500_000)])
 
 

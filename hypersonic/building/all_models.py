@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which models a `hypersonic build` with several models, or with --all, builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hypersonic.building.errors import BuildError
+from hypersonic.building.host_models import find_host_model
+from hypersonic.building.together import check_names, model_name
+from hypersonic.hls.frontend.description import ZOO, read_zoo_yaml
+from hypersonic.hls.sources import source_files
+
+
+def check_models(
+    models: Sequence[str], everything: bool, name: str, together: str, units: Mapping[str, int], rates: Mapping[str, float]
+) -> None:
+    """Raise BuildError for options that exclude each other. everything: --all; the others are the options of that name."""
+    if everything == bool(models):
+        raise BuildError("expected names or files of models, or --all for those of the zoo" + "; got both" * everything)
+    names = zoo_names() if everything else [model_name(model) for model in models]
+    if name and (len(names) > 1 or together):
+        raise BuildError(f"--name {name} is for one model: got {', '.join(names)}; each has the name in its YAML")
+    if rates and not together:
+        raise BuildError(f"--rates shares a card between {', '.join(names)}: name their xclbin with --together")
+    if twice := sorted({each for each in names if names.count(each) > 1}):
+        raise BuildError(f"models are {', '.join(names)}, expected each once: {', '.join(twice)} is there twice")
+    check_names("--units", units, names)
+
+
+def zoo_names() -> list[str]:
+    """The names of the models of the zoo."""
+    return sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml") if file.stem == file.parent.name)
+
+
+def split_zoo(target: str) -> tuple[list[str], list[str]]:
+    """The zoo models that have a kernel, and those that run on the host, which only emulation builds include."""
+    on_host = [name for name in zoo_names() if find_host_model(name, read_zoo_yaml(name))]
+    return [name for name in zoo_names() if name not in on_host], on_host if target != "hw" else []

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first half of a build: from a checked request to the model's project, core and kernel."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hypersonic.building.csim import set_datatypes
+from hypersonic.building.directory import check_directory, leave
+from hypersonic.building.request import HLS, Progress, Request
+from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
+from hypersonic.firmware.kernel.digest import kernel_digest
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.write import keep_kernel
+from hypersonic.hls.build import convert_model
+from hypersonic.hls.core import Core
+from hypersonic.hls.project import HlsProject
+from hypersonic.sim.simulator import software_digest
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A model that is ready to be linked.
+
+    core, kernel: None for sw_emu. name: the model's name in the repository.
+    """
+
+    request: Request
+    project: HlsProject
+    core: Core | None
+    kernel: Kernel | None
+    name: str
+
+    @property
+    def weights(self) -> Path | None:
+        """The file weights.bin of a kernel that loads its weights at run time; None for others."""
+        return self.core.weights if self.core else None
+
+    @property
+    def digest(self) -> str:
+        """The kernel's digest, without its weights (firmware/kernel/digest.py)."""
+        return kernel_digest(self.kernel) if self.kernel else software_digest(self.project)
+
+    def with_report(self, entries: Mapping[str, Any]) -> Converted:
+        """This model with more entries in its project's report."""
+        return replace(self, project=replace(self.project, report={**self.project.report, **entries}))
+
+
+def convert(
+    request: Request, *, card: str, datatypes: tuple[str, str], name: str, directory: Path | None, on_gate: Progress
+) -> Converted:
+    """Convert the request's model and write its kernel.
+
+    card: the card of a fit as JSON, or empty. The other arguments are build()'s. Raises what build() raises.
+    """
+    project, core = _set_datatypes(
+        *convert_model(request.model, core=request.conversion, card=card, progress=request.progress), datatypes
+    )
+    _tell(project.report.get("gate"), on_gate)
+    if request.vendor and request.kind == HLS:
+        core = synthesise_hls_core(project, request.platform, request.vendor, builds_of(directory), request.progress)
+    if directory:
+        check_directory(directory / project.name)
+    kernel = keep_kernel(core) if core else None
+    if directory:
+        leave(project, kernel, directory / project.name)
+    return Converted(request, project, core, kernel, name or project.name)
+
+
+def builds_of(directory: Path | None) -> Path:
+    """The directory in which place and route runs, below the build directory."""
+    return (directory or Path("build")) / "bitstream"
+
+
+def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
+    """Report the comparison with the trained model. Its warnings go to standard error, even with --quiet."""
+    if gate is None:
+        return
+    on_gate(describe_gate(gate))
+    for warning in gate["warnings"]:
+        sys.stderr.write(f"hypersonic: WARNING: {warning}\n")
+
+
+def describe_gate(figures: Mapping[str, Any]) -> str:
+    """Return the accuracy gate's figures as one line. figures: "gate" of a project's or manifest's report."""
+    judged = "no tolerance is given" if figures["tolerance"] is None else f"tolerance {_tolerances(figures['tolerance'])}"
+    return (
+        f"accuracy: {figures['rows']:,} rows ({figures['source']}) against the trained model: {figures['fraction_exact']:.2%} "
+        f"of the outputs exact, worst difference {figures['max_abs_difference']:g}, {judged}"
+    )
+
+
+def _tolerances(tolerance: float | Mapping[str, float]) -> str:
+    """The tolerance for all outputs, or that of each output."""
+    each = tolerance.items() if isinstance(tolerance, Mapping) else [("", tolerance)]
+    return ", ".join(f"{name} {value:g}".strip() for name, value in each)
+
+
+def _set_datatypes(project: HlsProject, rtl: Core | None, datatypes: tuple[str, str]) -> tuple[HlsProject, Core | None]:
+    x, y = set_datatypes((project.inputs, project.outputs), datatypes)
+    return replace(project, inputs=x, outputs=y), replace(rtl, inputs=x, outputs=y) if rtl else None

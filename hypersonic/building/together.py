@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build A B C --together NAME`: builds several models into one xclbin, and publishes it for each of them.
+
+Everything that can be refused is refused before the long steps: names and numbers before the conversion, sizes before the
+simulators or place and route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from hypersonic.building.conversion import Converted, builds_of, convert
+from hypersonic.building.errors import BuildError
+from hypersonic.building.fit import NO_FIT, FitOptions
+from hypersonic.building.fit_together import draw_shares, share_card, share_lines
+from hypersonic.building.host_models import OnHostError, find_host_model
+from hypersonic.building.linking import link, publish_models
+from hypersonic.building.model import check_fits
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, is_f2
+from hypersonic.firmware.bitstream.build import describe_units
+from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.estimate.together import report_together
+from hypersonic.firmware.f2.registers import MAX_UNITS
+from hypersonic.firmware.platform import find_platform
+from hypersonic.firmware.publish.repository import check_name
+from hypersonic.firmware.target import Target
+from hypersonic.firmware.xclbin.connectivity import place_kernels, shared_banks
+from hypersonic.hls.build import convert_model
+from hypersonic.hls.core_kind import CoreKind
+from hypersonic.hls.frontend.description import read_zoo_yaml
+from hypersonic.hls.rf.fit.exchange import fit_from_json
+from hypersonic.hls.rf.fit.share import wanted_hz
+
+
+def build_together(
+    models: Sequence[str],
+    name: str,
+    target: str = Target.HW_EMU,
+    *,
+    platform: str = "u250",
+    core: str = "",
+    repository: Path = Path("models"),
+    compute_units: int = 1,
+    units: Mapping[str, int] | None = None,
+    datatypes: tuple[str, str] = ("", ""),
+    directory: Path | None = None,
+    options: CardOptions = CARD_DEFAULTS,
+    fit: FitOptions = NO_FIT,
+    rates: Mapping[str, float] | None = None,
+    progress: Progress = lambda _: None,
+    on_resources: Callable[[list[str]], None] | None = None,
+    on_gate: Progress = lambda _: None,
+) -> list[Path]:
+    """Build the models into one xclbin, publish it for each, and return the versions' directories in the same order.
+
+    models: zoo names or paths, as for build(). name: of the xclbin in directory/bitstream. units: model -> compute units, for
+    those that shall have another number than compute_units. fit, rates: the card that is shared by the rates asked for, model
+    -> inferences per second; the models then have rf cores, and their numbers of units follow. The other arguments are
+    build()'s, and apply to every model: core and datatypes are each model's own where they are empty.
+
+    Raises what build() raises. Errors on names and sizes name the models.
+    """
+    check_name(name)
+    check_rates(models, fit, rates or {})
+    core = core or CoreKind.RF if fit.card else core
+    requests = _requests(models, target, platform, core, compute_units, units or {}, repository, options, progress)
+    notes, cards = _check_plan(models, requests), [""] * len(models)
+    if fit.card and rates:
+        picture = (directory or Path("build")) / f"{name}-fit.png"
+        requests, cards = _share(requests, fit, [rates[model_name(model)] for model in models], picture, on_gate)
+        notes = _check_plan(models, requests)
+    for line in notes:
+        on_gate(f"note: {line}")
+    converted = [
+        convert(request, card=card, datatypes=datatypes, name="", directory=directory, on_gate=on_gate)
+        for request, card in zip(requests, cards, strict=True)
+    ]
+    if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
+        converted = _estimate(converted, on_resources)
+    return publish_models(repository, converted, lambda: link(converted, builds_of(directory), name), on_gate)
+
+
+def _requests(
+    models: Sequence[str], target: str, platform: str, core: str, compute_units: int, units: Mapping[str, int],
+    repository: Path, options: CardOptions, progress: Progress,
+) -> list[Request]:  # fmt: skip
+    """The checked request of each model. Raises OnHostError for a model without a kernel, BuildError for unknown names."""
+    names = [model_name(model) for model in models]
+    check_names("--units", units, names)
+    described = [read_zoo_yaml(model) for model in models]
+    for model, value in zip(models, described, strict=True):
+        if host := find_host_model(model, value):
+            raise OnHostError(f"{host.line}; it has no kernel for --together: leave {model} out")
+    requests = [
+        check_request(model, value, target, platform, core, 1, repository, options, NO_FIT, progress)
+        for model, value in zip(models, described, strict=True)
+    ]
+    return [
+        replace(request, compute_units=units.get(name, compute_units)) for name, request in zip(names, requests, strict=True)
+    ]
+
+
+def check_rates(models: Sequence[str], fit: FitOptions, rates: Mapping[str, float]) -> None:
+    """Raise BuildError unless a fit of several models has a rate for each of them, and rates have a fit."""
+    names = [model_name(model) for model in models]
+    check_names("--rates", rates, names)
+    if rates and not fit.card:
+        raise BuildError("--rates shares a card between models: name it with --fit, such as --fit u250")
+    if fit.card and (missing := [name for name in names if name not in rates]):
+        raise BuildError(
+            f"--fit {fit.card} shares the card between {', '.join(names)}: got no rate of {', '.join(missing)}; give "
+            f"inferences per second, such as --rates {','.join(f'{name}=5000' for name in names)}"
+        )
+
+
+def _share(
+    requests: Sequence[Request], fit: FitOptions, rates_hz: Sequence[float], picture: Path, on_gate: Progress
+) -> tuple[list[Request], list[str]]:
+    """Share the card between the models: the requests with their units, and the cards for the conversions."""
+    fits = []
+    for request, rate in zip(requests, rates_hz, strict=True):
+        card = fit.as_json(rate)
+        project, _ = convert_model(request.model, core=request.conversion, card=card, progress=request.progress)
+        fits.append(fit_from_json(project.report["fit"]))
+    shared = share_card(find_platform(fit.card, retired_too=True), fits, rates_hz)
+    draw_shares(shared, picture)
+    on_gate("\n".join([*share_lines(shared), f"picture: {picture}"]))
+    chosen = shared.chosen
+    cards = [fit.as_json(wanted_hz(chosen.factor, rate)) for rate in rates_hz]
+    units = [point.units for point in chosen.points]
+    return [replace(request, compute_units=count) for request, count in zip(requests, units, strict=True)], cards
+
+
+def model_name(model: str) -> str:
+    """The name of a model in --units and --rates: the zoo name, or the file's name without its suffix."""
+    return Path(model.partition(":")[0]).stem
+
+
+def check_names(option: str, given: Mapping[str, object], names: Sequence[str]) -> None:
+    """Raise BuildError if the option names a model that is not built."""
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise BuildError(f"{option} names {name!r}, expected one of the models {', '.join(names)}{hint}")
+
+
+def _check_plan(models: Sequence[str], requests: Sequence[Request]) -> list[str]:
+    """Check names and ports of all kernels; return a line for each bank that several units share.
+
+    Raises BuildError for two models with one kernel's name, and LinkError for more ports than the memories take.
+    """
+    kernels = [request.model.name for request in requests]
+    for kernel in kernels:
+        if len(same := [model for model, other in zip(models, kernels, strict=True) if other == kernel]) > 1:
+            raise BuildError(
+                f"the models {' and '.join(same)} both have the kernel {kernel}, expected a name for each in one xclbin: give "
+                "one another name in its YAML"
+            )
+    platform, total = requests[0].platform, sum(request.compute_units for request in requests)
+    if is_f2(platform) and total > MAX_UNITS:
+        listed = ", ".join(f"{request.model.name} x {request.compute_units}" for request in requests)
+        raise LinkError(f"the kernels {listed} have {total} compute units, expected at most {MAX_UNITS} behind the F2 shell")
+    described = [describe_units(request.model.name, request.compute_units) for request in requests]
+    return shared_banks(platform, place_kernels(platform, described))
+
+
+def _estimate(models: Sequence[Converted], on_resources: Callable[[list[str]], None]) -> list[Converted]:
+    """Add the estimates to the projects' reports. Raises ResourceError if the kernels do not fit together."""
+    request = models[0].request
+    kernels = [(model.kernel, model.request.compute_units) for model in models if model.kernel]
+    report = report_together(kernels, request.platform, request.options.kernel_mhz, request.progress)
+    on_resources(report.lines)
+    check_fits(report.misfit, request.target)
+    return [model.with_report({"resources": report.entry[model.project.name]}) for model in models]

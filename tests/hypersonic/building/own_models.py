@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models whose conversion is replaced by that of small cores for benches, and whose simulators are a few bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypersonic.building import conversion, linking
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.hls.core import Core
+from hypersonic.hls.frontend.description import ModelDescription
+from hypersonic.hls.project import HlsProject
+from hypersonic.sim.bench_core import bench_rows, write_bench_core
+from hypersonic.sim.bench_weights import write_bench_weights
+
+_YAML = """\
+name: {kernel}
+input: {{name: x, precision: "ap_fixed<16,6>"}}
+output: {{name: y}}
+"""
+
+
+@dataclass
+class OwnModels:
+    """Model files below a directory. link_calls: the simulators that were built, by kernel."""
+
+    place: Path
+    simulated: list[str] = field(default_factory=list)
+    weights: dict[str, int] = field(default_factory=dict)
+
+    def model(self, name: str, kernel: str = "", weights: int = 0) -> str:
+        """The path of a new model. kernel: its name in the YAML. weights: the seed of weights that it loads at run time."""
+        file = self.place / f"{name}.h5"
+        file.touch()
+        file.with_suffix(".yaml").write_text(_YAML.format(kernel=kernel or name))
+        if weights:
+            self.weights[name] = weights
+        return str(file)
+
+    def convert(self, description: ModelDescription, **_: Any) -> tuple[HlsProject, Core]:
+        name, directory = description.file.stem, self.place / description.file.stem
+        seed = self.weights.get(name, 0)
+        core = (
+            write_bench_weights(directory, name=description.name, seed=seed)
+            if seed
+            else write_bench_core(*bench_rows(3, 2), directory, name=description.name)
+        )
+        return HlsProject(directory, description.name, core.inputs, core.outputs, "", {}), core
+
+    def simulate(self, _target: object, project: HlsProject, kernel: Kernel | None, _progress: object) -> Path:
+        self.simulated.append(project.name)
+        text = "".join(source.read_text() for source in kernel.sources) if kernel else project.name
+        file = self.place / f"{project.name}.so"
+        file.write_bytes(b"\x7fELF" + hashlib.sha256(text.encode()).digest())
+        return file
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnModels:
+    """Own models, with their conversion and their simulators replaced."""
+    (place := tmp_path / "own").mkdir()
+    models = OwnModels(place)
+    monkeypatch.setattr(conversion, "convert_model", models.convert)
+    monkeypatch.setattr(linking, "build_simulator", models.simulate)
+    monkeypatch.setattr(linking, "library_path", lambda *_: None)
+    return models

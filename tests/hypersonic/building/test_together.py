@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build A B --together NAME`. The conversion and the simulators are replaced (own_models.py)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypersonic.arguments import parse_counts
+from hypersonic.building import together
+from hypersonic.building.all_models import check_models, split_zoo, zoo_names
+from hypersonic.building.errors import BuildError
+from hypersonic.building.host_models import OnHostError
+from hypersonic.building.model import build
+from hypersonic.building.together import build_together
+from hypersonic.commands import inspect
+from hypersonic.firmware.errors import LinkError, ResourceError
+from hypersonic.firmware.estimate.kernel import BuildReport
+from hypersonic.firmware.publish.manifest import Manifest, check
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.images import kernel_images
+from tests.hypersonic.building.own_models import OwnModels
+
+
+def _manifest(version: Path) -> Manifest:
+    manifest = Manifest.read(version / "manifest.json")
+    check(manifest, (version / "model.xclbin").read_bytes())
+    return manifest
+
+
+def test_models_become_one_xclbin_that_is_stored_once_and_published_for_each(own: OwnModels, tmp_path: Path) -> None:
+    models = [own.model("alpha"), own.model("beta", weights=1), own.model("gamma")]
+    repository, notes = tmp_path / "models", list[str]()
+    places = build_together(models, "trigger", repository=repository, units={"alpha": 4}, on_gate=notes.append)
+    assert places == [repository / name / "1" for name in ("alpha", "beta", "gamma")]
+    manifests = [_manifest(place) for place in places]
+    assert [manifest.compute_units for manifest in manifests] == [
+        ("alpha_1", "alpha_2", "alpha_3", "alpha_4"), ("beta_1",), ("gamma_1",),
+    ]  # fmt: skip
+    assert len({manifest.uuid for manifest in manifests}) == 1
+    assert len({manifest.kernel_sha256 for manifest in manifests}) == 3
+    assert [bool(manifest.weights_bytes) for manifest in manifests] == [False, True, False]
+    assert len({(place / "model.xclbin").stat().st_ino for place in places}) == 1
+    assert len(list((repository / ".xclbins").iterdir())) == 1
+    assert notes == [
+        "note: DDR[0] is shared by alpha_1, beta_1: they share its bandwidth",
+        "note: DDR[1] is shared by alpha_2, gamma_1: they share its bandwidth",
+    ]
+    assert list(kernel_images(Xclbin.read(places[0] / "model.xclbin"))) == ["alpha", "beta", "gamma"]
+    assert build_together(models, "trigger", repository=repository, units={"alpha": 4}) == places
+
+
+def test_inspect_shows_kernels_units_banks_digests_and_who_shares_the_file(
+    own: OwnModels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = [own.model("alpha"), own.model("beta", weights=1)]
+    place, _ = build_together(models, "trigger", repository=tmp_path, units={"alpha": 4})
+    assert inspect.run(argparse.Namespace(file=place / "model.xclbin")) == 0
+    shown = capsys.readouterr().out
+    for line in (
+        "kernel         beta (ap_ctrl_chain)", f"  digest       {_manifest(place).kernel_sha256}",
+        "compute unit   beta_1 at 0x1840000 (ap_ctrl_chain): argument 0 on bank0, argument 1 on bank0, argument 3 on bank0",
+        "shared bank    bank0: alpha_1, beta_1", "stored once for alpha/1, beta/1",
+    ):  # fmt: skip
+        assert line in shown.splitlines()
+
+
+def test_a_model_with_other_weights_takes_the_published_xclbin_and_says_so(own: OwnModels, tmp_path: Path) -> None:
+    first, _ = build_together([own.model("barrel", "calo", weights=1), own.model("other")], "both", repository=tmp_path)
+    notes: list[str] = []
+    place = build(own.model("endcap", "calo", weights=2), repository=tmp_path, name="endcap", on_gate=notes.append)
+    assert notes == ["endcap shares the kernel of calo: weights are swapped at run time"]
+    assert (place / "model.xclbin").samefile(first / "model.xclbin")
+    assert _manifest(place).kernel_sha256 == _manifest(first).kernel_sha256
+    assert (place / "weights.bin").read_bytes() != (first / "weights.bin").read_bytes()
+    two = build(own.model("wide", "calo", weights=3), repository=tmp_path, name="wide", compute_units=2, on_gate=notes.append)
+    assert not (two / "model.xclbin").samefile(first / "model.xclbin")
+    assert notes[1:] == ["wide shares the kernel of calo: weights are swapped at run time"]
+    assert build(own.model("endcap", "calo", weights=2), repository=tmp_path, name="endcap") == place
+
+
+def test_kernels_with_one_name_are_refused_before_any_conversion(own: OwnModels, tmp_path: Path) -> None:
+    models = [own.model("barrel", "calo"), own.model("endcap", "calo")]
+    with pytest.raises(BuildError, match=r"the models .*barrel\.h5 and .*endcap\.h5 both have the kernel calo"):
+        build_together(models, "both", repository=tmp_path)
+    assert not own.simulated
+
+
+def test_more_ports_than_the_memories_take_are_refused_before_any_conversion(own: OwnModels, tmp_path: Path) -> None:
+    models = [own.model("alpha"), own.model("beta")]
+    with pytest.raises(LinkError, match=r"kernels alpha x 28, beta x 1 do not fit u250 together: 29 compute units have 58 AXI"):
+        build_together(models, "both", repository=tmp_path, units={"alpha": 28})
+    with pytest.raises(
+        LinkError, match=r"kernels alpha x 16, beta x 1 have 17 compute units, expected at most 16 behind the F2"
+    ):
+        build_together(models, "both", platform="aws_f2", repository=tmp_path, units={"alpha": 16})
+    assert not own.simulated
+
+
+def test_kernels_that_are_too_large_together_are_refused_before_the_simulators(
+    own: OwnModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    misfit = BuildReport([], {}, "the kernels alpha x 1, beta x 1 do not fit u250 together")
+    monkeypatch.setattr(together, "report_together", lambda *_: misfit)
+    with pytest.raises(ResourceError, match="kernels alpha x 1, beta x 1 do not fit u250 together; with --no-resources it can"):
+        build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_resources=lambda _: None)
+    assert not own.simulated
+
+
+def test_a_model_without_a_kernel_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(OnHostError, match="it has no kernel for --together: leave deeptau out"):
+        build_together(["facile", "deeptau"], "both", repository=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"units": {"alpa": 2}}, "--units names 'alpa', expected one of the models alpha, beta; did you mean alpha?"),
+        ({"name": "mine"}, "--name mine is for one model: got alpha, beta"),
+        ({"models": []}, "expected names or files of models, or --all"),
+        ({"everything": True}, "or --all for those of the zoo; got both"),
+        (
+            {"rates": {"alpha": 1.0}, "together": ""},
+            "--rates shares a card between alpha, beta: name their xclbin with --together",
+        ),
+        ({"models": ["alpha", "own/alpha.h5"]}, "models are alpha, alpha, expected each once: alpha is there twice"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(options: dict[str, Any], message: str) -> None:
+    asked = {"models": ["alpha", "beta"], "everything": False, "name": "", "together": "both", "units": {}, "rates": {}}
+    with pytest.raises(BuildError, match=message.replace("?", r"\?")):
+        check_models(**{**asked, **options})
+
+
+def test_all_is_the_zoo_with_what_runs_on_the_host() -> None:
+    kernels, on_host = split_zoo("sw_emu")
+    assert {"facile", "jets", "deepmet"} <= set(kernels)
+    assert "deeptau" in on_host
+    assert sorted(kernels + on_host) == zoo_names()
+    assert split_zoo("hw") == (kernels, [])
+
+
+def test_numbers_by_name_are_read_or_refused_by_the_entry() -> None:
+    assert parse_counts("facile=2,jets=1") == {"facile": 2, "jets": 1}
+    for text in ("facile", "facile=0", "facile=-1", "facile=2,facile=3", "=2", "facile=x", "facile=2,"):
+        with pytest.raises(argparse.ArgumentTypeError, match="expected a list such as facile=2,jets=1"):
+            parse_counts(text)
