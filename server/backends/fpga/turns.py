@@ -14,6 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.host.errors import DeviceError
@@ -104,7 +105,12 @@ class Turns:
             now_ns = time.monotonic_ns()
             cards = self._pool.cards(kind)
             indices = frozenset(card.index for card in cards)
-            away = [model.guest(indices) for model in models if model.away and model.retry_ns <= now_ns]
+            coming = [model.wish.contents for model in models if model.entering]
+            away = [
+                model.guest(indices)
+                for model in models
+                if model.away and model.retry_ns <= now_ns and not any(serves(contents, model.wish) for contents in coming)
+            ]
             states = [self._state(card, models, indices, now_ns) for card in cards]
             choice = choose_turn(states, away, now_ns)
             if not isinstance(choice, Load):
@@ -113,7 +119,9 @@ class Turns:
             model = next(model for model in models if model.name == choice.guest)
             card = next(card for card in cards if card.index == choice.card)
             if self._begin_change(card):
-                model.entering = True
+                if not self._reserve(model):
+                    self._end_change(card)
+                    continue
                 threading.Thread(target=self._swap, args=(card, model), name=f"swap {card.index}", daemon=True).start()
 
     def _state(self, card: HeldCard, models: Sequence[OnDemandModel], indices: frozenset[int], now_ns: int) -> CardState:
@@ -137,10 +145,17 @@ class Turns:
     def _join(self, models: Sequence[OnDemandModel]) -> None:
         """Place the models whose kernel a card has got for another model."""
         for model in models:
-            if model.away:
-                for card in self._pool.with_kernel(model.wish, model.policy.wanted):
-                    if self._enter(model, card, changing=False):
-                        break
+            for card in self._pool.with_kernel(model.wish, model.policy.wanted) if model.away else ():
+                if self._reserve(model) and self._enter(model, card, changing=False):
+                    break
+
+    def _reserve(self, model: OnDemandModel) -> bool:
+        """Note that this thread brings the model to a card; False if another one does, or the model is not away."""
+        with self._changed:
+            if not model.away:
+                return False
+            model.entering = True
+            return True
 
     def _swap(self, card: HeldCard, model: OnDemandModel) -> None:
         """Load a model's xclbin to a card. The function of a thread."""
@@ -149,9 +164,9 @@ class Turns:
             self._empty(card)
             if self._enter(model, card, changing=True):
                 with self._changed:
-                    others = [other for other in self._models if other.away]
-                for other in others:
-                    if card.contents is not None and serves(card.contents, other.wish):
+                    models = list(self._models)
+                for other in models:
+                    if card.contents is not None and serves(card.contents, other.wish) and self._reserve(other):
                         self._enter(other, card, changing=True)
         except Exception as error:  # noqa: BLE001 - the model's requests wait for this thread
             self._fail(model, error)
@@ -173,7 +188,8 @@ class Turns:
                 place, model.place = model.place, None
                 model.leaving = False
             if place is not None:
-                place.close()
+                with suppress(DeviceError):  # the next model finds out whether the card can be used
+                    place.close()
 
     def _wait_left(self, model: OnDemandModel) -> None:
         """Wait until a model's instances are not in use. One that had just come to the card is asked again."""
@@ -185,7 +201,7 @@ class Turns:
                 model.queue.leave()
 
     def _enter(self, model: OnDemandModel, card: HeldCard, *, changing: bool) -> bool:
-        """Open a model's place on a card; return whether it is there. Errors are the model's own."""
+        """Open the place of a reserved model on a card; return whether it is there. Errors are the model's own."""
         claim = self._pool.claim(card, model.wish, join=not changing, changing=changing)
         if claim is None:
             model.entering = False
