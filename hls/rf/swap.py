@@ -71,4 +71,5 @@ def _departures(stage: Stage, arrived: tuple[NDArray[np.float64], ...], ready: f
     begin = np.max(waits, axis=0) + timing.latency
     if ready > first and buffered:
         begin = np.maximum(begin, ready + timing.latency + timing.gap)
-    return np.maximum.accumulate(begin - steps) + steps
+    departed: NDArray[np.float64] = np.maximum.accumulate(begin - steps) + steps
+    return departed
