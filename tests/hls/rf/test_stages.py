@@ -22,7 +22,7 @@ from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.registry import ACTIVATIONS, READERS, STAGES, collect, stage_cost, stage_type
 from hypersonic.hls.rf.stage import Stage
 from hypersonic.hls.rf.stage_type import StageType
-from tests.hls.rf.fit_networks import Net
+from tests.hls.rf.fit.networks import Net
 from tests.hls.rf.lint_networks import network
 
 FOLDERS = [Path(str(sys.modules[f"hypersonic.hls.rf.{folder}"].__path__[0])) for folder in ("stages", "wires")]

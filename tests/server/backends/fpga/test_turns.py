@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.server.backends.test_fpga_pool import Repository, linked
 
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.config.read import read_config
@@ -20,6 +19,7 @@ from hypersonic.server.inference.check import check
 from hypersonic.server.inference.request import InferRequest, InputTensor
 from hypersonic.server.scheduling.model import ScheduledModel
 from tests.host.conftest import Cards
+from tests.server.backends.fpga.repositories import Repository, linked
 
 WAIT_S = 60.0
 
