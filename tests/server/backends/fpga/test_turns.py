@@ -12,14 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.config.read import read_config
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, UnavailableError
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.request import InferRequest, InputTensor
 from hypersonic.server.scheduling.model import ScheduledModel
+<<<<<<< HEAD:tests/server/backends/fpga/test_turns.py
 from tests.host.conftest import Cards
 from tests.server.backends.fpga.repositories import Repository, linked
+=======
+from tests.host.conftest import Build, Cards
+from tests.server.backends.test_fpga_pool import Repository, linked
+>>>>>>> w/turns:tests/server/backends/test_turns.py
 
 WAIT_S = 60.0
 
@@ -174,3 +180,20 @@ def test_a_lost_card_is_no_ones_fault_and_its_models_go_to_another_one(
     cards.unplug(0)
     assert site.answer(a, 5) == 10
     assert site.answer(b, 6) == 12
+
+
+def test_waiting_models_of_one_xclbin_come_to_one_card_together(
+    site: Site, weighted: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    before = [site.add(name, residency_ms="0") for name in "ab"]
+    xclbin = linked(Xclbin.read(weighted[0]).bitstream, weights=True, digest="f" * 64)
+    parameters = {"card_policy": "on_demand", "card_residency_ms": "0"}
+    for name in "cdef":
+        site.publish(name, xclbin, weights=0, parameters=parameters)
+    together = [site.serve(site.place / name / "1") for name in "cdef"]
+    for _ in range(3):
+        asked = [site.ask(model, 4) for model in together]
+        assert [each.result(WAIT_S) for each in asked] == [8] * 4
+        assert sorted(map(resident, before)) == [False, True]
+        assert [site.answer(model, 1) for model in before] == [2, 2]
