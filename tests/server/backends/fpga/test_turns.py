@@ -19,13 +19,8 @@ from hypersonic.server.errors import ModelBusyError, ModelConfigError, Unavailab
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.request import InferRequest, InputTensor
 from hypersonic.server.scheduling.model import ScheduledModel
-<<<<<<< HEAD:tests/server/backends/fpga/test_turns.py
-from tests.host.conftest import Cards
-from tests.server.backends.fpga.repositories import Repository, linked
-=======
 from tests.host.conftest import Build, Cards
-from tests.server.backends.test_fpga_pool import Repository, linked
->>>>>>> w/turns:tests/server/backends/test_turns.py
+from tests.server.backends.fpga.repositories import Repository, linked
 
 WAIT_S = 60.0
 
