@@ -11,6 +11,7 @@ import pytest
 from hypersonic.events import everything
 from hypersonic.events.everything import FailedModelsError, Line, show_all
 from hypersonic.events.golden import WrongAnswerError
+from hypersonic.events.outcome import Outcome
 from hypersonic.server_process import start_server
 from tests.end_to_end.command_line import hypersonic, places, refused
 
@@ -37,7 +38,7 @@ def test_each_zoo_model_of_a_server_has_a_line_and_the_others_are_named(tmp_path
 def test_a_model_with_wrong_answers_has_its_reason_in_the_table_and_the_next_one_is_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def wrong(*_: object, **__: object) -> None:
+    def wrong(*_: object, **__: object) -> Outcome:
         raise WrongAnswerError("3 of 5 answers differ from csim")
 
     asked = everything.Asked(wrong, "", "", events=1, event_rows=0, clients=1, seed=1, check=True)
