@@ -34,8 +34,9 @@ _NOT_OURS = {
     "cl_hypersonic.sv",  # an F2 design's, as are its scripts
     "build/scripts/synth_cl_hypersonic.tcl",
     "synth_cl_hypersonic.tcl",
-    "pulse_rows.py",  # saved by the tutorial's reader, as are the next five
+    "pulse_rows.py",  # saved by the tutorial's reader, as are the next six
     "ask.py",
+    "ask_card.py",
     "many_requests.py",
     "figures.py",
     "write_onnx.py",

@@ -13,14 +13,15 @@ from hypersonic.events.everything import FailedModelsError, Line, show_all
 from hypersonic.events.golden import WrongAnswerError
 from hypersonic.events.outcome import Outcome
 from hypersonic.server_process import start_server
-from tests.end_to_end.command_line import hypersonic, places, refused
+from tests.end_to_end.command_line import hypersonic, refused
 
 
 def test_each_zoo_model_of_a_server_has_a_line_and_the_others_are_named(tmp_path: Path) -> None:
+    where = ("--model-repository", tmp_path / "models", "--build-directory", tmp_path / "build")
     for model in ("facile", "jets", "particlenet"):
-        built = hypersonic("build", model, "--target", "sw_emu", "--quiet", *places(tmp_path))
+        built = hypersonic("build", model, "--target", "sw_emu", "--quiet", *where)
         assert built.returncode == 0, built.stderr
-    with start_server(tmp_path, "--emulated-cards", "2") as server:
+    with start_server(tmp_path / "models", "--emulated-cards", "2") as server:
         done = hypersonic(
             "infer", "--all", "--events", "2", "--url", server.grpc, "--metrics-url", f"http://{server.metrics}/metrics",
             "--output", tmp_path / "result",
