@@ -62,7 +62,7 @@ def settings(directory: Path) -> dict[str, Any]:
 
 
 def pruned(directory: Path) -> dict[str, Any]:
-    """Part 3: three weights of four are zero; the settings are for each layer, the softmax's types correct, all layers traced."""
+    """Part 3: three weights of four are zero. The softmax's types are correct, and all layers traced."""
     x, model = jets(), classifier()
     rng = np.random.default_rng(3)
     for layer in model.layers:
@@ -182,9 +182,7 @@ def converted(directory: Path, model: Any, backend: str, configure: Callable[[di
     )
 
 
-def compared(
-    directory: Path, model: Any, configure: Callable[[dict[str, Any]], None], granularity: str
-) -> dict[str, Any]:
+def compared(directory: Path, model: Any, configure: Callable[[dict[str, Any]], None], granularity: str) -> dict[str, Any]:
     """The answers of both backends."""
     x, answers, said = jets(), {}, []
     for backend in ("Vitis", "Hypersonic"):
