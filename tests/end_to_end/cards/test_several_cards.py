@@ -115,7 +115,7 @@ def test_a_card_that_another_model_holds_is_refused_by_its_number_and_goes_on(
     options = ("--model-control-mode", "explicit", "--load-model", "a")
     with site(repository, *options, environment=THREE) as running, running.client() as client:
         write_model(repository, other, "0, 1", name="b")
-        with pytest.raises(InferenceServerException, match="it is in use with another xclbin, by this process or another"):
+        with pytest.raises(InferenceServerException, match="card 1 has the xclbin of 'a'"):
             client.load_model("b")
         ask(client, 1, "a")
         assert set(units(running, "in_service")) == {"facile_1", "facile_2"}
