@@ -32,7 +32,6 @@ from hypersonic.firmware.bitstream.reports import (
 from hypersonic.firmware.bitstream.steps import Progress, Step, locked, pending, run_step, write_whole
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, check_space
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
 from hypersonic.firmware.platform import Image, Platform
@@ -153,7 +152,7 @@ def link_kernels(
         if platform.image is Image.AFI:
             xclbin, image = make_image(xclbin, platform, tools, options.bucket, build, progress)
             report["afi"] = image
-        xclbin = _with_digests(xclbin, {part.kernel.name: kernel_digest(part.kernel) for part in kernels})
+        xclbin = _with_digests(xclbin, {part.kernel.name: part.kernel.digest for part in kernels})
     return Bitstream(xclbin, report, {"vitis": tools.release, "platform": tools.shell.stem}, build)
 
 

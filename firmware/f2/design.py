@@ -12,7 +12,6 @@ from itertools import accumulate
 from pathlib import Path
 
 from hypersonic.firmware.f2.registers import MAX_UNITS
-from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import PORTS as KERNEL_PORTS
 from hypersonic.firmware.kernel.files import Kernel, KernelError, rtl_sources
 from hypersonic.firmware.platform import Platform
@@ -110,9 +109,7 @@ def assemble_f2_xclbin(
 ) -> bytes:  # fmt: skip
     """The bytes of the design's xclbin. image: the simulator of the whole card, or for target hw the image's id. Raises
     LinkError like assemble_kernels."""
-    linked = [
-        LinkedKernel(kernel.name, units, kernel.core.takes_weights, kernel_digest(kernel)) for kernel, units in design.kernels
-    ]
+    linked = [LinkedKernel(kernel.name, units, kernel.core.takes_weights, kernel.digest) for kernel, units in design.kernels]
     return replace(Xclbin.parse(assemble_kernels(linked, target, platform, image, tools=tools)), uuid=design.uuid).to_bytes()
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.firmware.errors import FirmwareError
+from hypersonic.hls.cache import content_sha256
 from hypersonic.hls.core import Core
 from hypersonic.hls.sources import source_files
 
@@ -54,6 +55,16 @@ class Kernel:
     sources: tuple[Path, ...]
     lint_waivers: tuple[Path, ...]
     core: Core
+
+    @property
+    def digest(self) -> str:
+        """The kernel's identity without the weights that it loads at run time: SHA-256, in 64 hexadecimal digits, of the names
+        and contents of its RTL sources and memory files.
+
+        Two models whose kernels have the same digest, target and platform compute with the same hardware. If they load weights
+        at run time, they differ in weights.bin only. A weight or bias in a memory file belongs to the hardware.
+        """
+        return content_sha256(["kernel", self.top, *self.sources, *self.core.memories])
 
     @property
     def top_file(self) -> Path:

@@ -56,7 +56,7 @@ class Manifest:
     max_batch_size: int  # rows in one request
     weights_bytes: int = 0  # size of weights.bin; 0 when the kernel reads no weights from memory
     weights_sha256: str = ""  # of weights.bin; empty without one
-    kernel_sha256: str = ""  # the kernel's digest (kernel/digest.py), 64 hex digits; empty when the xclbin does not name it
+    kernel_sha256: str = ""  # the kernel's digest (kernel/files.py), 64 hex digits; empty when the xclbin does not name it
     tools: dict[str, str] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
 

@@ -40,7 +40,7 @@ _INTERRUPT_ENABLE = 1
 class LinkedKernel:
     """A kernel of an xclbin that is assembled.
 
-    weights: as for describe_kernel. digest: the kernel's identity without its weights (kernel/digest.py); empty when it is not
+    weights: as for describe_kernel. digest: the kernel's identity without its weights (kernel/files.py); empty when it is not
     known, and the xclbin then does not name it.
     """
 

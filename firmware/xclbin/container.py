@@ -225,7 +225,7 @@ class Xclbin:
 
     @cached_property
     def kernel_digests(self) -> Mapping[str, str]:
-        """Kernel name -> its digest (kernel/digest.py), 64 hex digits. A kernel whose digest is not known is not in it."""
+        """Kernel name -> its digest (kernel/files.py), 64 hex digits. A kernel whose digest is not known is not in it."""
         return {key.removeprefix(DIGEST_KEY): value for key, value in self.key_values.items() if key.startswith(DIGEST_KEY)}
 
     def with_digests(self, digests: Mapping[str, str]) -> Xclbin:

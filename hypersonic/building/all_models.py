@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hypersonic.building.errors import BuildError
 from hypersonic.building.host_models import find_host_model
-from hypersonic.building.together import check_names, model_name
+from hypersonic.building.names import check_names, model_name
 from hypersonic.hls.frontend.description import ZOO, read_zoo_yaml
 from hypersonic.hls.sources import source_files
 

@@ -5,49 +5,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hypersonic.building.csim import set_datatypes
+from hypersonic.building.converted import Converted, set_datatypes
 from hypersonic.building.directory import check_directory, leave
 from hypersonic.building.request import HLS, Progress, Request
 from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
-from hypersonic.firmware.kernel.digest import kernel_digest
-from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.kernel.write import keep_kernel
+from hypersonic.firmware.target import Target
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.core import Core
 from hypersonic.hls.project import HlsProject
 from hypersonic.sim.simulator import software_digest
-
-
-@dataclass(frozen=True)
-class Converted:
-    """A model that is ready to be linked.
-
-    core, kernel: None for sw_emu. name: the model's name in the repository.
-    """
-
-    request: Request
-    project: HlsProject
-    core: Core | None
-    kernel: Kernel | None
-    name: str
-
-    @property
-    def weights(self) -> Path | None:
-        """The file weights.bin of a kernel that loads its weights at run time; None for others."""
-        return self.core.weights if self.core else None
-
-    @property
-    def digest(self) -> str:
-        """The kernel's digest, without its weights (firmware/kernel/digest.py)."""
-        return kernel_digest(self.kernel) if self.kernel else software_digest(self.project)
-
-    def with_report(self, entries: Mapping[str, Any]) -> Converted:
-        """This model with more entries in its project's report."""
-        return replace(self, project=replace(self.project, report={**self.project.report, **entries}))
 
 
 def convert(
@@ -68,7 +40,14 @@ def convert(
     kernel = keep_kernel(core) if core else None
     if directory:
         leave(project, kernel, directory / project.name)
-    return Converted(request, project, core, kernel, name or project.name)
+    digest = kernel.digest if kernel else software_digest(project)
+    return Converted(request, project, core, kernel, name or project.name, digest)
+
+
+def check_fits(misfit: str, target: Target) -> None:
+    """Raise ResourceError if there is a reason why the design does not fit the card."""
+    if misfit:
+        raise ResourceError(misfit if target is Target.HW else f"{misfit}; with --no-resources it can still be emulated")
 
 
 def builds_of(directory: Path | None) -> Path:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from hypersonic.hls.build import convert_model, is_converted
@@ -13,7 +12,6 @@ from hypersonic.hls.csim.compiled import compile_csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.row import Row
 
 Progress = Callable[[str], None]
 
@@ -31,20 +29,3 @@ def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProj
     except ConversionError:
         project, _ = convert_model(description, core=CoreKind.CSIM, progress=progress)
     return project, compile_csim(project)
-
-
-def set_datatypes(rows: tuple[Row, Row], datatypes: tuple[str, str]) -> tuple[Row, Row]:
-    """Return the inputs and outputs with other datatypes on the wire. The network itself does not change.
-
-    rows: inputs and outputs. datatypes: for all inputs and for all outputs; "" keeps them. Raises SpecMismatchError for a
-    datatype that does not fit a tensor.
-    """
-    x, y = (_set_datatype(row, datatype) for row, datatype in zip(rows, datatypes, strict=True))
-    return x, y
-
-
-def _set_datatype(row: Row, datatype: str) -> Row:
-    return Row(tuple(
-        replace(tensor, datatype=datatype, wire=None) if datatype not in ("", tensor.datatype) else tensor
-        for tensor in row.tensors
-    ))  # fmt: skip

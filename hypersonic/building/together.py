@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
-from hypersonic.building.conversion import Converted, builds_of, convert
+from hypersonic.building.conversion import builds_of, check_fits, convert
+from hypersonic.building.converted import Converted
 from hypersonic.building.errors import BuildError
 from hypersonic.building.fit import NO_FIT, FitOptions
 from hypersonic.building.fit_together import draw_shares, share_card, share_lines
 from hypersonic.building.host_models import OnHostError, find_host_model
 from hypersonic.building.linking import link, publish_models
-from hypersonic.building.model import check_fits
+from hypersonic.building.names import check_names, model_name
 from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, is_f2
 from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.estimate.kernel import estimate
 from hypersonic.firmware.estimate.together import report_together
 from hypersonic.firmware.f2.registers import MAX_UNITS
+from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
@@ -31,6 +33,7 @@ from hypersonic.firmware.xclbin.connectivity import place_kernels, shared_banks
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.frontend.description import read_zoo_yaml
+from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.fit.exchange import fit_from_json
 from hypersonic.hls.rf.fit.share import wanted_hz
 
@@ -80,7 +83,11 @@ def build_together(
     ]
     if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
         converted = _estimate(converted, on_resources)
-    return publish_models(repository, converted, lambda: link(converted, builds_of(directory), name), on_gate)
+
+    def unit_of(kernel: Kernel) -> Amounts:
+        return estimate(kernel, progress).top.total
+
+    return publish_models(repository, converted, lambda: link(converted, builds_of(directory), name, unit_of), on_gate)
 
 
 def _requests(
@@ -132,20 +139,6 @@ def _share(
     cards = [fit.as_json(wanted_hz(chosen.factor, rate)) for rate in rates_hz]
     units = [point.units for point in chosen.points]
     return [replace(request, compute_units=count) for request, count in zip(requests, units, strict=True)], cards
-
-
-def model_name(model: str) -> str:
-    """The name of a model in --units and --rates: the zoo name, or the file's name without its suffix."""
-    return Path(model.partition(":")[0]).stem
-
-
-def check_names(option: str, given: Mapping[str, object], names: Sequence[str]) -> None:
-    """Raise BuildError if the option names a model that is not built."""
-    for name in given:
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise BuildError(f"{option} names {name!r}, expected one of the models {', '.join(names)}{hint}")
 
 
 def _check_plan(models: Sequence[str], requests: Sequence[Request]) -> list[str]:

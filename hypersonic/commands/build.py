@@ -7,75 +7,14 @@ import argparse
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from hypersonic.arguments import add_network_option, parse_counts, parse_percent, parse_rates
+from hypersonic.arguments import parse_counts, parse_rates
+from hypersonic.building.options import add_build_options, build_as_asked, shared_options
 
 HELP = "build trained models into xclbins and publish them in a model repository"
 
 #: the xclbin of all zoo models for sw_emu
 _ZOO = "zoo"
-
-
-def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Add the options that `hypersonic build` and `hypersonic run` share. several: `models` instead of `model`."""
-    from hypersonic.hls.core_kind import CORE_CHOICES
-
-    what = (
-        "a zoo name (such as facile), a .keras, .h5 or .onnx file with a YAML beside it, which `hypersonic new` writes, or "
-        "file.py:function, a function that returns a PyTorch module (docs/tutorial.md, section 12)"
-    )
-    if several:
-        parser.add_argument("models", metavar="MODEL", nargs="*", help=f"{what}; several are built one after another")
-    else:
-        parser.add_argument("model", metavar="MODEL", help=what)
-    parser.add_argument(
-        "--target", choices=("sw_emu", "hw_emu", "hw"), default="hw_emu",
-        help="what runs the model, by Vitis' names; sw_emu: its C++; hw_emu: a simulation of its RTL; hw: a card",
-    )  # fmt: skip
-    parser.add_argument("--platform", default="u250", metavar="CARD", help="card that the kernel is linked for")
-    parser.add_argument(
-        "--core", choices=[kind.value for kind in CORE_CHOICES], default="",
-        help="how the network is computed; da: unrolled into adders; rf: layers that share multipliers; hls: RTL by Vitis HLS, "
-        "for hw only; csim: compiled C++, for sw_emu only (default: da or rf, as the YAML's Strategy says)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--fit", default="", metavar="CARD",
-        help="choose the reuse factors of an rf core so that it fills this card, and show the possible designs "
-        "(docs/rf-fit.md; default: the YAML's reuse factors)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--fill", type=parse_percent, default=80, metavar="PERCENT", help="most of the card, in per cent, that --fit may fill"
-    )
-    add_network_option(parser)
-    parser.add_argument(
-        "--model-repository", type=Path, default=Path("models"), metavar="DIR", help="model repository to publish in"
-    )
-    parser.add_argument(
-        "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="directory for the HLS project and the RTL"
-    )
-    for side in ("input", "output"):
-        parser.add_argument(
-            f"--{side}-datatype", default="", metavar="TYPE",
-            help=f"datatype of every {side} on the wire: FP32, FP16, BF16, or raw fixed point as INT8, INT16, INT32, UINT8, "
-            "UINT16, UINT32 (default: the YAML's)",
-        )  # fmt: skip
-    parser.add_argument(
-        "--kernel-mhz", type=int, default=0, metavar="MHZ",
-        help="clock frequency of the kernel in MHz, for hw only (default: the card's)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--lower-clock", action="store_true",
-        help="accept an xclbin whose clock place and route had to lower, for hw only",
-    )  # fmt: skip
-    parser.add_argument(
-        "--afi-bucket", default="", metavar="S3BUCKET",
-        help="S3 bucket from which AWS reads the design, for hw on aws_f2 or aws_f1 only",
-    )  # fmt: skip
-    parser.add_argument(
-        "--compute-units", type=int, default=1, metavar="N", help="number of instances of the kernel on the card"
-    )
-    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -139,42 +78,8 @@ def build_each(
     if together:
         yield from build_together(
             models, together, compute_units=args.compute_units, units=args.units, rates=args.rates,
-            on_resources=on_resources, on_gate=on_gate, **_shared_options(args, step),
+            on_resources=on_resources, on_gate=on_gate, **shared_options(args, step),
         )  # fmt: skip
     for model in [*([] if together else models), *on_host]:
         given.model, given.compute_units = model, args.units.get(Path(model).stem, args.compute_units)
         yield build_as_asked(given, step, on_resources, on_gate, args.name)
-
-
-def build_as_asked(
-    args: argparse.Namespace, step: Callable[[str], None], on_resources: Callable[[list[str]], None] | None = None,
-    on_gate: Callable[[str], None] = lambda _: None, name: str = "",
-) -> Path:  # fmt: skip
-    """Build with the options that `hypersonic build` and `hypersonic run` share; return the published version's directory.
-
-    step, on_resources, on_gate, name: progress, on_resources, on_gate and name of build(). Raises what build() raises.
-    """
-    from hypersonic.building.model import build
-    from hypersonic.own.task import trained_file
-
-    return build(
-        trained_file(args.model, step),
-        name=name,
-        compute_units=args.compute_units,
-        on_resources=on_resources,
-        on_gate=on_gate,
-        **_shared_options(args, step),
-    )
-
-
-def _shared_options(args: argparse.Namespace, step: Callable[[str], None]) -> dict[str, Any]:
-    """The arguments that build() and build_together() share."""
-    from hypersonic.building.fit import FitOptions
-    from hypersonic.building.request import CardOptions
-
-    return {
-        "target": args.target, "platform": args.platform, "core": args.core, "repository": args.model_repository,
-        "datatypes": (args.input_datatype, args.output_datatype), "directory": args.build_directory,
-        "options": CardOptions(args.kernel_mhz, args.lower_clock, args.afi_bucket), "progress": step,
-        "fit": FitOptions(args.fit, args.fill, args.network_gbps),
-    }  # fmt: skip

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from hypersonic.arguments import add_event_options, add_own_options
-from hypersonic.commands.build import add_build_options, build_as_asked
+from hypersonic.building.options import add_build_options, build_as_asked
 
 HELP = "do everything in one go: build a model, serve it, send events, check every answer, show the figures"
 

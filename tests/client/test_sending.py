@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.building.csim import build_csim, set_datatypes
+from hypersonic.building.converted import set_datatypes
+from hypersonic.building.csim import build_csim
 from hypersonic.building.model import build
 from hypersonic.client import Client, InputError, TensorSpec, UnavailableError, UnknownModelError
 from hypersonic.client.describe import describe

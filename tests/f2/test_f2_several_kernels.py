@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2_kernels
-from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.files import KernelError
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
@@ -40,7 +39,7 @@ def test_the_units_of_every_kernel_answer_at_once(tmp_path: Path) -> None:
         for kernel in kernels
     ]  # fmt: skip
     assert [manifest.compute_units for manifest in manifests] == [("narrow_1", "narrow_2"), ("wide_1",)]
-    assert [manifest.kernel_sha256 for manifest in manifests] == [kernel_digest(kernel) for kernel in kernels]
+    assert [manifest.kernel_sha256 for manifest in manifests] == [kernel.digest for kernel in kernels]
     with open_device(tmp_path / "model.xclbin") as device:
         running = []
         for manifest, shape in zip(manifests, SHAPES.values(), strict=True):

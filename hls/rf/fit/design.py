@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.layers import WeightsIn
 
 #: a layer whose multipliers work for a smaller fraction of the time is marked as coarse
 BUSY = 0.85
+
+
+class FitError(ConversionError):
+    """No design of the network fits the card. The message names the resources that are exceeded."""
 
 
 @dataclass(frozen=True)
@@ -115,3 +120,9 @@ class Fit:
     def reuse_factors(self) -> Mapping[str, int]:
         """Layer name -> ReuseFactor of the chosen design."""
         return self.chosen.design.reuse_factors
+
+
+def cheapest(points: Sequence[Point], rate_hz: float) -> Point | None:
+    """Return the point that takes least of the card among those within a die that reach the rate; None if none does."""
+    enough = [point for point in points if point.rate_hz >= rate_hz and not point.design.spans]
+    return min(enough, key=lambda point: (point.fullest, -point.rate_hz), default=None)

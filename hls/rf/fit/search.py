@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, exp, log
 
-from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
-from hypersonic.hls.rf.fit.design import BUSY, Card, Design, Fit, LayerFit, Point
+from hypersonic.hls.rf.fit.design import BUSY, Card, Design, Fit, FitError, LayerFit, Point, cheapest
 from hypersonic.hls.rf.fit.place import pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths
 from hypersonic.hls.rf.layers import Multiplying, RfNetwork, WeightsIn
@@ -33,10 +32,6 @@ _COARSE, _FINE = 32, 16
 #: a unit over several dies is chosen only if it is this many times faster: wires between dies cost clock frequency, which the
 #: estimates do not include
 _SPAN_GAIN = 2
-
-
-class FitError(ConversionError):
-    """No design of the network fits the card. The message names the resources that are exceeded."""
 
 
 def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) -> Fit:
@@ -78,12 +73,6 @@ def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNe
 def with_design(network: RfNetwork, design: Design) -> RfNetwork:
     """Return the network with a design's reuse factors and places of weights."""
     return with_weights_in(with_reuse_factors(network, design.reuse_factors), design.weights_in)
-
-
-def cheapest(points: Sequence[Point], rate_hz: float) -> Point | None:
-    """Return the point that takes least of the card among those within a die that reach the rate; None if none does."""
-    enough = [point for point in points if point.rate_hz >= rate_hz and not point.design.spans]
-    return min(enough, key=lambda point: (point.fullest, -point.rate_hz), default=None)
 
 
 def front(points: Sequence[Point]) -> tuple[Point, ...]:

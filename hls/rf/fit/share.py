@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.fit.design import Card, Fit, Point
-from hypersonic.hls.rf.fit.search import FitError, cheapest
+from hypersonic.hls.rf.fit.design import Card, Fit, FitError, Point, cheapest
 
 
 @dataclass(frozen=True)

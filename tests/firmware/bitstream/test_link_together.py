@@ -11,7 +11,6 @@ from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, l
 from hypersonic.firmware.bitstream.errors import StepError
 from hypersonic.firmware.bitstream.tools import Tools
 from hypersonic.firmware.errors import ResourceError
-from hypersonic.firmware.kernel.digest import kernel_digest
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.xclbin.assemble import LinkedKernel
 from hypersonic.firmware.xclbin.container import Xclbin
@@ -45,7 +44,7 @@ def test_several_kernels_are_packaged_each_and_linked_into_one_xclbin(
         "freqHz=300000000:beta_1",
     ]  # fmt: skip
     xclbin = Xclbin.read(built[0].xclbin)
-    assert xclbin.kernel_digests == {part.kernel.name: kernel_digest(part.kernel) for part in kernels}
+    assert xclbin.kernel_digests == {part.kernel.name: part.kernel.digest for part in kernels}
     assert xclbin.bitstream == b"bitstream"
 
 

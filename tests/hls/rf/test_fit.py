@@ -17,10 +17,10 @@ from hypersonic.building.fit_picture import draw_fit
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 from hypersonic.firmware.platform import PLATFORMS
 from hypersonic.hls.resources import KINDS, Amounts
-from hypersonic.hls.rf.fit.design import BUSY, Card, Fit
+from hypersonic.hls.rf.fit.design import BUSY, Card, Fit, FitError
 from hypersonic.hls.rf.fit.exchange import card_from_json, card_to_json, fit_from_json, fit_to_json
 from hypersonic.hls.rf.fit.place import pipeline_cost
-from hypersonic.hls.rf.fit.search import FitError, fit, rate, with_design, with_reuse_factors
+from hypersonic.hls.rf.fit.search import fit, rate, with_design, with_reuse_factors
 from hypersonic.hls.rf.fit.text import fit_lines, slowest
 from hypersonic.hls.rf.layers import RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import interval, plan

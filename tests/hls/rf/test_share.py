@@ -12,8 +12,8 @@ from hypersonic.building.fit import card_of
 from hypersonic.building.fit_together import draw_shares, share_card, share_lines
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.fit.design import Card, Design, Fit, Point
-from hypersonic.hls.rf.fit.search import FitError, cheapest, front
+from hypersonic.hls.rf.fit.design import Card, Design, Fit, FitError, Point, cheapest
+from hypersonic.hls.rf.fit.search import front
 from hypersonic.hls.rf.fit.share import shares
 
 U250 = find_platform("u250")

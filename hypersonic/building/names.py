@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of models in the options of `hypersonic build` for several models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from hypersonic.building.errors import BuildError
+
+
+def model_name(model: str) -> str:
+    """The name of a model in --units and --rates: the zoo name, or the file's name without its suffix."""
+    return Path(model.partition(":")[0]).stem
+
+
+def check_names(option: str, given: Mapping[str, object], names: Sequence[str]) -> None:
+    """Raise BuildError if the option names a model that is not built."""
+    for name in given:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise BuildError(f"{option} names {name!r}, expected one of the models {', '.join(names)}{hint}")
