@@ -18,6 +18,9 @@ from tests.support.slow import is_slow
 #: a worker that has loaded TensorFlow and runs Verilator and g++ takes about so much
 WORKER_BYTES = 2_500_000_000
 
+#: an emulated card replaces its xclbin at once; for the tests' processes and all that they start
+os.environ["HYPERSONIC_EMU_LOAD_MS"] = "0"
+
 #: collected tests, and those of them that are left after deselection
 COUNTS = pytest.StashKey[dict[str, int]]()
 

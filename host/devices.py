@@ -214,5 +214,4 @@ def none_left(busy: Sequence[DeviceError], *, emulated: bool) -> str:
     text = f"{who} holds another model's xclbin or is out of service"
     if not emulated:
         return f"{text}; the first says: {busy[0]}"
-    more = f"{_EMULATED_CARDS}={len(busy) + 1} in the server's environment makes one more"
-    return f"{text}: unload another model, or start the server with more emulated cards ({more})"
+    return f"{text}: unload another model, or start the server with one more: hypersonic serve --emulated-cards {len(busy) + 1}"

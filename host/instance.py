@@ -6,16 +6,19 @@
 
 While one slot computes, the bytes of the next are transferred: start A, start B, finish A, start A, finish B, ... Runs complete
 in the order in which they were started. A slot is used by one thread at a time, but several threads may start and finish
-different slots concurrently. Starts are serialised, because the bytes of the first slot arrive soonest when it has the bus to
-itself.
+different slots concurrently.
+
+Models that share a card take turns at its PCIe link, by bytes in proportion to their shares. A transfer has a direction of the
+link to itself, because its bytes then arrive soonest. Models that share a compute unit take turns at it too (sharing/gate.py):
+a run is started when no run of another model is in flight, so start() waits for other models' finish(), on other threads.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +26,12 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.registers import BUSY_CYCLES
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest
-from hypersonic.host.device import BufferObject, ComputeUnit, Device
+from hypersonic.host.compute_unit import BufferObject, ComputeUnit
+from hypersonic.host.device import Device
 from hypersonic.host.driver import RunState
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
-from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights
+from hypersonic.host.sharing.order import Flow
+from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights, release_weights
 
 #: the indices of the kernel's arguments for xrtRunSetArg; W, for a kernel that reads weights, is in weights.py
 X, Y, ROWS = 0, 1, 2
@@ -50,13 +55,12 @@ class Slot:
     """
 
     def __init__(
-        self, unit: ComputeUnit, starting: Lock, capacity_rows: int, row_bytes: tuple[int, int],
-        weights: BufferObject | None = None,
-    ) -> None:  # fmt: skip
-        """starting: held while a slot of the unit is started. row_bytes: of x and of y. weights: of the unit, if it has any."""
+        self, unit: ComputeUnit, flow: Flow, capacity_rows: int, row_bytes: tuple[int, int], weights: BufferObject | None = None
+    ) -> None:
+        """flow: the model, as it competes for the card. row_bytes: of x and of y. weights: of the unit, if it has any."""
         self.capacity_rows = capacity_rows
         self.in_flight_rows: int | None = None
-        self._unit, self._starting = unit, starting
+        self._unit, self._flow = unit, flow
         self._row_in_bytes, self._row_out_bytes = row_in_bytes, row_out_bytes = row_bytes
         self._start_ns = self._launched_ns = 0
         with ExitStack() as opened:
@@ -81,17 +85,32 @@ class Slot:
         if not 0 <= rows <= self.capacity_rows:
             raise RunError(f"{rows} rows do not fit a slot of {self._unit.name}: expected 0 to {self.capacity_rows}")
         self._start_ns = time.monotonic_ns()
-        with self._starting:
-            self._unit.require_service()
+        try:
+            self._unit.to_card.enter(self._flow, rows * self._row_in_bytes)
             try:
+                self._unit.require_service()
                 self._x.sync_to_device(rows * self._row_in_bytes)
+            finally:
+                self._unit.to_card.leave()
+            self._launch(rows)
+        except DeviceLostError as error:
+            self._unit.lose_card(error)
+            raise
+
+    def _launch(self, rows: int) -> None:
+        """Wait until the model may use the unit, and start the run."""
+        if not self._unit.gate.enter(self._flow, rows * (self._row_in_bytes + self._row_out_bytes)):
+            raise self._unit.out_of_service()
+        try:
+            with self._unit.starting:
+                self._unit.require_service()
                 self._run.set_arg(ROWS, rows)
                 self._run.start()
-            except DeviceLostError as error:
-                self._unit.lose_card(error)
-                raise
-            self.in_flight_rows = rows
-            self._launched_ns = time.monotonic_ns()
+                self.in_flight_rows = rows
+                self._launched_ns = time.monotonic_ns()
+        except BaseException:
+            self._unit.gate.done()
+            raise
 
     def finish(self, timeout_ms: int) -> SlotTimes:
         """Wait for the run and copy its rows into y.
@@ -110,21 +129,31 @@ class Slot:
             if state is not RunState.COMPLETED:
                 raise self._failed(state, rows, timeout_ms)
             self.in_flight_rows = None
-            self._unit.check_accesses()
-            self._y.sync_from_device(rows * self._row_out_bytes)
+            try:
+                self._unit.check_accesses()  # before a run of another model is started, which would get the blame
+            finally:
+                self._unit.gate.done()
+            self._unit.from_card.enter(self._flow, rows * self._row_out_bytes)
+            try:
+                self._y.sync_from_device(rows * self._row_out_bytes)
+            finally:
+                self._unit.from_card.leave()
         except DeviceLostError as error:
             self._unit.lose_card(error)
             raise
         return SlotTimes(self._start_ns, self._launched_ns, done_ns, time.monotonic_ns())
 
     def close(self) -> None:
-        """Free the run and the buffer objects, unless the card may still write into them."""
+        """Free the run and the buffer objects. Those that the card may still write to remain, and the unit frees them once the
+        card is released."""
         self.x = self.y = np.empty(0, dtype=np.uint8)
-        self._closing.close()
+        if self._unit.in_service or self._unit.released:
+            self._closing.close()
 
     def _failed(self, state: RunState, rows: int, timeout_ms: int) -> DeviceError:
         if state is not RunState.TIMEOUT:
             self.in_flight_rows = None
+            self._unit.gate.done()
             self._unit.check_present()  # XRT aborts the runs in flight when the card is reset
             return RunError(f"a run of {rows} rows on {self._unit.name} ended as {state.name}, expected COMPLETED")
         if not self._unit.take_out_of_service():
@@ -136,18 +165,23 @@ class Slot:
 
 
 class ModelInstance:
-    """One compute unit with its slots, made by open_instances."""
+    """A model on one compute unit with its slots, made by open_instances."""
 
     def __init__(
-        self, unit: ComputeUnit, manifest: Manifest, slots: int, slot_rows: int, file: WeightsFile | None = None
+        self, device: Device, name: str, manifest: Manifest, flow: Flow, slots: tuple[int, int], file: WeightsFile | None = None
     ) -> None:
-        self.name = unit.name
-        self._unit = unit
-        starting = Lock()
+        """slots: their number, and rows of each."""
+        self.name = name
         row_bytes = manifest.inputs.row_bytes, manifest.outputs.row_bytes
-        weights = load_weights(unit, file) if file else None
         with ExitStack() as opened:
-            self.slots = tuple(_slot(opened, unit, starting, slot_rows, row_bytes, weights) for _ in range(slots))
+            self._unit = unit = device.compute_unit(name)
+            opened.callback(device.give_back, unit)
+            weights = load_weights(unit, file) if file else None
+            if file:
+                opened.callback(release_weights, unit, file)
+            unit.gate.join(flow, manifest.weights_bytes)
+            opened.callback(unit.gate.leave, flow)
+            self.slots = tuple(_slot(opened, unit, flow, slots[1], row_bytes, weights) for _ in range(slots[0]))
             self._closing = opened.pop_all()
         self._busy_at_load = self._last_busy = _busy_clocks(unit)
 
@@ -164,42 +198,50 @@ class ModelInstance:
         return self._last_busy - self._busy_at_load
 
     def close(self) -> None:
-        """Close the slots. The device closes the compute unit with its weights. A second call does nothing."""
+        """Close the slots, and the compute unit if no other model uses it. A second call does nothing."""
         self._closing.close()
 
 
-def open_instances(
-    device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384, weights: Path | None = None
-) -> tuple[ModelInstance, ...]:
-    """One instance for each compute unit of the manifest, each with `slots` slots of `slot_rows` rows.
+def holds(device: Device, manifest: Manifest) -> bool:
+    """Return whether the device's xclbin is the manifest's, or another one with the same kernel for the same platform."""
+    digest = device.contents.kernel_digests.get(manifest.kernel, "")
+    same = manifest.target is device.target and digest != "" and digest == manifest.kernel_sha256
+    return device.uuid == manifest.uuid or same
 
-    weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin. Raises
-    XclbinMismatchError when the device has another xclbin than the manifest describes, WeightsError when the file is not the
-    one that it describes, ComputeUnitNotFoundError, BufferObjectError (the bank is full), and ValueError when slots or
-    slot_rows is below 1.
+
+def open_instances(
+    device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384, weights: Path | None = None,
+    units: Sequence[str] = (), share: float = 1.0,
+) -> tuple[ModelInstance, ...]:  # fmt: skip
+    """One instance for each compute unit, each with `slots` slots of `slot_rows` rows.
+
+    weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin. units:
+    the names of the compute units, all of the manifest by default. share: the model's part of what it shares with other models
+    of the card, relative to theirs. Raises XclbinMismatchError when the device has an xclbin
+    without the manifest's kernel, WeightsError when the file is not the one that it describes, ComputeUnitNotFoundError,
+    ComputeUnitOutOfServiceError, BufferObjectError (the bank is full), and ValueError when slots or slot_rows is below 1.
     """
     if slots < 1 or slot_rows < 1:
         raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")
-    if device.uuid != manifest.uuid:
+    if not holds(device, manifest):
         raise XclbinMismatchError(
             f"the card holds xclbin {device.uuid}, the manifest of {manifest.model!r} describes {manifest.uuid}"
         )
-    units = [device.compute_unit(name) for name in manifest.compute_units]
     file = find_weights(manifest, weights or device.xclbin.with_name(WEIGHTS_NAME))
+    flow = Flow(manifest.model, share)
     with ExitStack() as opened:
         instances = []
-        for unit in units:
-            instances.append(ModelInstance(unit, manifest, slots, slot_rows, file))
+        for name in units or manifest.compute_units:
+            instances.append(ModelInstance(device, name, manifest, flow, (slots, slot_rows), file))
             opened.callback(instances[-1].close)
         opened.pop_all()
     return tuple(instances)
 
 
 def _slot(
-    opened: ExitStack, unit: ComputeUnit, starting: Lock, slot_rows: int, row_bytes: tuple[int, int],
-    weights: BufferObject | None,
-) -> Slot:  # fmt: skip
-    slot = Slot(unit, starting, slot_rows, row_bytes, weights)
+    opened: ExitStack, unit: ComputeUnit, flow: Flow, slot_rows: int, row_bytes: tuple[int, int], weights: BufferObject | None
+) -> Slot:
+    slot = Slot(unit, flow, slot_rows, row_bytes, weights)
     opened.callback(slot.close)
     return slot
 

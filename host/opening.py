@@ -17,20 +17,27 @@ from hypersonic.host.driver import Driver
 from hypersonic.host.errors import LibraryNotFoundError
 from hypersonic.host.f2.driver import F2Driver, OpenAccess, open_bar
 from hypersonic.host.library import load_library
+from hypersonic.host.usage import CardUsage
 
 #: the module of the simulated F2 card; imported only when an xclbin for one is opened
 F2_EMULATION = "hypersonic.sim.f2_card"
 
 
-def open_device(xclbin: Path, index: int = 0) -> Device:
-    """Open card `index` with the file `xclbin`, whose target and platform determine the driver.
+def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) -> Device:
+    """Open card `index` with the file `xclbin`, whose target and platform determine the driver. usage: the card's counters.
 
     Raises XclbinError when the file is not an xclbin, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError,
-    XclbinMismatchError (the card has another shell, or another process loaded an xclbin), or ComputeUnitOutOfServiceError (an
-    earlier run is still hung).
+    XclbinMismatchError (the card has another shell, or another process loaded an xclbin).
     """
     contents = Xclbin.read(xclbin)
-    return Device(choose_driver(contents), contents, xclbin, index)
+    return Device(choose_driver(contents), contents, xclbin, index, usage)
+
+
+def card_set(contents: Xclbin) -> str:
+    """The set of cards that can take this xclbin: equal indices in different sets are different cards."""
+    if contents.target is not Target.SW_EMU and _is_f2(contents):
+        return f"F2 {'card' if contents.target is Target.HW else 'simulation'}"
+    return "emulated card" if contents.target.emulated else "card"
 
 
 def choose_driver(contents: Xclbin) -> Driver:

@@ -5,7 +5,8 @@
 
 A kernel loads the weights again after a reset, and in a run whose w differs from the previous run's. It reads no weights while
 no run is in flight. New weights must therefore never be at the address of the unit's last ones, which the kernel would consider
-loaded already; for this reason weights remain allocated until their compute unit is closed.
+loaded already. Several models on a unit, or versions of one, each have weights there, equal ones once; they are freed when no
+model uses them any more, or when the unit is closed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel.registers import WEIGHTS_BEATS
 from hypersonic.firmware.kernel.registers import W as W_REGISTER
 from hypersonic.firmware.publish.content import digest
-from hypersonic.host.device import BufferObject, ComputeUnit
+from hypersonic.host.compute_unit import BufferObject, ComputeUnit, UnitWeights
 from hypersonic.host.errors import DeviceError, WeightsError, XclbinMismatchError
 
 #: the index of the kernel's argument for xrtRunSetArg; kernels without weights have no argument with this index
@@ -84,8 +85,9 @@ def load_weights(unit: ComputeUnit, file: WeightsFile) -> BufferObject:
     Raises XclbinMismatchError when the unit reads more bytes than the file has, WeightsError when the file has changed since it
     was read, OSError, BufferObjectError (the bank is full).
     """
-    if file.sha256 in unit.weights:
-        return unit.weights[file.sha256]
+    if (there := unit.weights.get(file.sha256)) is not None:
+        there.users += 1
+        return there.buffer
     _check_size(unit, file)
     buffer = _allocate(unit, file.size_bytes)
     try:
@@ -94,8 +96,19 @@ def load_weights(unit: ComputeUnit, file: WeightsFile) -> BufferObject:
     except BaseException:
         buffer.close()
         raise
-    unit.weights[file.sha256] = buffer
+    unit.weights[file.sha256] = UnitWeights(buffer)
     return buffer
+
+
+def release_weights(unit: ComputeUnit, file: WeightsFile) -> None:
+    """End one use of weights, whose runs are over. A unit out of service keeps them: its run may still read them."""
+    there = unit.weights.get(file.sha256)
+    if there is None or unit.closed:
+        return
+    there.users -= 1
+    if there.users <= 0 and unit.in_service:
+        del unit.weights[file.sha256]
+        there.buffer.close()
 
 
 def read_weights(path: Path, size_bytes: int, what: str) -> WeightsFile:

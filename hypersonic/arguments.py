@@ -28,7 +28,7 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
         type=int,
         default=50,
         metavar="N",
-        help="number of generated events to send; with --rows, of requests, at most",
+        help="number of generated events to send; with --rows, of requests, at most (default: 50)",
     )
     parser.add_argument(
         "--event-rows",

@@ -338,6 +338,7 @@ def serve(args: argparse.Namespace) -> int:
     """
     opts = Options.of(args)
     raise_malloc_thresholds()
+    os.environ.update(opts.emulation)  # the emulated XRT library reads it, in this process
     log_control = log.configure(
         verbose=opts.log_verbose,
         info=opts.log_info,

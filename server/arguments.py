@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypersonic.server.arguments_triton import TRITON_GROUP, add_triton_arguments, boolean
 from hypersonic.server.log import FORMATS
-from hypersonic.server.options import Options
+from hypersonic.server.options import MOST_EMULATED_CARDS, Options
 
 
 def _port(text: str) -> int:
@@ -56,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the server's options to a parser, in groups; Options.of reads the parsed arguments."""
     _add_repository(parser.add_argument_group("model repository"))
     _add_ports(parser.add_argument_group("ports and addresses", "Port 0 is any free port; the log names it."))
+    _add_emulation(parser.add_argument_group("emulated cards", "For xclbins of sw_emu and hw_emu (docs/xrt-emulation.md)."))
     _add_tls(parser.add_argument_group("TLS", "Files are PEM. They are read again when they change."))
     _add_authentication(
         parser.add_argument_group("authentication and safety", "docs/security.md explains what each option demands of clients.")
@@ -107,6 +108,24 @@ def _add_repository(parser: argparse._ActionsContainer) -> None:
         text="report the server as ready only while all loaded models can be served; false: even if some cannot",
     )  # fmt: skip
     parser.add_argument("--id", default=Options.id, metavar="NAME", help="name of the server in its metadata")
+
+
+def _add_emulation(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--emulated-cards", type=_cards, metavar="N",
+        help="number of emulated cards (default: the environment's HYPERSONIC_EMU_DEVICES, otherwise 4)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--emulated-load-ms", type=_milliseconds, metavar="N",
+        help="time that an emulated card takes to replace one xclbin by another, in milliseconds; no card has been measured "
+        "(default: the environment's HYPERSONIC_EMU_LOAD_MS, otherwise 2000, an assumption)",
+    )  # fmt: skip
+
+
+def _cards(text: str) -> int:
+    if text.isdecimal() and len(text) <= 3 and 1 <= int(text) <= MOST_EMULATED_CARDS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of cards, expected 1 to {MOST_EMULATED_CARDS}")
 
 
 def _add_ports(parser: argparse._ActionsContainer) -> None:

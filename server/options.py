@@ -16,6 +16,9 @@ from hypersonic.server.repository.override import OverridePolicy
 #: burst of streams reaches, it begins to refuse calls at random, no matter which client they are from
 _MOST_PENDING_CALLS = 16_384
 
+#: XRT numbers cards with one byte
+MOST_EMULATED_CARDS = 256
+
 
 @dataclass(frozen=True)
 class Options:
@@ -105,6 +108,14 @@ class Options:
     auth_audience: tuple[str, ...] = ()
     auth_exempt: tuple[str, ...] = ("health", "metrics")
     trusted_proxies: tuple[str, ...] = ()
+    emulated_cards: int | None = None
+    emulated_load_ms: int | None = None
+
+    @property
+    def emulation(self) -> dict[str, str]:
+        """The environment variables of the emulated cards that the options set."""
+        given = {"HYPERSONIC_EMU_DEVICES": self.emulated_cards, "HYPERSONIC_EMU_LOAD_MS": self.emulated_load_ms}
+        return {name: str(value) for name, value in given.items() if value is not None}
 
     @property
     def model_control(self) -> ModelControlOptions:

@@ -34,12 +34,19 @@ def write_rf_bench(
     Dense. Rows of at most whole_row_bits bits pass in one beat; with 0, a row passes in several beats unless it fits in one.
     weights_in places the weights of each input's Dense in turn; those it does not name are in block RAM.
     """
+    network = rf_bench_network(x, y, name=name, reuse_factor=reuse_factor, weights_in=weights_in)
+    return write_rf_core(network, name, x, y, directory, whole_row_bits)[0]
+
+
+def rf_bench_network(
+    x: Row, y: Row, *, name: str = "bench_rf", reuse_factor: int = 1, weights_in: Sequence[WeightsIn] = ()
+) -> RfNetwork:
+    """Return the network of write_rf_bench."""
     layers, places = tuple(_layers(x, y, reuse_factor)), iter(weights_in)
     placed = (
         replace(layer, weights_in=next(places, WeightsIn.BRAM)) if isinstance(layer, Dense) else layer for layer in layers
     )
-    network = RfNetwork(name, tuple(map(_tensor, x.tensors)), (_tensor(y.tensors[0]),), tuple(placed))
-    return write_rf_core(network, name, x, y, directory, whole_row_bits)[0]
+    return RfNetwork(name, tuple(map(_tensor, x.tensors)), (_tensor(y.tensors[0]),), tuple(placed))
 
 
 def rf_bench_rows(*inputs: tuple[tuple[int, ...], str], n_out: int = 5, datatype: str = "FP32") -> tuple[Row, Row]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel import registers
 
 #: HYPERSONIC_DEVICE_MODEL_ABI of sim/emu/device_model.h
-_ABI = 1
+_ABI = 2
 
 #: clocks without a data beat after which a run counts as hung
 _PATIENCE_CLOCKS = 100_000
@@ -48,7 +48,11 @@ _FAULT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 
 
 class _Memory(ctypes.Structure):
-    _fields_ = [("card", ctypes.c_void_p), ("resolve", _RESOLVE), ("fault", _FAULT)]
+    #: bank and beat stay NULL: no other unit uses this memory
+    _fields_ = [
+        ("card", ctypes.c_void_p), ("resolve", _RESOLVE), ("fault", _FAULT),
+        ("bank", ctypes.c_void_p), ("beat", ctypes.c_void_p),
+    ]  # fmt: skip
 
 
 class _Timing(ctypes.Structure):
@@ -68,6 +72,7 @@ class _Api(ctypes.Structure):
         ("write", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32)),
         ("read", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32))),
         ("advance", ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint32)),
+        ("clocks", ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)),
     ]
 
 

@@ -7,8 +7,10 @@ It exports the functions of libxrt_coreutil that host/xrt.py binds. It reads the
     HYPERSONIC_EMU_MEMORY    "ideal" or "latency=60,outstanding=64,stall=0,seed=1" (clocks, bursts, per cent), hw_emu only
     HYPERSONIC_EMU_HANG      "facile_1:3": compute unit facile_1 completes neither its 3rd run nor any later one, until its
                              card is reset; "facile_1@1:3": the same on card 1 only
-    HYPERSONIC_EMU_CARDS     a directory. While it has a file 1.unplugged, card 1 is off the bus; each byte appended to a
-                             file 1.resets resets card 1
+    HYPERSONIC_EMU_LOAD_MS   time in ms in which a card replaces an xclbin by another one (default 2000, assumed)
+    HYPERSONIC_EMU_PCIE_MB_S rate of each direction of a card's PCIe link in 10^6 bytes/s (default 0: no limit)
+    HYPERSONIC_EMU_CARDS     a directory, in which processes share cards (sim/emu/processes.h). While it has a file
+                             1.unplugged, card 1 is off the bus; each byte appended to a file 1.resets resets card 1
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ EMU = Path(__file__).resolve().parent / "emu"
 LIBRARY_NAME = "libxrt_emu.so"
 
 _SOURCES = (
-    "xrt_emu.cpp", "objects.cpp", "card.cpp", "options.cpp", "compute_unit.cpp", "simulator.cpp", "memory.cpp", "metadata.cpp",
-    "axlf.cpp",
+    "xrt_emu.cpp", "objects.cpp", "card.cpp", "processes.cpp", "options.cpp", "worker.cpp", "compute_unit.cpp", "banks.cpp",
+    "simulator.cpp", "images.cpp", "memory.cpp", "metadata.cpp", "axlf.cpp",
 )  # fmt: skip
 _FLAGS = ("-std=c++20", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-pthread")
 

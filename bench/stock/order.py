@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench.stock.cases import place_of
+
 VARIABLE = "HYPERSONIC_STOCK_CASES"
 
 
@@ -17,7 +19,8 @@ class Order:
 
     results: the file of JSON lines. now: a file for the name of the case that runs. until: the time to end at, in seconds since
     the epoch. limit_s: most seconds of processor time of a case. only: the names of the only cases; empty for all. keras: 2 or
-    3, the one that `import keras` gives. rtl: whether the RTL answers, not the exact model of the core.
+    3, the one that `import keras` gives. rtl: whether the RTL answers, not the exact model of the core. part: (index, count) of
+    the process among those that share the cases.
     """
 
     results: str
@@ -27,6 +30,12 @@ class Order:
     only: tuple[str, ...]
     keras: int
     rtl: bool
+    part: tuple[int, int] = (0, 1)
+
+    def takes(self, case: str) -> bool:
+        """Return whether the case belongs to this process."""
+        index, count = self.part
+        return int(place_of(case), 16) % count == index
 
     def to_environment(self) -> dict[str, str]:
         """Return the variable and its value."""
@@ -41,7 +50,7 @@ class Order:
 def order_in(environment: Mapping[str, str]) -> Order:
     """Return the order that this environment carries."""
     value = json.loads(environment[VARIABLE])
-    return Order(**{**value, "only": tuple(value["only"])})
+    return Order(**{**value, "only": tuple(value["only"]), "part": tuple(value["part"])})
 
 
 def listed_in(results: Path, keras: int) -> Path:

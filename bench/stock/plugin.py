@@ -47,9 +47,11 @@ class _Cases:
 
     def __init__(self, order: Order) -> None:
         from bench.stock.engine import Engine  # these import hls4ml, and with it `keras`
+        from bench.stock.packages import adapt_packages
         from bench.stock.replaced import replace_backends
 
         self.order = order
+        adapt_packages()
         self.begin = replace_backends(Engine(rtl=order.rtl))
         self.failure: BaseException | None = None
         self.begun_cpu_s = 0.0
@@ -69,7 +71,8 @@ class _Cases:
                 chosen[case] = item
         if not self.order.only:
             self.order.listed.write_text(json.dumps({"counted": sorted(chosen), "not counted": left_out}, indent=0))
-        wanted = [case for case in self.order.only or chosen if case not in done and case in chosen]
+        asked = self.order.only or chosen
+        wanted = [case for case in asked if case not in done and case in chosen and self.order.takes(case)]
         items[:] = [chosen[case] for case in sorted(wanted, key=place_of)]
 
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:

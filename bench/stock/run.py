@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs hls4ml 1.3.0's own test cases with backend='Hypersonic' in the place of 'Vivado' and 'Vitis', and prints a table.
 
-    python -m bench.stock.run [--hours 1] [--results FILE] [--case NAME ...] [--rtl]
+    python -m bench.stock.run [--hours 1] [--jobs N] [--results FILE] [--case NAME ...] [--rtl]
 
 The cases run in a fixed pseudo-random order, so that those that have run are a fair sample at any time. Each result is added
 to the file as the case ends; another call goes on with the others. Every answer is compared with that of hls4ml's own C++.
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=1.0, help="time for the cases; 0 prints the table (default: 1)")
     parser.add_argument("--limit", type=float, default=120, help="most seconds of processor time of a case (default: 120)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases (default: 1)")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "stock_cases.jsonl", help="file of JSON lines")
     parser.add_argument("--case", action="append", default=[], help="run only this one (can be repeated)")
     parser.add_argument("--rtl", action="store_true", help="answer with the RTL in Verilator, not with the core's exact model")
@@ -53,7 +55,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = asked.results.resolve()
     if asked.hours:
         until = time.time() + 3600 * asked.hours
-        run_cases(Order(str(results), "", until, asked.limit, tuple(asked.case), keras=2, rtl=asked.rtl))
+        order = Order(str(results), "", until, asked.limit, tuple(asked.case), keras=2, rtl=asked.rtl)
+        with ThreadPoolExecutor(asked.jobs) as pool:
+            list(pool.map(run_cases, (replace(order, part=(index, asked.jobs)) for index in range(asked.jobs))))
     done = read_results(results)
     print(table(done, [listed_in(results, keras) for keras in (2, 3)]))
     return int(any(result.kind in (Kind.CRASHED, Kind.DIFFERENT) for result in done))
@@ -62,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_cases(order: Order) -> None:
     """Run the cases without a result until the time is over, those for Keras 2 first. `now` and `keras` are set here."""
     results = Path(order.results)
-    work = results.with_suffix(".work")
+    work = results.with_suffix(f".work{order.part[0] or ''}")
     results.parent.mkdir(parents=True, exist_ok=True)
     if not work.is_dir():
         shutil.copytree(hls4ml_tests(), work)

@@ -152,7 +152,7 @@ def link_kernels(
         if platform.image is Image.AFI:
             xclbin, image = make_image(xclbin, platform, tools, options.bucket, build, progress)
             report["afi"] = image
-        xclbin = _with_digests(xclbin, {part.kernel.name: part.kernel.digest for part in kernels})
+        xclbin = _with_digests(xclbin, {part.kernel.name: part.kernel.sha256 for part in kernels})
     return Bitstream(xclbin, report, {"vitis": tools.release, "platform": tools.shell.stem}, build)
 
 

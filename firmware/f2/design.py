@@ -109,7 +109,7 @@ def assemble_f2_xclbin(
 ) -> bytes:  # fmt: skip
     """The bytes of the design's xclbin. image: the simulator of the whole card, or for target hw the image's id. Raises
     LinkError like assemble_kernels."""
-    linked = [LinkedKernel(kernel.name, units, kernel.core.takes_weights, kernel.digest) for kernel, units in design.kernels]
+    linked = [LinkedKernel(kernel.name, units, kernel.core.takes_weights, kernel.sha256) for kernel, units in design.kernels]
     return replace(Xclbin.parse(assemble_kernels(linked, target, platform, image, tools=tools)), uuid=design.uuid).to_bytes()
 
 

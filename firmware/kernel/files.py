@@ -57,12 +57,12 @@ class Kernel:
     core: Core
 
     @property
-    def digest(self) -> str:
-        """The kernel's identity without the weights that it loads at run time: SHA-256, in 64 hexadecimal digits, of the names
-        and contents of its RTL sources and memory files.
+    def sha256(self) -> str:
+        """The kernel's digest, 64 hexadecimal digits: of the names and contents of its RTL sources and memory files.
 
-        Two models whose kernels have the same digest, target and platform compute with the same hardware. If they load weights
-        at run time, they differ in weights.bin only. A weight or bias in a memory file belongs to the hardware.
+        It is the kernel's identity without the weights that it loads at run time. Two models whose kernels have the same
+        digest, target and platform compute with the same hardware. If they load weights at run time, they differ in weights.bin
+        only, and one compute unit can serve both.
         """
         return content_sha256(["kernel", self.top, *self.sources, *self.core.memories])
 

@@ -27,6 +27,8 @@ FILE_NAME = "manifest.json"
 #: the file that the host copies into the memory of the kernel's argument w; it exists only where weights_bytes is not 0
 WEIGHTS_NAME = "weights.bin"
 SCHEMA = 4
+#: the schema before, which has no kernel_sha256
+_WITHOUT_DIGEST = 3
 MAX_BYTES = 1 << 20
 #: the largest row in memory; far above the limit of a kernel, because sw_emu has none
 MAX_ROW_BYTES = 1 << 30
@@ -100,6 +102,8 @@ class Manifest:
     def parse(cls, text: str | bytes) -> Manifest:
         """The manifest in a text. Raises ManifestError, which names the first field that is missing or not valid."""
         fields = _load(text)
+        if fields.get("schema") == _WITHOUT_DIGEST:
+            fields = {**fields, "schema": SCHEMA, "kernel_sha256": ""}
         if fields.get("schema") != SCHEMA:
             raise ManifestError(
                 f"manifest: schema is {_brief(fields.get('schema'))}, expected {SCHEMA}; publish the model again"

@@ -19,7 +19,7 @@ from hypersonic.hls.da.network import GarNet, GarNetStep
 from hypersonic.hls.da.numbers import Number, at_fraction, cast, product, summed, total, where_negative
 from hypersonic.hls.da.products import check_count, check_weights, matmul
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.model_graph import precision_of, result_precision, written_constants
 
 #: the type of a distance, whose bits address a table
@@ -33,7 +33,8 @@ def read_garnet(layer: Any, sources: tuple[str, ...]) -> GarNet:
     """Read hls4ml's GarNet or GarNetStack. Raises UnsupportedLayerError for options that its C++ gets wrong."""
     data, count = (layer.get_input_variable(name).type.precision for name in layer.inputs)
     vertices, blocks = int(layer.get_attr("n_vertices")), int(layer.get_attr("reuse_factor"))
-    for why in _faults(layer, vertices, precision_of(count, f"layer {layer.name!r}: the number of vertices")):
+    precision_of(count, f"layer {layer.name!r}: the number of vertices")
+    for why in _faults(layer, vertices):
         raise UnsupportedLayerError(f"layer {layer.name!r} ({layer.class_name}): {why}; {INSTEAD}")
     digits, block_digits = int(log2(vertices)), int(log2(blocks))
     whole = max(block_digits, digits - block_digits)
@@ -55,7 +56,7 @@ def read_garnet(layer: Any, sources: tuple[str, ...]) -> GarNet:
     return read
 
 
-def _faults(layer: Any, vertices: int, count: FixedPoint) -> Iterator[str]:
+def _faults(layer: Any, vertices: int) -> Iterator[str]:
     """Yield why the C++ does not compute what the Keras layer does, and what to write instead."""
     if layer.get_attr("collapse") is None:
         yield "collapse is None, and hls4ml's C++ leaves the outputs of absent vertices unset: use collapse='mean'"
@@ -68,11 +69,6 @@ def _faults(layer: Any, vertices: int, count: FixedPoint) -> Iterator[str]:
     if vertices & (vertices - 1):
         below = 1 << int(log2(vertices))
         yield f"it has {vertices} vertices, and hls4ml's C++ divides by {below}: pad the input to {2 * below} vertices"
-    if count.fraction > 0:
-        yield (
-            f"its number of vertices is {count}, and hls4ml's C++ ends only at equal numbers: give that input an integer type, "
-            f"such as ap_uint<{vertices.bit_length()}>"
-        )
 
 
 def _type(layer: Any, name: str, default: FixedPoint) -> FixedPoint:
@@ -109,7 +105,7 @@ def garnet(graph: AdderGraph, layer: GarNet, x: tuple[Number, ...], count: tuple
     """Return the means of the outputs."""
     width = len(x) // layer.vertices
     features = [list(x[at : at + width]) for at in range(0, len(x), width)]
-    present = [total(graph, _constant(graph, at), count[0], subtract=True) for at in range(layer.vertices)]
+    present = _present(graph, layer, count[0])
     kind = layer.data
     for step in layer.steps[:-1]:
         edges = [_edges(graph, layer, step, vertex, below) for vertex, below in zip(features, present, strict=True)]
@@ -121,13 +117,29 @@ def garnet(graph: AdderGraph, layer: GarNet, x: tuple[Number, ...], count: tuple
     bases = _bases(graph, layer, step, weights, sums)
     given = []
     for offset, row in zip(step.offset.raw.tolist(), bases, strict=True):
-        start = matmul(graph, layer.name, count, np.array([[offset]]), step.offset.fraction)[0]
+        rounded = layer.aggregate.cast(offset, step.offset.fraction)
+        start = matmul(graph, layer.name, count, np.array([[rounded]]), layer.aggregate.fraction)[0]
         share = _shifted(graph, cast(graph, start, layer.aggregate), int(log2(layer.vertices)), layer.aggregate)
         y = cast(graph, cast(graph, share, step.offset_type), layer.result)
         for weight, base in zip(weights, row, strict=True):
             y = cast(graph, total(graph, y, product(graph, weight, base)), layer.result)
         given.append(y)
     return given
+
+
+def _present(graph: AdderGraph, layer: GarNet, count: Number) -> list[Number]:
+    """A number for each vertex, negative where the event has it.
+
+    The C++ leaves a block at the vertex that equals the count, so the block with a count that has a fraction is taken whole.
+    """
+    below = [total(graph, _constant(graph, at), count, subtract=True) for at in range(layer.vertices)]
+    if count.fraction <= 0:
+        return below
+    whole = Number(graph.drop(count.node, count.fraction, Rounding.TRN), 0)
+    fraction = total(graph, whole, count, subtract=True)
+    block = layer.vertices // layer.blocks
+    back = [where_negative(graph, _constant(graph, -(at % block)), fraction) for at in range(layer.vertices)]
+    return [total(graph, number, more) for number, more in zip(below, back, strict=True)]
 
 
 def _constant(graph: AdderGraph, raw: int, fraction: int = 0) -> Number:

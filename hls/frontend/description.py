@@ -177,6 +177,11 @@ def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[
     return tuple(by_name.get(name, Side(name)) for name in names)
 
 
+def zoo_models() -> tuple[str, ...]:
+    """Return the names of the zoo's models, sorted."""
+    return tuple(sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml")))
+
+
 def find_model(model: str) -> Path:
     """Return the model file for a zoo name or a path.
 
@@ -193,9 +198,8 @@ def find_model(model: str) -> Path:
     if not files and (described := folder / f"{model}.yaml").is_file():
         return _make(described, read_description(described).network)
     if not files:
-        names = sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml"))
         raise DescriptionError(
-            f"model is {model!r}, expected a zoo name ({', '.join(names)}) or a path to a {', '.join(SUFFIXES)} file"
+            f"model is {model!r}, expected a zoo name ({', '.join(zoo_models())}) or a path to a {', '.join(SUFFIXES)} file"
         )
     return files[0]
 

@@ -30,15 +30,26 @@ _MAX_CONFIG = 64 << 20
 
 
 def uses_hgq(file: Path) -> bool:
-    """Return whether a .keras file has layers of HGQ2. False for a file that cannot be read: loading it says why."""
-    if file.suffix != ".keras":
-        return False
+    """Return whether a .keras or .h5 file has layers of HGQ2. False for a file that cannot be read: loading it says why."""
     try:
-        with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
-            text = config.read(_MAX_CONFIG)
+        text = _configuration(file)
     except (OSError, KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
         return False
     return b'"hgq.' in text or b'"hgq>' in text
+
+
+def _configuration(file: Path) -> bytes:
+    """The layers of a model file as JSON; b"" for a file of another kind."""
+    if file.suffix == ".keras":
+        with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
+            return config.read(_MAX_CONFIG)
+    if file.suffix != ".h5":
+        return b""
+    import h5py
+
+    with h5py.File(file) as content:
+        config = content.attrs["model_config"]
+    return config.encode() if isinstance(config, str) else bytes(config)
 
 
 def environment_of(file: Path, progress: Callable[[str], None] = lambda _: None) -> dict[str, str]:

@@ -91,6 +91,7 @@ class WeightsIn(StrEnum):
     BRAM = "BRAM"  # filled from a file
     URAM = "URAM"  # has no initial contents; loaded from the card's memory after a reset
     DRAM = "DRAM"  # the card's DDR or HBM, from which they are read for every vector
+    LOADED = "LOADED"  # block RAM or look-up tables, loaded from the card's memory after a reset
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from hypersonic.hls.rf.cost import block_rams, dsps, ultra_rams
-from hypersonic.hls.rf.stage import Pipeline, Stage, row_beats
+from hypersonic.hls.rf.stage import Memory, Pipeline, Stage, row_beats
+from hypersonic.hls.rf.swap import swap_clocks
 from hypersonic.hls.rf.timing import Clocks, busy
 
 
@@ -23,13 +24,27 @@ def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
         "memory_bits": sum(stage["memory_bits"] for stage in stages),
         "buffer_bits": sum(stage.ram_bits for stage in pipeline.stages),
         **{name: sum(stage[name] for stage in stages) for name in ("dsp48e2", "ramb36", "uram288", "dram_beats")},
+        "swap_clocks": swap_clocks(pipeline),
+        "fixed_layers": _fixed_layers(pipeline),
         "bottleneck": slowest.layer if slowest else "",
         "stages": stages,
         "notes": list(pipeline.notes),
     }
 
 
+def _fixed_layers(pipeline: Pipeline) -> list[str]:
+    """Return the layers whose constants are part of the hardware, tables aside, if the core reads others at run time."""
+    if not any(stage.feed for stage in pipeline.stages):
+        return []
+    return list(dict.fromkeys(stage.layer for stage in pipeline.stages if stage.module in _TRAINED and stage.memories))
+
+
+#: modules whose memories hold trained constants, unless these are read at run time
+_TRAINED = ("rf_mac", "rf_depthwise", "rf_recurrent", "rf_embed", "rf_layernorm", "rf_map")
+
+
 def _stage(stage: Stage, timed: Clocks) -> dict[str, Any]:
+    loaded = [stage.loaded] if stage.loaded else []
     return {
         "name": stage.name,
         "module": stage.module,
@@ -41,9 +56,11 @@ def _stage(stage: Stage, timed: Clocks) -> dict[str, Any]:
         "multipliers": stage.multipliers,
         "busy": round(busy(stage, timed.ii), 4),
         "busy_at_work": round(busy(stage, stage.timing.ii), 4),
-        "memory_bits": sum(memory.bits for memory in (*stage.memories, *([stage.feed.words] if stage.feed else []))),
+        "memory_bits": sum(memory.bits for memory in (*stage.memories, *([stage.feed.words] if stage.feed else []), *loaded)),
         "buffer_bits": stage.ram_bits,
-        "ramb36": sum(block_rams(len(memory.words), memory.width) for memory in stage.memories),
+        "ramb36": sum(
+            block_rams(len(memory.words), memory.width) for memory in (*stage.memories, *loaded, *_loaded_words(stage))
+        ),
         "uram288": _loaded_rams(stage),
         "dram_beats": row_beats(stage),
         "dsp48e2": stage.multipliers * _dsps(stage),
@@ -52,7 +69,11 @@ def _stage(stage: Stage, timed: Clocks) -> dict[str, Any]:
 
 def _loaded_rams(stage: Stage) -> int:
     feed = stage.feed
-    return ultra_rams(len(feed.words.words), feed.words.width) if feed and not feed.repeats else 0
+    return ultra_rams(len(feed.words.words), feed.words.width) if feed and not feed.repeats and feed.ultra else 0
+
+
+def _loaded_words(stage: Stage) -> list[Memory]:
+    return [stage.feed.words] if stage.feed and not stage.feed.repeats and not stage.feed.ultra else []
 
 
 def _dsps(stage: Stage) -> int:

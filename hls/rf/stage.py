@@ -121,11 +121,12 @@ class Feed:
     """Weights that a stage receives at run time on its port s_axis_w.
 
     words: in the layout of rf_mac's memory, whose file is not written. repeats: True if they are read from the card's memory
-    for every vector, False if they are loaded into UltraRAM once after a reset.
+    for every vector, False if they are loaded once after a reset; then ultra says whether into UltraRAM.
     """
 
     words: Memory
     repeats: bool
+    ultra: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +169,7 @@ class Stage:
     """An instance of an RTL module.
 
     layer: name of the layer that it computes. memories: filled from files. multipliers: in hardware. multiplications: per row.
-    ram_bits: of buffers. feed: weights that it receives at run time.
+    ram_bits: of buffers. feed: weights that it receives at run time. loaded: its constants that are loaded with them.
     """
 
     name: str
@@ -183,6 +184,7 @@ class Stage:
     multiplications: int = 0
     ram_bits: int = 0
     feed: Feed | None = None
+    loaded: Memory | None = None
 
 
 @dataclass(frozen=True, eq=False)

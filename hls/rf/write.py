@@ -149,8 +149,9 @@ def _instance(stage: Stage, core: str) -> Iterator[str]:
         ", ".join(f".{prefix}_{signal}({stream.name}_{signal})" for signal in ("tvalid", "tready", "tdata", "tlast"))
         for prefix, stream in ports
     ]
-    if stage.feed:
-        lines.append(", ".join(f".s_axis_w_{wire}({stage.name}_w_{wire})" for wire in ("tvalid", "tready", "tdata")))
+    sides = ([("s_axis_w", "w")] if stage.feed else []) + ([("s_load", "load"), ("m_load", "next")] if stage.loaded else [])
+    for port, wires in sides:
+        lines.append(", ".join(f".{port}_{wire}({stage.name}_{wires}_{wire})" for wire in ("tvalid", "tready", "tdata")))
     yield ",\n".join(f"      {line}" for line in lines)
     yield "  );"
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pynq.buffer import PynqBuffer
 
-from hypersonic.host.device import BufferObject
+from hypersonic.host.compute_unit import BufferObject
 from hypersonic.host.errors import BufferObjectError
 
 

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 import pynq
 
 from hypersonic.firmware.target import Target
-from hypersonic.host.device import BufferObject, ComputeUnit, Device
+from hypersonic.host.compute_unit import BufferObject, ComputeUnit
+from hypersonic.host.device import Device
 from hypersonic.host.devices import find_devices
 from hypersonic.host.errors import BufferObjectError, DeviceClosedError, DeviceError
 from hypersonic.host.opening import open_device
@@ -89,7 +90,13 @@ class Card(pynq.Device):  # type: ignore[misc] # pynq has no types
         metadata = parser or self.get_bitfile_metadata(bitstream.bitfile_name)
         if not self._holds(metadata):
             self.close()
-            self._opened = open_device(metadata.path, self.index)
+            opened = open_device(metadata.path, self.index)
+            try:
+                opened.open_units()
+            except DeviceError:
+                opened.close()
+                raise
+            self._opened = opened
         self._metadata = metadata
         self.post_download(bitstream, metadata)
 

@@ -17,7 +17,7 @@ from pynq.overlay import RegisterIP, XrtArgument, _ip_drivers
 from hypersonic.firmware.kernel.registers import ROW_IN_BYTES, ROW_OUT_BYTES
 from hypersonic.firmware.kernel.vitis_xml import VLNV
 from hypersonic.firmware.publish.manifest import FILE_NAME, WEIGHTS_NAME, Manifest
-from hypersonic.host.device import BufferObject, ComputeUnit, Run
+from hypersonic.host.compute_unit import BufferObject, ComputeUnit, Run
 from hypersonic.host.driver import RunState
 from hypersonic.host.errors import BufferObjectError, ComputeUnitTimeoutError, DeviceLostError, RunError
 from hypersonic.host.pynq.buffer import Block, Buffer

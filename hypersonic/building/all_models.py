@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from hypersonic.building.errors import BuildError
 from hypersonic.building.host_models import find_host_model
 from hypersonic.building.names import check_names, model_name
-from hypersonic.hls.frontend.description import ZOO, read_zoo_yaml
-from hypersonic.hls.sources import source_files
+from hypersonic.hls.frontend.description import read_zoo_yaml, zoo_models
 
 
 def check_models(
@@ -18,7 +17,7 @@ def check_models(
     """Raise BuildError for options that exclude each other. everything: --all; the others are the options of that name."""
     if everything == bool(models):
         raise BuildError("expected names or files of models, or --all for those of the zoo" + "; got both" * everything)
-    names = zoo_names() if everything else [model_name(model) for model in models]
+    names = zoo_models() if everything else [model_name(model) for model in models]
     if name and (len(names) > 1 or together):
         raise BuildError(f"--name {name} is for one model: got {', '.join(names)}; each has the name in its YAML")
     if rates and not together:
@@ -28,12 +27,7 @@ def check_models(
     check_names("--units", units, names)
 
 
-def zoo_names() -> list[str]:
-    """The names of the models of the zoo."""
-    return sorted(file.parent.name for file in source_files(ZOO, "*/*.yaml") if file.stem == file.parent.name)
-
-
 def split_zoo(target: str) -> tuple[list[str], list[str]]:
     """The zoo models that have a kernel, and those that run on the host, which only emulation builds include."""
-    on_host = [name for name in zoo_names() if find_host_model(name, read_zoo_yaml(name))]
-    return [name for name in zoo_names() if name not in on_host], on_host if target != "hw" else []
+    on_host = [name for name in zoo_models() if find_host_model(name, read_zoo_yaml(name))]
+    return [name for name in zoo_models() if name not in on_host], on_host if target != "hw" else []

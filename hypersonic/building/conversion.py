@@ -9,17 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hypersonic.building.converted import Converted, set_datatypes
+from hypersonic.building.converted import Converted
+from hypersonic.building.datatypes import set_datatypes
 from hypersonic.building.directory import check_directory, leave
 from hypersonic.building.request import HLS, Progress, Request
+from hypersonic.building.weights import describe_weights
 from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
-from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.kernel.write import keep_kernel
-from hypersonic.firmware.target import Target
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.core import Core
 from hypersonic.hls.project import HlsProject
-from hypersonic.sim.simulator import software_digest
 
 
 def convert(
@@ -33,6 +32,8 @@ def convert(
         *convert_model(request.model, core=request.conversion, card=card, progress=request.progress), datatypes
     )
     _tell(project.report.get("gate"), on_gate)
+    if line := describe_weights(project.report, core):
+        on_gate(line)
     if request.vendor and request.kind == HLS:
         core = synthesise_hls_core(project, request.platform, request.vendor, builds_of(directory), request.progress)
     if directory:
@@ -40,14 +41,7 @@ def convert(
     kernel = keep_kernel(core) if core else None
     if directory:
         leave(project, kernel, directory / project.name)
-    digest = kernel.digest if kernel else software_digest(project)
-    return Converted(request, project, core, kernel, name or project.name, digest)
-
-
-def check_fits(misfit: str, target: Target) -> None:
-    """Raise ResourceError if there is a reason why the design does not fit the card."""
-    if misfit:
-        raise ResourceError(misfit if target is Target.HW else f"{misfit}; with --no-resources it can still be emulated")
+    return Converted(request, project, core, kernel, name or project.name)
 
 
 def builds_of(directory: Path | None) -> Path:

@@ -16,6 +16,7 @@ from hypersonic.building.request import HLS, CardOptions, Request, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, link_kernels
 from hypersonic.firmware.bitstream.tools import Tools
+from hypersonic.firmware.estimate.kernel import estimate
 from hypersonic.firmware.f2.build import build_f2
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2_kernels
 from hypersonic.firmware.f2.kit import Kit
@@ -29,7 +30,6 @@ from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images, pack_images
-from hypersonic.hls.resources import Amounts
 from hypersonic.host.library import library_path
 from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_simulator
@@ -47,19 +47,14 @@ class Linked:
     tools: Mapping[str, str] = field(default_factory=dict)
 
 
-def link(models: Sequence[Converted], builds: Path, name: str, unit_of: Callable[[Kernel], Amounts]) -> Linked:
+def link(models: Sequence[Converted], builds: Path, name: str) -> Linked:
     """Make the xclbin of these models' kernels: with place and route for a card, with simulators otherwise.
 
-    builds: the directory for place and route. name: of the xclbin there. unit_of: estimates the resources of a compute unit,
-    before place and route. All models have the same target, platform and options.
+    builds: the directory for place and route. name: of the xclbin there. All models have the same target, platform and options.
     """
     request = models[0].request
     if request.vendor:
-        kernels = [
-            KernelUnits(kernel, units, unit_of(kernel) if kernel.core.kind != HLS else None)
-            for kernel, units in _kernels(models)
-        ]
-        return _place(kernels, request, request.vendor, builds, name)
+        return _place(models, request, request.vendor, builds, name)
     if request.kit:
         return _place_f2(models, request, request.kit, builds)
     return _emulate(models, request)
@@ -121,11 +116,15 @@ def _kernels(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
     return [(model.kernel, model.request.compute_units) for model in models if model.kernel]
 
 
-def _place(kernels: Sequence[KernelUnits], request: Request, vendor: Tools, builds: Path, name: str) -> Linked:
+def _place(models: Sequence[Converted], request: Request, vendor: Tools, builds: Path, name: str) -> Linked:
     """Make the card's xclbin with the vendor's tools, and add their report.
 
     The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate.
     """
+    kernels = [
+        KernelUnits(kernel, units, estimate(kernel, request.progress).top.total if kernel.core.kind != HLS else None)
+        for kernel, units in _kernels(models)
+    ]
     options = _bitstream_options(request.platform, request.options)
     built = link_kernels(name, kernels, request.platform, vendor, builds, options, request.progress)
     return Linked(built.xclbin.read_bytes(), built.report, {"vitis": vendor.release})
@@ -135,9 +134,8 @@ def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Buc
     """Make an F2 card's xclbin with the AWS kit, and add its report."""
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2_kernels(_kernels(models), Path(scratch))
-        built = build_f2(
-            design, request.platform, kit[0], kit[1], builds, request.progress, needed_bytes=request.options.needed_bytes
-        )
+        needed = request.options.needed_bytes
+        built = build_f2(design, request.platform, *kit, builds, request.progress, needed_bytes=needed)
     return Linked(built.xclbin, built.report, built.tools)
 
 
@@ -161,11 +159,11 @@ def _emulate(models: Sequence[Converted], request: Request) -> Linked:
 
 
 def _emulate_f2(kernels: Sequence[tuple[Kernel, int]], request: Request, tools: Mapping[str, str]) -> bytes:
-    """Make the xclbin of an emulated F2 card, with one simulator for all compute units behind the shell's interfaces."""
+    """The xclbin of an emulated F2 card, with one simulator for all compute units behind the shell's interfaces."""
     with tempfile.TemporaryDirectory() as scratch:
         design = write_f2_kernels(kernels, Path(scratch))
         image = build_f2_simulator(design, request.progress)
-        return assemble_f2_xclbin(design, Target.HW_EMU, request.platform, image.read_bytes(), tools)
+        return assemble_f2_xclbin(design, Target.HW_EMU, request.platform, image.read_bytes(), dict(tools))
 
 
 def _manifest(model: Converted, linked: Linked, models: Sequence[Converted]) -> Manifest:

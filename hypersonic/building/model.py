@@ -12,18 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.building.conversion import builds_of, check_fits, convert
+from hypersonic.building.conversion import builds_of, convert
 from hypersonic.building.converted import Converted
 from hypersonic.building.fit import NO_FIT, FitOptions, show_fit
 from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
 from hypersonic.building.linking import link, publish_models
-from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_request
-from hypersonic.firmware.estimate.kernel import estimate, report_build
-from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_fits, check_request
+from hypersonic.firmware.estimate.kernel import report_build
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
 from hypersonic.hls.frontend.description import read_zoo_yaml
-from hypersonic.hls.resources import Amounts
 
 
 def build(
@@ -88,12 +86,9 @@ def build(
         converted = replace(converted, request=request)
     if converted.kernel and on_resources and request.kind != HLS:
         converted = _estimate(converted, on_resources)
-    builds = builds_of(directory)
-
-    def unit_of(kernel: Kernel) -> Amounts:
-        return estimate(kernel, progress).top.total
-
-    return publish_models(repository, [converted], lambda: link([converted], builds, project.name, unit_of), on_gate)[0]
+    return publish_models(
+        repository, [converted], lambda: link([converted], builds_of(directory), project.name), on_gate
+    )[0]  # fmt: skip
 
 
 def _estimate(model: Converted, on_resources: Callable[[list[str]], None]) -> Converted:

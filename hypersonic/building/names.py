@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of models in the options of `hypersonic build` for several models."""
+"""The names of models in options that have a value for each of several models."""
 
 from __future__ import annotations
 

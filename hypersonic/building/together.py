@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.building.conversion import builds_of, check_fits, convert
+from hypersonic.building.conversion import builds_of, convert
 from hypersonic.building.converted import Converted
 from hypersonic.building.errors import BuildError
 from hypersonic.building.fit import NO_FIT, FitOptions
@@ -19,13 +19,11 @@ from hypersonic.building.fit_together import draw_shares, share_card, share_line
 from hypersonic.building.host_models import OnHostError, find_host_model
 from hypersonic.building.linking import link, publish_models
 from hypersonic.building.names import check_names, model_name
-from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, is_f2
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_fits, check_request, is_f2
 from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.estimate.kernel import estimate
 from hypersonic.firmware.estimate.together import report_together
 from hypersonic.firmware.f2.registers import MAX_UNITS
-from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
@@ -33,7 +31,6 @@ from hypersonic.firmware.xclbin.connectivity import place_kernels, shared_banks
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.frontend.description import read_zoo_yaml
-from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.fit.exchange import fit_from_json
 from hypersonic.hls.rf.fit.share import wanted_hz
 
@@ -83,11 +80,7 @@ def build_together(
     ]
     if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
         converted = _estimate(converted, on_resources)
-
-    def unit_of(kernel: Kernel) -> Amounts:
-        return estimate(kernel, progress).top.total
-
-    return publish_models(repository, converted, lambda: link(converted, builds_of(directory), name, unit_of), on_gate)
+    return publish_models(repository, converted, lambda: link(converted, builds_of(directory), name), on_gate)
 
 
 def _requests(

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hypersonic.arguments import add_network_option
-from hypersonic.hls.child import python_environment, script_argv
+from hypersonic.hls.child import python_argv, python_environment, script_argv
 
 #: bench/ exists in a source checkout only, not in an installed package
 SCRIPTS = Path(__file__).resolve().parents[2] / "bench"
@@ -58,13 +59,17 @@ class BenchError(RuntimeError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments, and those of `bench kernel`."""
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
-    kernel = parser.add_subparsers(title="a single bench", metavar="BENCH").add_parser(
+    single = parser.add_subparsers(title="a single bench", metavar="BENCH")
+    kernel = single.add_parser(
         "kernel",
         help="measure the clocks of a kernel's runs, and predict its rate on a card",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_kernel_options(kernel)
     kernel.set_defaults(command=bench_kernel)
+    sharing = single.add_parser("sharing", help="measure how kernels and models share emulated cards")
+    add_sharing_options(sharing)
+    sharing.set_defaults(command=bench_sharing)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -116,6 +121,25 @@ def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
     latency = ["--latency", *map(str, args.latency)]
     command = script_argv(script, *argv, *latency, "--", *filter(None, [args.model]))
     return subprocess.run(command, env=python_environment(), check=False).returncode
+
+
+def add_sharing_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of bench/sharing/run.py."""
+    parser.description = (
+        "Measure on emulated cards; every part is a file in bench/sharing/parts. Exit code 1: a figure is not met."
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="parts to measure, such as banks (default: all)")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def bench_sharing(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
+    """Run bench/sharing/run.py on this terminal and return its exit code. Raises BenchError if the script is not there."""
+    if not (scripts / "sharing" / "run.py").is_file():
+        raise BenchError(f"no sharing/run.py in {scripts}; it is in the source repository, not in the installed package")
+    environment = python_environment()
+    environment["PYTHONPATH"] = os.pathsep.join([str(scripts.parent), environment["PYTHONPATH"]])
+    command = python_argv("-m", "bench.sharing.run", *args.parts, *["--json"] * args.json)
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 def _figures(script: Path, step: Callable[[str], None]) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hypersonic.arguments import parse_counts, parse_rates
-from hypersonic.building.options import add_build_options, build_as_asked, shared_options
+from hypersonic.build_options import add_build_options, build_options
 
 HELP = "build trained models into xclbins and publish them in a model repository"
 
@@ -68,18 +68,20 @@ def build_each(
     """Build the models of `hypersonic build` and yield the published versions' directories. Raises what build() raises, and
     BuildError for options that exclude each other."""
     from hypersonic.building.all_models import check_models, split_zoo
+    from hypersonic.building.model import build
     from hypersonic.building.together import build_together
     from hypersonic.own.task import trained_file
 
     together = args.together or (_ZOO if args.all and args.target == "sw_emu" else "")
     check_models(args.models, args.all, args.name, together, args.units, args.rates)
     models, on_host = split_zoo(args.target) if args.all else ([str(trained_file(model, step)) for model in args.models], [])
-    given = argparse.Namespace(**vars(args))
     if together:
         yield from build_together(
             models, together, compute_units=args.compute_units, units=args.units, rates=args.rates,
-            on_resources=on_resources, on_gate=on_gate, **shared_options(args, step),
+            on_resources=on_resources, on_gate=on_gate, **build_options(args, step),
         )  # fmt: skip
     for model in [*([] if together else models), *on_host]:
-        given.model, given.compute_units = model, args.units.get(Path(model).stem, args.compute_units)
-        yield build_as_asked(given, step, on_resources, on_gate, args.name)
+        yield build(
+            model, name=args.name, compute_units=args.units.get(Path(model).stem, args.compute_units),
+            on_resources=on_resources, on_gate=on_gate, **build_options(args, step),
+        )  # fmt: skip

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the file, and print a line about it. Return 0."""
     from hypersonic.events.hcal_file import write_events
-    from hypersonic.events.infer import NoEventsError
+    from hypersonic.events.sending import NoEventsError
     from hypersonic.progress import progress_bar
 
     if args.events < 1 or args.seed < 0:

@@ -11,6 +11,8 @@ from hypersonic.arguments import add_event_options, add_network_option, add_own_
 HELP = "send generated events, or the events of files, to a running server; show rate, latency, physics figures and a picture"
 
 _URL = "localhost:8001"
+#: the default of --events, for one model and for --all
+_EVENTS, _EVENTS_OF_ALL = 50, 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,10 +20,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model",
         metavar="MODEL",
+        nargs="?",
+        default="",
         help="a zoo name, whose generator makes the events; with --rows a model file of your own; with --input any model",
     )
+    parser.add_argument(
+        "--all", action="store_true",
+        help=f"ask each zoo model that the server has, with {_EVENTS_OF_ALL} events each by default, and print one table",
+    )  # fmt: skip
     parser.add_argument("--name", default="", metavar="NAME", help="name of the model on the server (default: the zoo name)")
     add_event_options(parser, files=True)
+    parser.set_defaults(events=None)
     parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
     add_network_option(parser)
     parser.add_argument(
@@ -64,6 +73,12 @@ def run(args: argparse.Namespace) -> int:
 
     With args.input, write files with the answers instead, and print a line.
     """
+    if bool(args.model) == args.all:
+        raise OptionError(
+            f"got {'--all and ' + args.model if args.all else 'no model'}, expected the name of a model, or --all"
+        )
+    if args.all and args.input:
+        raise OptionError("--input is of one model, got --all too: leave one of them out")
     if args.input and (args.rows or args.labels):
         raise OptionError("--rows and --labels are of a model of your own: got --input too, expected one or the other")
     if args.input:
@@ -72,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     urls = args.url or [_URL]
     if given or len(urls) > 1:
         raise OptionError(f"{given[0] if given else 'more than one --url'} needs --input")
-    return _run_generated(args, urls[0])
+    return _run_all(args, urls[0]) if args.all else _run_generated(args, urls[0])
 
 
 #: options that mean something only with --input
@@ -101,6 +116,21 @@ def _run_files(args: argparse.Namespace) -> int:
     return 0
 
 
+def _run_all(args: argparse.Namespace, url: str) -> int:
+    from hypersonic.events.everything import Asked, infer_all, show_all
+    from hypersonic.events.infer import infer
+    from hypersonic.progress import progress
+
+    if own := [f"--{option}" for option in ("name", "rows", "labels") if getattr(args, option)]:
+        raise OptionError(f"{own[0]} is of one model, got --all too: leave one of them out")
+    events = _EVENTS_OF_ALL if args.events is None else args.events
+    asked = Asked(infer, url, args.metrics_url, events, args.event_rows, args.clients, args.seed, args.check)
+    with progress(quiet=args.quiet) as step:
+        lines, missing = infer_all(asked, step)
+    show_all(lines, missing, args.output or Path("result"))
+    return 0
+
+
 def _run_generated(args: argparse.Namespace, url: str) -> int:
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
@@ -116,7 +146,7 @@ def _run_generated(args: argparse.Namespace, url: str) -> int:
             name=args.name,
             url=url,
             metrics_url=args.metrics_url,
-            events=args.events,
+            events=_EVENTS if args.events is None else args.events,
             event_rows=args.event_rows,
             clients=args.clients,
             seed=args.seed,

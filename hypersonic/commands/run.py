@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from hypersonic.arguments import add_event_options, add_own_options
-from hypersonic.building.options import add_build_options, build_as_asked
+from hypersonic.build_options import add_build_options, build_options
 
 HELP = "do everything in one go: build a model, serve it, send events, check every answer, show the figures"
 
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build args.model, serve it on free ports of this host, send events, and show the figures. Return 0."""
+    from hypersonic.building.model import build
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
@@ -32,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         args.model = trained_file(args.model, step)
         describe_if_missing(args.model, args.rows, step)
         data = own_data(args.model, args.rows, args.labels)
-        name = build_as_asked(args, step).parent.name
+        name = build(args.model, compute_units=args.compute_units, **build_options(args, step)).parent.name
         # load only this model: others in the repository must not keep the server from starting
         options = ("--model-control-mode=explicit", f"--load-model={name}")
         step(f"server: hypersonic serve --model-repository {args.model_repository} {' '.join(options)}")

@@ -78,8 +78,8 @@ class Golden:
 def load_golden(model: str, served: ModelSpec) -> Golden:
     """Build the csim of a zoo model that a server has. Raises SpecMismatchError if the server's tensors have other names, and
     what build_csim raises."""
-    from hypersonic.building.converted import set_datatypes
     from hypersonic.building.csim import build_csim
+    from hypersonic.building.datatypes import set_datatypes
 
     project, library = build_csim(model)
     datatypes = [{tensor.datatype for tensor in side} for side in (served.inputs, served.outputs)]

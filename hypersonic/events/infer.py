@@ -18,7 +18,7 @@ from hypersonic.client.describe import describe
 from hypersonic.client.specs import ModelSpec
 from hypersonic.events.golden import load_golden
 from hypersonic.events.outcome import ON_U250, SERVED, Judged, Merit, OnCard, Outcome
-from hypersonic.events.sending import Tensors, closed_loop, send
+from hypersonic.events.sending import ANSWER_TIMEOUT_S, NoEventsError, Tensors, closed_loop, send
 from hypersonic.firmware.estimate.rates import card_rate
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.spec import DATATYPES
@@ -36,15 +36,8 @@ from hypersonic.own.labels import Labels, table
 from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
 
-#: the timeout of an event: csim of a large image takes a quarter of a minute, and other clients' events may be ahead of it
-ANSWER_TIMEOUT_S = 900.0
-
 #: the label of a compute unit's metrics that names its card
 _CARD = re.compile(r'gpu_uuid="([^"]*)"')
-
-
-class NoEventsError(ValueError):
-    """The requested numbers of events, clients or rows are not possible."""
 
 
 class MetricsError(RuntimeError):

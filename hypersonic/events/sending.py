@@ -18,6 +18,14 @@ from hypersonic.client.settings import Limits, Retry, Settings, Timeout
 Tensors = tuple[NDArray[Any], ...]
 
 
+#: the timeout of an event: csim of a large image takes a quarter of a minute, and other clients' events may be ahead of it
+ANSWER_TIMEOUT_S = 900.0
+
+
+class NoEventsError(ValueError):
+    """The requested numbers of events, clients or rows are not possible."""
+
+
 @dataclass(frozen=True)
 class Answers:
     """The answers to a list of events, and their timing.

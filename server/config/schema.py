@@ -316,3 +316,16 @@ class ModelConfig:
                 f"model '{self.name}': parameter {parameter} is {text!r}, expected an integer of at least {minimum}"
             )
         return value
+
+    def number(self, parameter: str, default: float) -> float:
+        """Return a parameter as a number above 0, `default` if it is missing. Raises ModelConfigError for another text."""
+        text = self.parameters.get(parameter)
+        if text is None:
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < float("inf"):
+            raise ModelConfigError(f"model '{self.name}': parameter {parameter} is {text!r}, expected a number above 0")
+        return value

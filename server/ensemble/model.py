@@ -123,6 +123,10 @@ class EnsembleModel:
         """False: an ensemble has no fallback of its own."""
         return False
 
+    @property
+    def residency(self) -> None:
+        """None: the models of the steps have their own."""
+
     def busy_clocks(self) -> Mapping[str, int]:
         """Return an empty mapping: an ensemble has no instances."""
         return {}

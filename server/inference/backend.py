@@ -8,7 +8,7 @@ are framed. Different threads hold slots of one instance at the same time, and r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -16,7 +16,7 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.card import Card, Residency
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.statistics.exposition import Family
 
@@ -108,6 +108,38 @@ class LoadedModel(Protocol):
 
     def close(self) -> None:
         """Release what the instances share. Called after all instances are closed."""
+
+
+class Waiting(NamedTuple):
+    """The requests in a model's queue. since_ns: when the oldest arrived, in monotonic ns, 0 = none waits. rows: of all."""
+
+    since_ns: int
+    rows: int
+
+
+class TurnQueue(Protocol):
+    """A model's queue, for a backend whose models take turns. Any thread may call it, without a lock of the backend."""
+
+    def queued(self) -> Waiting:
+        """Return what waits."""
+
+    def leave(self) -> None:
+        """Take the instances out of service. Their runs end and are answered; requests wait, or go to the fallback. Then
+        revive() is called on each instance, and has to return once it is back on a card.
+        """
+
+
+@runtime_checkable
+class TakesTurns(Protocol):
+    """A LoadedModel that can be off its card. Instances may then be out of service when they are loaded."""
+
+    def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
+        """Connect the model with its queue. Returns the function to call with the number of requests that find no instance in
+        service; it takes no lock. None if the model does not take turns after all."""
+
+    @property
+    def residency(self) -> Residency | None:
+        """The counters of its turns, None if it does not take any."""
 
 
 class Backend(Protocol):

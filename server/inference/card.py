@@ -13,13 +13,17 @@ class CardReadings(NamedTuple):
     """The current readings of a card; None, or no entry, for a quantity that the card does not report.
 
     temperatures_c: sensor -> degrees Celsius. power_w, power_limit_w: in watts. xclbin_reloads: the number of times that this
-    server has loaded an xclbin to it after the first one.
+    server has loaded an xclbin to it after the first one. bytes_to_card, bytes_from_card: copied by this server. held_bytes:
+    in this server's buffers, by the tag of the memory bank.
     """
 
     temperatures_c: Mapping[str, float] = MappingProxyType({})
     power_w: float | None = None
     power_limit_w: float | None = None
     xclbin_reloads: int | None = None
+    bytes_to_card: int | None = None
+    bytes_from_card: int | None = None
+    held_bytes: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -35,3 +39,17 @@ class Card:
     memory_bytes: int = 0
     held_bytes: int = 0
     read: Callable[[float], CardReadings] = field(default=lambda _max_age_s: CardReadings(), compare=False)
+
+
+class Residency(NamedTuple):
+    """A model that takes turns on a card with others. resident: it is on one now.
+
+    loads: how often it came to a card. load_s: how long these loads took, in seconds. waits: requests that arrived while it was
+    on no card. wait_s: the time during which such requests waited for the card, in seconds.
+    """
+
+    resident: bool
+    loads: int = 0
+    load_s: float = 0.0
+    waits: int = 0
+    wait_s: float = 0.0

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ServerError
-from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.card import Card, Residency
 from hypersonic.server.inference.request import CheckedRequest, Frame
 from hypersonic.server.statistics.instance import InstanceFigures
 from hypersonic.server.statistics.model import ModelStatistics
@@ -84,6 +84,10 @@ class Model(Protocol):
     @property
     def on_standby(self) -> bool:
         """True while the fallback backend serves the model because no other instance is left."""
+
+    @property
+    def residency(self) -> Residency | None:
+        """The counters of a model that takes turns on a card, None for others."""
 
     def busy_clocks(self) -> Mapping[str, int]:
         """Return, for each instance, the clock cycles with a run in flight since load, as read from the card."""

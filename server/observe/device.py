@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from hypersonic.server.inference.card import Residency
 from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitFacts
 from hypersonic.server.statistics.exposition import Family, Sample
 
@@ -45,6 +46,27 @@ _OF_CARD: tuple[tuple[str, str, str, Callable[[CardFacts], float | None]], ...] 
         "Times an xclbin was loaded to the card after the first one",
         lambda card: card.readings.xclbin_reloads,
     ),
+    (
+        "fpga_card_dma_in_bytes_total",
+        "counter",
+        "Bytes sent to the card, for all models, with weights",
+        lambda card: card.readings.bytes_to_card,
+    ),
+    (
+        "fpga_card_dma_out_bytes_total",
+        "counter",
+        "Bytes fetched from the card, for all models",
+        lambda card: card.readings.bytes_from_card,
+    ),
+)
+
+#: families of models that take turns
+_OF_TURNS: tuple[tuple[str, str, str, Callable[[Residency], float]], ...] = (
+    ("fpga_model_resident", "gauge", "1 while the model is on a card", lambda each: each.resident),
+    ("fpga_model_card_loads_total", "counter", "Times the model came to a card", lambda each: each.loads),
+    ("fpga_model_card_load_seconds_total", "counter", "Time to bring it to a card", lambda each: each.load_s),
+    ("fpga_model_card_waits_total", "counter", "Requests that found it on no card", lambda each: each.waits),
+    ("fpga_model_card_wait_seconds_total", "counter", "Time such requests waited for a card", lambda each: each.wait_s),
 )
 
 
@@ -74,13 +96,14 @@ def device_families(moment: Moment, busy: Mapping[str, float]) -> Iterator[Famil
     )
     yield from _families("hypersonic_instance", "model_instance", on_host, _EVERY)
     yield from _fallbacks(moment)
+    yield from _turns(moment)
 
 
 def _utilization(on_card: list[tuple[ModelFacts, UnitFacts]], fractions: Mapping[str, float]) -> Family:
     """Return the mean of the compute units' fractions for each card."""
     cards: defaultdict[str, list[float]] = defaultdict(list)
     for model, unit in on_card:
-        if unit.card is not None:
+        if unit.card is not None and unit.card.gpu_uuid:
             cards[unit.card.gpu_uuid].append(fractions.get(unit_key(model, unit), 0.0))
     samples = [Sample({"gpu_uuid": card}, sum(shares) / len(shares)) for card, shares in cards.items()]
     return Family("nv_gpu_utilization", "gauge", "GPU utilization rate [0.0 - 1.0)", samples)
@@ -103,6 +126,16 @@ def _cards(cards: Sequence[CardFacts]) -> Iterator[Family]:
             for sensor, celsius in sorted(card.readings.temperatures_c.items())
         ],
     )
+    yield Family(
+        "fpga_card_bank_used_bytes",
+        "gauge",
+        "Bytes of this server's buffers by memory bank",
+        [
+            Sample({"gpu_uuid": card.gpu_uuid, "bank": bank}, size_bytes)
+            for card in cards
+            for bank, size_bytes in sorted(card.readings.held_bytes.items())
+        ],
+    )
 
 
 def _families(prefix: str, label: str, units: list[tuple[ModelFacts, UnitFacts]], rows: tuple[Row, ...]) -> Iterator[Family]:
@@ -122,3 +155,10 @@ def _fallbacks(moment: Moment) -> Iterator[Family]:
     yield Family("fpga_fallback_active", "gauge", "1 while the fallback backend serves the model", active)
     runs = [Sample(m.labels, sum(u.figures.runs for u in m.units if u.figures.standby)) for m in models]
     yield Family("fpga_fallback_runs_total", "counter", "Runs the fallback backend completed", runs)
+
+
+def _turns(moment: Moment) -> Iterator[Family]:
+    """Yield the families of models that take turns on a card."""
+    models = [(model.labels, model.residency) for model in moment.models if model.residency is not None]
+    for name, kind, text, value in _OF_TURNS:
+        yield Family(name, kind, text, [Sample(labels, float(value(residency))) for labels, residency in models])

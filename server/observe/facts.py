@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from hypersonic.server.inference.card import Card, CardReadings
+from hypersonic.server.inference.card import Card, CardReadings, Residency
 from hypersonic.server.inference.model import Model
 from hypersonic.server.statistics.instance import InstanceFigures
 from hypersonic.server.statistics.model import Snapshot
@@ -19,7 +19,11 @@ _LABEL_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
 class UnitFacts(NamedTuple):
-    """An instance. card: None for an instance on the host. busy_clocks: kernel clock cycles, 0 on the host."""
+    """An instance.
+
+    card: None for an instance on the host, one without a label while the model is on no card. busy_clocks: kernel clock
+    cycles, 0 on the host.
+    """
 
     name: str
     card: Card | None
@@ -44,6 +48,7 @@ class ModelFacts:
     response_cache: bool
     figures: Snapshot
     units: tuple[UnitFacts, ...]
+    residency: Residency | None = None
 
     @property
     def labels(self) -> dict[str, str]:
@@ -108,7 +113,7 @@ def _cards(models: Iterable[ModelFacts], max_age_s: float) -> Iterator[CardFacts
     units: defaultdict[str, list[tuple[Card, UnitFacts]]] = defaultdict(list)
     for model in models:
         for unit in model.units:
-            if unit.card is not None:
+            if unit.card is not None and unit.card.gpu_uuid:
                 units[unit.card.gpu_uuid].append((unit.card, unit))
     for name, on_card in sorted(units.items()):
         cards = {id(card): card for card, _ in on_card}.values()
@@ -136,6 +141,7 @@ def _facts(model: Model) -> ModelFacts:
         response_cache=message.response_cache.enable,
         figures=model.statistics.snapshot(),
         units=_units(model),
+        residency=model.residency,
     )
 
 

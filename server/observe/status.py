@@ -56,13 +56,18 @@ class ModelStatus(NamedTuple):
 
 
 class UnitStatus(NamedTuple):
-    """An instance. card, gpu_uuid: "" on the host. busy: the fraction of time with a run in flight, None if unknown."""
+    """An instance.
+
+    card, gpu_uuid: "" on the host. away: its model takes turns, and is on no card now. busy: the fraction of time with a run in
+    flight, None if unknown.
+    """
 
     name: str
     model: str
     card: str
     gpu_uuid: str
     in_service: bool
+    away: bool
     standby: bool
     busy: float | None
     runs: int
@@ -217,6 +222,7 @@ def _unit(model: ModelFacts, unit: UnitFacts, rates: Mapping[str, float]) -> Uni
         card=unit.card.name if unit.card else "",
         gpu_uuid=unit.card.gpu_uuid if unit.card else "",
         in_service=unit.figures.in_service,
+        away=unit.card is not None and not unit.card.gpu_uuid,
         standby=unit.figures.standby,
         busy=None if busy is None else min(1.0, busy),
         runs=unit.figures.runs,

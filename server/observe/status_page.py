@@ -165,7 +165,8 @@ def _units(units: Sequence[UnitStatus]) -> str:
 
 def _unit_row(unit: UnitStatus) -> str:
     card = f'{_text(unit.card)}<span class="reason">{_text(unit.gpu_uuid)}</span>' if unit.card else "host"
-    state = _state("IN SERVICE" if unit.in_service else "OUT OF SERVICE", unit.in_service)
+    words = "ON NO CARD" if unit.away else "IN SERVICE" if unit.in_service else "OUT OF SERVICE"
+    state = _state(words, unit.in_service or unit.away)
     if unit.standby:
         state += " standby"
     figures = (_meter(unit.busy), f"{unit.runs:,}", f"{unit.timeouts:,}")

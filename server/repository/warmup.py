@@ -38,7 +38,7 @@ def warm_up(config: ModelConfig, model: Path, loaded: LoadedModel, links: Links 
     """
     for sample in config.warmups:
         request = _checked(sample, config, model, links)
-        for instance in (*loaded.instances, *loaded.standby):
+        for instance in (one for one in (*loaded.instances, *loaded.standby) if one.in_service):
             for _ in range(sample.count):
                 _run(sample, request, instance, config)
 

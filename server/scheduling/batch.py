@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from hypersonic.server.errors import ServerError
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.backend import Waiting
 from hypersonic.server.inference.pending import PendingRequest, Share
 
 
@@ -39,6 +40,9 @@ class Batcher(Protocol):
 
     def __len__(self) -> int:
         """Return the number of waiting requests or shares."""
+
+    def waiting(self) -> Waiting:
+        """Return when the oldest waiting request arrived, and the rows that wait."""
 
     def enqueue(self, pending: PendingRequest) -> None:
         """Queue a request. Raises the error of a request that is refused, or the error that the batcher was closed with."""

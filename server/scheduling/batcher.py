@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.backend import Waiting
 from hypersonic.server.inference.pending import CompletionQueue, PendingRequest, Share
 from hypersonic.server.scheduling.batch import NO_BATCH, NextBatch
 from hypersonic.server.scheduling.fair_queue import FairQueue
@@ -51,6 +52,12 @@ class DynamicBatcher:
     def closed(self) -> bool:
         """True if new requests are refused and the queue is being emptied."""
         return self._closed is not None
+
+    def waiting(self) -> Waiting:
+        """Return when the oldest waiting request arrived, and the rows that wait."""
+        with self.lock:
+            since_ns = min((share.pending.enqueued_ns for share in self._queue), default=0)
+            return Waiting(since_ns, sum(share.rows for share in self._queue))
 
     def enqueue(self, pending: PendingRequest) -> None:
         """Queue a request. Raises QueueFullError (UNAVAILABLE), or the error that the batcher was closed or suspended with."""

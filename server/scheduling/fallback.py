@@ -11,7 +11,7 @@ and the status page show where it is in use.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,8 +20,8 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError
-from hypersonic.server.inference.backend import Backend, Instance, LoadedModel
-from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.backend import Backend, Instance, LoadedModel, TakesTurns, TurnQueue
+from hypersonic.server.inference.card import Card, Residency
 
 _LOG = logging.getLogger(__name__)
 
@@ -108,6 +108,17 @@ class FallbackModel:
         self._models = (first, second) if first is not None else (second,)
         self.instances: Sequence[Instance] = first.instances if first is not None else ()
         self.standby: Sequence[Instance] = tuple(Standby(instance, name) for instance in second.instances)
+
+    def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
+        """As TakesTurns.attach, asked of the first backend's model."""
+        first = self._models[0]
+        return first.attach(queue) if isinstance(first, TakesTurns) else None
+
+    @property
+    def residency(self) -> Residency | None:
+        """As TakesTurns.residency."""
+        first = self._models[0]
+        return first.residency if isinstance(first, TakesTurns) else None
 
     def card(self, instance: Instance) -> Card | None:
         """As LoadedModel.card, asked of the backend that the instance belongs to."""

@@ -51,8 +51,10 @@ class InstanceState:
         self.name = instance.name
         self.index = index
         self.instance = instance
-        self.figures = InstanceFigures(standby=standby)
-        self.free = list(instance.slots)
+        self.figures = InstanceFigures(standby=standby, in_service=instance.in_service)
+        self.free = list(instance.slots) if instance.in_service else []
+        #: it has left its card for another model, or is about to: its runs end, then it waits for its turn
+        self.leaving = not instance.in_service
         #: lost and being brought back: requests wait for it
         self.reviving = False
         #: oldest first; a batch that is no longer here has ended, or its requests went back to the queue
@@ -123,9 +125,15 @@ class InstanceState:
         self.free.clear()
         return shares
 
+    def leave(self) -> None:
+        """Take the instance out of service; its runs go on."""
+        self.figures.in_service = False
+        self.leaving = True
+        self.free.clear()
+
     def restore(self) -> None:
         """Put the instance back in service. No thread holds one of its slots."""
-        self.reviving = False
+        self.figures.revived += not self.leaving
+        self.reviving = self.leaving = False
         self.figures.in_service = True
-        self.figures.revived += 1
         self.free = list(self.instance.slots)

@@ -14,8 +14,8 @@ from hypersonic.server.errors import (
     ReplacedError,
     ServerError,
 )
-from hypersonic.server.inference.backend import LoadedModel
-from hypersonic.server.inference.card import Card
+from hypersonic.server.inference.backend import LoadedModel, TakesTurns
+from hypersonic.server.inference.card import Card, Residency
 from hypersonic.server.inference.check import check_unary
 from hypersonic.server.inference.model import Call, Sink
 from hypersonic.server.inference.pending import PendingRequest
@@ -68,6 +68,8 @@ class ScheduledModel:
             decoupled=config.decoupled,
             on_lost=on_lost,
         )
+        if isinstance(loaded, TakesTurns):
+            self.scheduler.ask = loaded.attach(self.scheduler)
 
     def _batcher(self) -> Batcher:
         config = self.config
@@ -110,6 +112,11 @@ class ScheduledModel:
     def on_standby(self) -> bool:
         """As Model.on_standby."""
         return self.scheduler.on_standby
+
+    @property
+    def residency(self) -> Residency | None:
+        """As Model.residency."""
+        return self._loaded.residency if isinstance(self._loaded, TakesTurns) else None
 
     def busy_clocks(self) -> dict[str, int]:
         """As Model.busy_clocks."""

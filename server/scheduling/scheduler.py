@@ -30,7 +30,7 @@ from hypersonic.server.errors import (
     ServerError,
     UnavailableError,
 )
-from hypersonic.server.inference.backend import Instance
+from hypersonic.server.inference.backend import Instance, Waiting
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.scheduling.batch import Batcher
 from hypersonic.server.scheduling.completion import frame_answer
@@ -77,13 +77,19 @@ class Scheduler:
         self._earlier = threading.Condition(batcher.lock)
         self._timekeeper: threading.Thread | None = None
         self._lost: dict[str, str] = {}
+        #: called with the number of requests that find no primary instance in service; None = the model does not take turns
+        self.ask: Callable[[int], None] | None = None
+        self._asked_ns = 0
         self._runners = [
             threading.Thread(target=self._run_batches, name=f"{label}:{state.name}:{index}", daemon=True)
             for state in self._instances
-            for index in range(len(state.free))
+            for index in range(len(state.instance.slots))
         ]
         for runner in self._runners:
             runner.start()
+        for state in self._instances:
+            if state.leaving:
+                self._await_turn(state)
 
     @property
     def in_service(self) -> bool:
@@ -107,6 +113,12 @@ class Scheduler:
             in_slots = {pending for state in self._instances for pending in state.waiting}
             return len(self.batcher) + sum(not pending.waiting and not pending.null for pending in in_slots)
 
+    def queued(self) -> Waiting:
+        """Return the waiting requests. With standby instances, which serve them meanwhile, one waits since the first that found
+        no primary instance."""
+        waiting = self.batcher.waiting()
+        return Waiting(self._asked_ns, max(1, waiting.rows)) if self._asked_ns else waiting
+
     @property
     def losses(self) -> str:
         """The instances that went out of service, and why."""
@@ -119,6 +131,9 @@ class Scheduler:
         """
         with self._lock:
             self.batcher.enqueue(pending)
+            if self.ask is not None and not any(state.figures.in_service for state in self._primary):
+                self._asked_ns = self._asked_ns or (pending.enqueued_ns if self._standby else 0)
+                self.ask(1)
             batch = self._dispatch(pending)[0] if here else None
             if batch is None:
                 self._wake_runner()
@@ -126,6 +141,24 @@ class Scheduler:
                     self._keep_time()
         if batch is not None:
             self._run(batch)
+
+    def leave(self) -> None:
+        """Take the primary instances out of service, because another model needs their card. Their runs end and are answered;
+        requests wait for the instances to come back, or go to the standby instances."""
+        with self._lock:
+            leaving = [state for state in self._primary if state.figures.in_service]
+            for state in leaving:
+                state.leave()
+                self._await_turn(state)
+            if leaving and len(self.batcher) and self.ask is not None and not self._standby:
+                self.ask(len(self.batcher))
+            self._changed.notify_all()
+
+    def _await_turn(self, state: InstanceState) -> None:
+        """Bring the instance back once its runs have ended and it has its turn."""
+        state.reviving = not self._standby or state.figures.standby
+        name = f"{self._label}:{state.name}:turn"
+        threading.Thread(target=self._revive, args=(state,), name=name, daemon=True).start()
 
     def _keep_time(self) -> None:
         """Make sure that a thread notices the timeout of a waiting request, even while every slot is busy and no runner looks.
@@ -283,6 +316,7 @@ class Scheduler:
             working = [other for other in self._instances if other.figures.in_service]
             lost = [other for other in working if other is state or not other.instance.in_service]
             shares = [share for other in lost for share in other.retire()]
+            shares += state.retire() if state.leaving else []  # lost with its last runs, and its thread waits for them
             for other in lost:
                 other.reviving = True
                 self._lost[other.name] = str(error)
@@ -324,6 +358,12 @@ class Scheduler:
 
     def _wait_away(self, state: InstanceState, error: InstanceAwayError) -> bool:
         """Stop waiting for the instance and sleep until the next attempt; return False if the scheduler is being closed."""
+        with self._lock:
+            if self._ended:
+                return False
+            if state.leaving:  # its turn failed
+                self._lost[state.name] = str(error)
+            state.leaving = False
         if state.reviving:
             _LOG.warning("%s: the server looks for %s every %g s: %s", self._label, state.name, error.retry_s, error)
             self._give_up(state, self.batcher.suspend)
@@ -332,12 +372,13 @@ class Scheduler:
 
     def _restore(self, state: InstanceState) -> None:
         with self._lock:
-            back = not self.in_service
+            back, turn = not self.in_service, state.leaving
             state.restore()
+            self._asked_ns = 0
             self._lost.pop(state.name, None)
             self.batcher.resume()
             self._changed.notify_all()
-        _LOG.info("%s: %s is back in service", self._label, state.name)
+        _LOG.log(logging.DEBUG if turn else logging.INFO, "%s: %s is back in service", self._label, state.name)
         if back:
             self._on_lost()
 

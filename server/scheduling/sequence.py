@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import InvalidTensorError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
+from hypersonic.server.inference.backend import Waiting
 from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.scheduling.batch import NO_BATCH, NextBatch
 from hypersonic.server.scheduling.sequence_tensors import SequenceTensors
@@ -80,6 +81,13 @@ class SequenceBatcher:
     def closed(self) -> bool:
         """True if new requests are refused and the queue is being emptied."""
         return self._closed is not None
+
+    def waiting(self) -> Waiting:
+        """As DynamicBatcher.waiting."""
+        with self.lock:
+            waiting = [pending for sequence in self._sequences.values() for pending in sequence.waiting]
+            since_ns = min((pending.enqueued_ns for pending in waiting), default=0)
+            return Waiting(since_ns, sum(pending.request.rows for pending in waiting))
 
     def enqueue(self, pending: PendingRequest) -> None:
         """Queue a request of a sequence.

@@ -71,6 +71,7 @@ struct Burst {
     uint64_t address = 0;
     uint64_t extent_bytes = 0;
     uint64_t ready_clock = 0;
+    void *bank = nullptr;  // if other compute units use it too
     unsigned beats_left = 0;
     uint8_t id = 0;
     uint8_t response = kOkay;
@@ -96,7 +97,17 @@ public:
             return refuse(burst, verb, bytes, "the burst crosses a 4 KiB border", kSlaveError);
         burst.host = memory_.resolve(memory_.card, wanted.address, &burst.extent_bytes);
         if (burst.host == nullptr) return refuse(burst, verb, bytes, "no buffer object is allocated there", kDecodeError);
+        if (memory_.bank != nullptr) burst.bank = memory_.bank(memory_.card, wanted.address);
         return burst;
+    }
+
+    // Whether the burst's bank can read or write its next beat in this clock.
+    bool free(const Burst &burst, bool is_write, uint64_t clock) const {
+        return burst.bank == nullptr || memory_.beat(memory_.card, burst.bank, is_write, clock, false) != 0;
+    }
+    // The same, and if so the beat is read or written then.
+    bool claim(const Burst &burst, bool is_write, uint64_t clock) const {
+        return burst.bank == nullptr || memory_.beat(memory_.card, burst.bank, is_write, clock, true) != 0;
     }
 
     Burst refuse(Burst burst, const char *verb, uint64_t bytes, const char *why, Response response) {
@@ -118,7 +129,8 @@ private:
     const char *port_;
 };
 
-// Takes AR and gives R: one beat per clock, bursts in order, the first beat of a burst `latency` clocks after its address.
+// Takes AR and gives R: one beat per clock, bursts in order, the first beat of a burst `latency` clocks after its address. A beat
+// in a bank that other compute units use too comes when the bank has a clock for it; W waits for the same reason.
 class ReadChannel {
 public:
     ReadChannel(const hypersonic_memory &memory, const hypersonic_timing &timing)
@@ -146,7 +158,8 @@ public:
             ++beats_;
             if (rlast) queue_.pop();
         }
-        if (!rvalid && !queue_.empty() && queue_.front().ready_clock <= now && !stall_()) show(rdata);
+        if (!rvalid && !queue_.empty() && queue_.front().ready_clock <= now && !stall_() && bus_.claim(queue_.front(), false, now))
+            show(rdata);
         arready = queue_.size() < outstanding_ && !stall_();
     }
 
@@ -202,12 +215,13 @@ public:
             bresp = answers_.front().response;
         }
         awready = data_.size() + answers_.size() < outstanding_ && !stall_();
-        wready = !data_.empty() && !stall_();
+        wready = !data_.empty() && !stall_() && bus_.free(data_.front(), true, now + 1);
     }
 
 private:
     void take(uint64_t now, uint64_t wstrb, bool wlast, const uint8_t *wdata) {
         Burst &burst = data_.front();
+        bus_.claim(burst, true, now);
         ++beats_;
         if (burst.host != nullptr) {
             if (wstrb == ~uint64_t{0} && burst.extent_bytes >= kBeatBytes)

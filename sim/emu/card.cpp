@@ -12,11 +12,11 @@ namespace emu {
 
 namespace {
 
-// Every compute unit that has a thread, so that the process can end while one of them simulates. Never destroyed, because
+// Every worker that has a thread, so that the process can end while one of them simulates. Never destroyed, because
 // the exit handler below runs while objects of static storage are already being destroyed.
 struct Running {
     std::mutex mutex;
-    std::set<ComputeUnit *> units;
+    std::set<Worker *> workers;
 };
 
 Running &running() {
@@ -24,26 +24,59 @@ Running &running() {
     return *all;
 }
 
+// How often a card is checked for a reset while it loads an xclbin.
+constexpr std::chrono::milliseconds kLook{20};
+
 void stop_all() {
     const std::lock_guard lock(running().mutex);
-    for (ComputeUnit *unit : running().units) unit->stop();
+    for (Worker *worker : running().workers) worker->stop();
 }
+
+// Marks a card as loading while it exists. lock: of the card's mutex; it is held after this object's life.
+class Loading {
+public:
+    Loading(std::unique_lock<std::mutex> &lock, bool &loading, std::condition_variable &loads) : lock_(lock), loading_(loading), loads_(loads) {
+        loading_ = true;
+    }
+    ~Loading() {
+        if (!lock_.owns_lock()) lock_.lock();
+        loading_ = false;
+        loads_.notify_all();
+    }
+    Loading(const Loading &) = delete;
+    Loading &operator=(const Loading &) = delete;
+
+private:
+    std::unique_lock<std::mutex> &lock_;
+    bool &loading_;
+    std::condition_variable &loads_;
+};
 
 }  // namespace
 
-Loaded::Loaded(Card &card, Xclbin content, bool hangs)
-    : xclbin(std::move(content)), memory(std::make_shared<Memory>(xclbin.banks)), card_(card) {
-    const hypersonic_timing timing = memory_timing();
-    for (const Ip &ip : xclbin.compute_units) {
+Loaded::Loaded(Card &card, Xclbin content, const std::string &directory, bool hangs)
+    : xclbin(std::move(content)), memory(std::make_shared<Memory>(xclbin.banks)), to_device(pcie_mb_s()), from_device(pcie_mb_s()),
+      card_(card), shared_(directory, card.index()), compute_units_(xclbin.compute_units.size()), contexts_(xclbin.compute_units.size()) {
+    const Images images(xclbin.bitstream);
+    const MemoryView view{memory, std::make_shared<Banks>(xclbin), memory_timing()};
+    for (const Ip &ip : xclbin.compute_units)
         if (ip.control_protocol != 1)
             throw Error(ENOTSUP, "Compute unit " + ip.compute_unit + " has control protocol " + std::to_string(ip.control_protocol) +
                                      ", the emulated card runs ap_ctrl_chain (1) only");
-        compute_units_.push_back(std::make_unique<ComputeUnit>(ip, xclbin, memory, timing, hangs ? hang_at_run(ip.compute_unit, card.index()) : 0));
+    for (const std::vector<size_t> &group : view.banks->groups()) {
+        const auto wake = std::make_shared<Wake>();
+        std::vector<std::unique_ptr<ComputeUnit>> units;
+        for (const size_t index : group) {
+            const Ip &ip = xclbin.compute_units[index];
+            const uint64_t hangs_at = hangs ? hang_at_run(ip.compute_unit, card.index()) : 0;
+            units.push_back(std::make_unique<ComputeUnit>(ip, xclbin.mode, images.of(ip.kernel), view, group.size() > 1, wake, hangs_at));
+            compute_units_[index] = units.back().get();
+        }
+        workers_.push_back(std::make_unique<Worker>(std::move(units), wake));
     }
-    contexts_.resize(compute_units_.size());
     {
         const std::lock_guard lock(running().mutex);
-        for (const auto &unit : compute_units_) running().units.insert(unit.get());
+        for (const auto &worker : workers_) running().workers.insert(worker.get());
     }
     // Registered after the simulators' own exit handlers, so it runs before them and no thread is inside a simulator that
     // is being destroyed.
@@ -52,14 +85,16 @@ Loaded::Loaded(Card &card, Xclbin content, bool hangs)
 
 Loaded::~Loaded() {
     const std::lock_guard lock(running().mutex);
-    for (const auto &unit : compute_units_) running().units.erase(unit.get());
+    for (const auto &worker : workers_) running().workers.erase(worker.get());
 }
 
 std::shared_ptr<Context> Loaded::open(size_t compute_unit, Access access) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard opening(opening_);
     std::shared_ptr<Context> context = contexts_[compute_unit].lock();
     if (!context) {
-        context = std::make_shared<Context>(Context{compute_units_[compute_unit].get(), access});
+        auto opened = shared_.open(uuid_text(xclbin.uuid), compute_unit, access == Access::kExclusive);
+        context = std::make_shared<Context>(Context{compute_units_[compute_unit], access, std::move(opened)});
+        const std::lock_guard lock(mutex_);
         contexts_[compute_unit] = context;
     }
     if (context->access != access) throw Error(EBUSY, "Conflicting access mode for IP(" + std::to_string(compute_unit) + ")");
@@ -93,11 +128,14 @@ void Loaded::require() const {
 
 void Loaded::lose(bool reset) {
     lost_ = true;
-    for (const auto &unit : compute_units_) unit->lose(reset);
+    for (ComputeUnit *unit : compute_units_) unit->lose(reset);
+    const std::lock_guard lock(mutex_);
+    for (const auto &context : contexts_)
+        if (const auto open = context.lock()) open->opened = {};
 }
 
 bool Loaded::hung() {
-    return std::any_of(compute_units_.begin(), compute_units_.end(), [](const auto &unit) { return unit->hung(); });
+    return std::any_of(compute_units_.begin(), compute_units_.end(), [](ComputeUnit *unit) { return unit->hung(); });
 }
 
 Card::Card(unsigned index) : index_(index) {}
@@ -121,6 +159,7 @@ uint64_t Card::open() {
         directory_ = directory;
         events_ = card_events(directory, index_);
         was_reset_ = false;
+        held_.clear();
     }
     ++open_;
     return losses_;
@@ -136,20 +175,50 @@ void Card::load(const std::string &path, uint64_t losses) {
     Xclbin xclbin = read_xclbin(path);
     if (xclbin.mode == Mode::kHardware)
         throw Error(ENOTSUP, "'" + path + "' was built for a card (target hw); the emulated card runs sw_emu and hw_emu");
-    const Lock lock(mutex_);
+    const std::string uuid = uuid_text(xclbin.uuid);
+    Lock lock(mutex_);
+    loads_.wait(lock, [this] { return !loading_; });
     require(lock, losses);
-    if (loaded_ && loaded_->xclbin.uuid == xclbin.uuid) return;
+    if (loaded_ && loaded_->xclbin.uuid == xclbin.uuid && holds(uuid)) return;
     if (loaded_ && loaded_->in_use())
         throw Error(EBUSY, "Failed to load xclbin: kernels of xclbin " + uuid_text(loaded_->xclbin.uuid) + " are open");
     if (loaded_ && !loaded_->memory->empty()) throw Error(EPERM, "Failed to load xclbin: buffers are still allocated");
-    loaded_ = std::make_shared<Loaded>(*this, std::move(xclbin), !was_reset_);
+    const Loading loading(lock, loading_, loads_);
+    const std::string directory = directory_;
+    const bool hangs = !was_reset_;
+    lock.unlock();
+    auto next = std::make_shared<Loaded>(*this, std::move(xclbin), directory, hangs);
+    SharedCard::Change change(SharedCard(directory, index_), uuid);
+    lock.lock();
+    if (change.replaces() || (directory.empty() && !held_.empty() && held_ != uuid)) pass(lock, load_time(), losses);
+    require(lock, losses);
+    change.commit();
+    held_ = uuid;
+    loaded_ = std::move(next);
 }
 
 std::shared_ptr<Loaded> Card::loaded(uint64_t losses) {
-    const Lock lock(mutex_);
+    Lock lock(mutex_);
+    loads_.wait(lock, [this] { return !loading_; });
     require(lock, losses);
     if (!loaded_) throw Error(ENODEV, "No xclbin is loaded");
+    if (!holds(uuid_text(loaded_->xclbin.uuid)))
+        throw Error(EBUSY, "Another process has loaded another xclbin than " + uuid_text(loaded_->xclbin.uuid) + " on the card");
     return loaded_;
+}
+
+// Whether no other process has replaced the xclbin.
+bool Card::holds(const std::string &uuid) const { return SharedCard(directory_, index_).held().value_or(uuid) == uuid; }
+
+// Lets time pass without the lock. Throws ENODEV when the card is lost meanwhile.
+void Card::pass(Lock &lock, std::chrono::milliseconds time, uint64_t losses) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    for (auto now = end - time; now < end; now = std::chrono::steady_clock::now()) {
+        lock.unlock();
+        std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(end - now, kLook));
+        lock.lock();
+        require(lock, losses);
+    }
 }
 
 void Card::look() {

@@ -11,6 +11,7 @@
 #define HYPERSONIC_EMU_CARD_H
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,9 @@
 #include "compute_unit.h"
 #include "memory.h"
 #include "options.h"
+#include "pcie.h"
+#include "processes.h"
+#include "worker.h"
 
 namespace emu {
 
@@ -30,6 +34,7 @@ enum class Access { kShared, kExclusive };
 struct Context {
     ComputeUnit *compute_unit;
     Access access;
+    SharedCard::Opened opened;  // against other processes
 };
 
 class Card;
@@ -38,13 +43,15 @@ class Card;
 class Loaded {
 public:
     // hangs: whether HYPERSONIC_EMU_HANG applies; it does not to a card that has been reset.
-    Loaded(Card &card, Xclbin content, bool hangs);
+    Loaded(Card &card, Xclbin content, const std::string &directory, bool hangs);
     ~Loaded();
 
     const Xclbin xclbin;
     const std::shared_ptr<Memory> memory;
+    PcieLink to_device;
+    PcieLink from_device;
 
-    // Throws EBUSY if the compute unit is open in the other mode.
+    // Throws EBUSY if the compute unit is open in the other mode, or another process is in the way (processes.h).
     std::shared_ptr<Context> open(size_t compute_unit, Access access);
     bool in_use();
     bool connected(const Ip &ip, size_t argument, int bank) const;
@@ -62,7 +69,10 @@ public:
 private:
     Card &card_;
     std::atomic<bool> lost_{false};
-    std::vector<std::unique_ptr<ComputeUnit>> compute_units_;
+    const SharedCard shared_;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<ComputeUnit *> compute_units_;  // of the workers, in the order of xclbin.compute_units
+    std::mutex opening_;                        // held while another process may have to be waited for
     std::mutex mutex_;
     std::vector<std::weak_ptr<Context>> contexts_;
 };
@@ -79,7 +89,8 @@ public:
     // Counts one more opener; returns how often the card has been lost (unplugged or reset) so far.
     uint64_t open();
     void close();
-    // Throws ENODEV if the card has been lost more than `losses` times: since its opener called open().
+    // Throws ENODEV if the card has been lost more than `losses` times: since its opener called open(). Replacing an xclbin takes
+    // load_time(), in which other calls of load() and loaded() wait, as on a card.
     void load(const std::string &path, uint64_t losses);
     // Throws ENODEV as load() does, and while nothing is loaded.
     std::shared_ptr<Loaded> loaded(uint64_t losses);
@@ -91,6 +102,8 @@ private:
 
     void look(const Lock &lock);
     void require(const Lock &lock, uint64_t losses);
+    bool holds(const std::string &uuid) const;
+    void pass(Lock &lock, std::chrono::milliseconds time, uint64_t losses);
 
     const unsigned index_;
     std::mutex mutex_;
@@ -100,6 +113,9 @@ private:
     unsigned open_ = 0;
     bool was_reset_ = false;
     std::shared_ptr<Loaded> loaded_;
+    std::string held_;  // the uuid that the card holds, also when nobody has it open any more; empty: none
+    bool loading_ = false;
+    std::condition_variable loads_;
 };
 
 // A buffer object: host memory and device memory of one size. Only sync copies between them.

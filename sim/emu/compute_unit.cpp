@@ -2,6 +2,7 @@
 #include "compute_unit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "error.h"
 
@@ -24,51 +25,65 @@ bool is_over(State state) { return state == State::kCompleted || state == State:
 
 }  // namespace
 
-ComputeUnit::ComputeUnit(const Ip &ip, const Xclbin &xclbin, const std::shared_ptr<Memory> &memory,
-                         const hypersonic_timing &timing, uint64_t hang_at_run)
-    : ip_(ip), memory_(memory), simulator_(xclbin.bitstream, xclbin.mode), hang_at_run_(hang_at_run) {
+ComputeUnit::ComputeUnit(const Ip &ip, Mode mode, std::span<const uint8_t> image, const MemoryView &memory, bool shares,
+                         std::shared_ptr<Wake> wake, uint64_t hang_at_run)
+    : ip_(ip), memory_(memory.memory), banks_(memory.banks), wake_(std::move(wake)), simulator_(image, mode), hang_at_run_(hang_at_run) {
     const auto &api = simulator_.api();
     if (ip.kernel != api.kernel)
         throw Error(EINVAL, "Invalid xclbin: compute unit " + ip.compute_unit + " is of kernel '" + ip.kernel + "', BITSTREAM simulates '" +
                                 api.kernel + "'");
-    const hypersonic_memory view{this, &ComputeUnit::resolve, &ComputeUnit::report};
-    model_ = api.create(&view, &timing);
+    const hypersonic_memory view{this, &ComputeUnit::resolve, &ComputeUnit::report, shares ? &ComputeUnit::bank : nullptr,
+                                 shares ? &ComputeUnit::beat : nullptr};
+    model_ = api.create(&view, &memory.timing);
     if (model_ == nullptr) throw Error(ENOMEM, "Failed to create the simulation of compute unit " + ip.compute_unit);
-    thread_ = std::thread(&ComputeUnit::work, this);
 }
 
-ComputeUnit::~ComputeUnit() {
-    stop();
-    simulator_.api().destroy(model_);
-}
+ComputeUnit::~ComputeUnit() { simulator_.api().destroy(model_); }
 
 uint8_t *ComputeUnit::resolve(void *card, uint64_t address, uint64_t *extent_bytes) {
     return static_cast<ComputeUnit *>(card)->memory_->resolve(address, extent_bytes);
 }
 
-// Called by the model on the compute unit's thread.
+// Called by the model on the worker's thread, like the two after it.
 void ComputeUnit::report(void *card, const char *text) {
     auto *unit = static_cast<ComputeUnit *>(card);
     if (!unit->faulty_) say("ERROR", ("Compute unit " + unit->ip_.compute_unit + ": " + text).c_str());
     unit->faulty_ = true;
 }
 
+void *ComputeUnit::bank(void *card, uint64_t address) { return static_cast<ComputeUnit *>(card)->banks_->find(address); }
+
+int ComputeUnit::beat(void *card, void *bank, int is_write, uint64_t clock, int claim) {
+    auto *unit = static_cast<ComputeUnit *>(card);
+    auto *shared = static_cast<SharedBank *>(bank);
+    const Direction direction = is_write != 0 ? kWrite : kRead;
+    const uint64_t now = clock + unit->skew_;
+    if (!shared->free(direction, now)) {
+        unit->delayed_ = true;
+        return 0;
+    }
+    if (claim == 0) return 1;
+    shared->claim(direction, now);
+    ++unit->shared_beats[direction];
+    return 1;
+}
+
 void ComputeUnit::submit(const std::shared_ptr<Command> &command) {
-    const Lock lock(mutex_);
+    const Lock lock(wake_->mutex);
     if (stopping_) throw Error(ENODEV, "Compute unit " + ip_.compute_unit + " is stopped");
     if (command->state == State::kQueued || command->state == State::kRunning) throw Error(EBUSY, "bad command state, can't launch");
     command->state = State::kQueued;
     queue_.push_back(command);
-    work_.notify_one();
+    wake_->work.notify_one();
 }
 
 State ComputeUnit::state(const std::shared_ptr<Command> &command) {
-    const Lock lock(mutex_);
+    const Lock lock(wake_->mutex);
     return command->state;
 }
 
 State ComputeUnit::wait(const std::shared_ptr<Command> &command, std::optional<std::chrono::milliseconds> timeout) {
-    Lock lock(mutex_);
+    Lock lock(wake_->mutex);
     const auto over = [&] { return is_over(command->state); };
     if (timeout)
         over_.wait_for(lock, *timeout, over);
@@ -78,7 +93,7 @@ State ComputeUnit::wait(const std::shared_ptr<Command> &command, std::optional<s
 }
 
 size_t ComputeUnit::load() {
-    const Lock lock(mutex_);
+    const Lock lock(wake_->mutex);
     return queue_.size() + in_flight_.size();
 }
 
@@ -88,10 +103,10 @@ void ComputeUnit::write_register(uint32_t offset, uint32_t value) { access(offse
 
 uint32_t ComputeUnit::access(uint32_t offset, uint32_t value, bool is_write) {
     RegisterAccess request{offset, value, is_write, std::nullopt};
-    Lock lock(mutex_);
+    Lock lock(wake_->mutex);
     if (stopping_) throw Error(ENODEV, "Compute unit " + ip_.compute_unit + " is stopped");
     registers_.push_back(&request);
-    work_.notify_one();
+    wake_->work.notify_one();
     over_.wait(lock, [&] { return request.result.has_value(); });
     if (*request.result != 0)
         throw Error(EIO, "Compute unit " + ip_.compute_unit + " did not " + (is_write ? "take a write to" : "answer a read of") + " register " +
@@ -99,29 +114,16 @@ uint32_t ComputeUnit::access(uint32_t offset, uint32_t value, bool is_write) {
     return request.value;
 }
 
-void ComputeUnit::stop() {
-    {
-        const Lock lock(mutex_);
-        stopping_ = true;
-        work_.notify_one();
-    }
-    if (thread_.joinable()) thread_.join();
+bool ComputeUnit::has_work() const { return !registers_.empty() || (!hung_ && (!queue_.empty() || !in_flight_.empty())); }
+
+void ComputeUnit::prepare(Lock &lock, uint64_t now) {
+    serve_registers();
+    if (hung_ || !startable_ || queue_.empty()) return;
+    if (in_flight_.empty()) skew_ = now - simulator_.api().clocks(model_);
+    begin(lock);
 }
 
-bool ComputeUnit::has_work() const {
-    return stopping_ || !registers_.empty() || (!hung_ && (!queue_.empty() || !in_flight_.empty()));
-}
-
-void ComputeUnit::work() {
-    Lock lock(mutex_);
-    for (;;) {
-        work_.wait(lock, [this] { return has_work(); });
-        if (stopping_) break;
-        serve_registers();
-        if (hung_) continue;
-        if (startable_ && !queue_.empty()) begin(lock);
-        if (!hung_ && !in_flight_.empty()) step(lock);
-    }
+void ComputeUnit::abandon() {
     abort_runs();
     for (RegisterAccess *request : registers_) request->result = -1;
     registers_.clear();
@@ -137,14 +139,14 @@ void ComputeUnit::abort_runs() {
 }
 
 void ComputeUnit::lose(bool reset) {
-    const Lock lock(mutex_);
+    const Lock lock(wake_->mutex);
     hung_ = true;
     if (reset) abort_runs();
     over_.notify_all();
 }
 
 bool ComputeUnit::hung() {
-    const Lock lock(mutex_);
+    const Lock lock(wake_->mutex);
     return hung_;
 }
 
@@ -183,19 +185,39 @@ void ComputeUnit::begin(Lock &lock) {
     if (result != 0) give_up("does not take register writes");
 }
 
-// Runs the model for a slice of simulated time, and then reads its control register.
 void ComputeUnit::step(Lock &lock) {
     lock.unlock();
-    const uint32_t clocks = std::max(simulator_.api().poll_clocks, 1u);
-    const uint64_t progress = simulator_.api().advance(model_, clocks);
-    uint32_t status = 0;
-    int result = simulator_.api().read(model_, kControl, &status);
-    if (status & kDone) result |= simulator_.api().write(model_, kControl, kContinue);
+    advance(poll_clocks());
+    poll();
     lock.lock();
+    settle();
+}
+
+void ComputeUnit::advance(uint32_t clocks) {
+    moved_ = simulator_.api().advance(model_, clocks);
+    slice_clocks_ += clocks;
+}
+
+void ComputeUnit::advance_to(uint64_t clock) {
+    const auto left = static_cast<int64_t>(clock - this->clock());
+    if (left > 0) advance(static_cast<uint32_t>(left));
+}
+
+void ComputeUnit::poll() {
+    status_ = 0;
+    result_ = simulator_.api().read(model_, kControl, &status_);
+    if (status_ & kDone) result_ |= simulator_.api().write(model_, kControl, kContinue);
+}
+
+// A compute unit that waits for a shared bank is not hung.
+void ComputeUnit::settle() {
+    const uint32_t clocks = std::exchange(slice_clocks_, 0);
+    const bool delayed = std::exchange(delayed_, false);
+    const uint32_t status = status_;
     if (hung_) return;
-    if (result != 0) return give_up("does not answer at its control register");
-    still_clocks_ = progress == progress_ && (status & kDone) == 0 ? still_clocks_ + clocks : 0;
-    progress_ = progress;
+    if (result_ != 0) return give_up("does not answer at its control register");
+    still_clocks_ = moved_ == progress_ && !delayed && (status & kDone) == 0 ? still_clocks_ + clocks : 0;
+    progress_ = moved_;
     const bool stuck = hang_at_run_ != 0 && started_ >= hang_at_run_;
     if ((status & kStart) == 0 && !stuck) startable_ = true;
     if (status & kDone) complete(faulty_ ? State::kError : State::kCompleted);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The interface between the emulated XRT library and the simulator in an xclbin's BITSTREAM section.
  *
- *   libxrt_emu.so  --create, write, read, advance-->  simulator (.so from the xclbin)
- *                  <--------resolve, fault---------
+ *   libxrt_emu.so  --create, write, read, advance, clocks-->  simulator (.so from the xclbin)
+ *                  <-----resolve, fault, bank, beat---------
  *
  * The simulator exports one symbol, hypersonic_device_model(). One model is one compute unit. A model is used by one thread
  * at a time; two models of one simulator may be used by two threads at once. Neither side frees memory of the other.
@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Incremented whenever a struct or the meaning of a function below changes. */
-#define HYPERSONIC_DEVICE_MODEL_ABI 1u
+#define HYPERSONIC_DEVICE_MODEL_ABI 2u
 
 /* The card's memory as one compute unit sees it. */
 typedef struct hypersonic_memory {
@@ -28,6 +28,12 @@ typedef struct hypersonic_memory {
     uint8_t *(*resolve)(void *card, uint64_t address, uint64_t *extent_bytes);
     /* Reports that the model broke a rule of the card; the text tells the user which. */
     void (*fault)(void *card, const char *text);
+    /* Returns the memory bank of a device address if other compute units use it too, or NULL if this one has it to itself.
+     * The function is NULL, like the next one, when the compute unit shares no bank; sw_emu never calls them. */
+    void *(*bank)(void *card, uint64_t address);
+    /* Returns 1 if a shared bank can read (write) a beat of 64 bytes for this compute unit in a clock, counted as by clocks()
+     * below; 0 if the beat has to wait. `claim`: the beat is read (written) in that clock if the function returns 1. */
+    int (*beat)(void *card, void *bank, int is_write, uint64_t clock, int claim);
 } hypersonic_memory;
 
 /* Memory timing of hw_emu; sw_emu ignores it. */
@@ -58,6 +64,8 @@ typedef struct hypersonic_device_model_api {
     int (*read)(hypersonic_model *model, uint32_t offset, uint32_t *value);
     /* Runs `clocks` clocks (sw_emu: rows). Returns the data beats (rows) moved since create(). */
     uint64_t (*advance)(hypersonic_model *model, uint32_t clocks);
+    /* Returns the clocks run since create(), those of register accesses included; sw_emu has no clock and returns 0. */
+    uint64_t (*clocks)(const hypersonic_model *model);
 } hypersonic_device_model_api;
 
 typedef const hypersonic_device_model_api *(*hypersonic_device_model_function)(void);

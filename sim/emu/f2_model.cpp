@@ -50,6 +50,8 @@ struct hypersonic_model {
         return reads_.beats() + writes_.beats();
     }
 
+    uint64_t clocks() const { return now_; }
+
     int write(uint32_t offset, uint32_t value) {
         top_->ocl_awaddr = offset & (kWindowBytes - 1);
         top_->ocl_awvalid = 1;
@@ -167,10 +169,11 @@ void destroy(hypersonic_model *model) { delete model; }
 int write(hypersonic_model *model, uint32_t offset, uint32_t value) { return model->write(offset, value); }
 int read(hypersonic_model *model, uint32_t offset, uint32_t *value) { return model->read(offset, value); }
 uint64_t advance(hypersonic_model *model, uint32_t clocks) { return model->advance(clocks); }
+uint64_t clocks(const hypersonic_model *model) { return model->clocks(); }
 
 const hypersonic_device_model_api kApi = {
     HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "f2_emu", kKernelName, kPollClocks, kPatienceClocks,
-    create, destroy, write, read, advance,
+    create, destroy, write, read, advance, clocks,
 };
 
 }  // namespace

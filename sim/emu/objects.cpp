@@ -74,7 +74,10 @@ void BufferObject::sync(int direction, size_t size_bytes, size_t offset) {
     uint64_t extent_bytes = 0;
     uint8_t *device = loaded_->memory->resolve(address_, &extent_bytes) + offset;
     uint8_t *host = static_cast<uint8_t *>(host_) + offset;
-    std::memcpy(direction == 0 ? device : host, direction == 0 ? host : device, size_bytes);
+    if (direction == 0)
+        loaded_->to_device.copy(device, host, size_bytes);
+    else
+        loaded_->from_device.copy(host, device, size_bytes);
 }
 
 KernelObject::KernelObject(std::shared_ptr<Loaded> loaded, const Uuid &uuid, const std::string &name, Access access)

@@ -13,6 +13,8 @@ namespace emu {
 namespace {
 
 constexpr unsigned kDefaultDevices = 4;
+constexpr uint64_t kDefaultLoadMs = 2000;
+constexpr uint64_t kMaxLoadMs = 3'600'000;
 
 struct Pair {
     std::string name;
@@ -80,6 +82,22 @@ uint64_t hang_at_run(const std::string &compute_unit, unsigned card) {
     for (const Pair &pair : pairs("HYPERSONIC_EMU_HANG", ':'))
         if (pair.name == compute_unit || pair.name == compute_unit + "@" + std::to_string(card)) return pair.value;
     return 0;
+}
+
+uint64_t pcie_mb_s() {
+    constexpr const char *kName = "HYPERSONIC_EMU_PCIE_MB_S";
+    const std::string text = variable(kName);
+    const uint64_t rate = text.empty() ? 0 : number(kName, text);
+    if (rate > 1'000'000) throw Error(EINVAL, std::string(kName) + ": '" + text + "', expected at most 1000000 MB/s, or 0 for no limit");
+    return rate;
+}
+
+std::chrono::milliseconds load_time() {
+    constexpr const char *kName = "HYPERSONIC_EMU_LOAD_MS";
+    const std::string text = variable(kName);
+    const uint64_t ms = text.empty() ? kDefaultLoadMs : number(kName, text);
+    if (ms > kMaxLoadMs) throw Error(EINVAL, std::string(kName) + ": '" + text + "', expected at most " + std::to_string(kMaxLoadMs) + " ms");
+    return std::chrono::milliseconds(ms);
 }
 
 std::string cards_directory() { return variable("HYPERSONIC_EMU_CARDS"); }

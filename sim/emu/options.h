@@ -3,6 +3,7 @@
 #ifndef HYPERSONIC_EMU_OPTIONS_H
 #define HYPERSONIC_EMU_OPTIONS_H
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -20,7 +21,13 @@ hypersonic_timing memory_timing();
 // facile_2 of card 1 completes none. Returns the first run that hangs, or 0 if the compute unit is not named.
 uint64_t hang_at_run(const std::string &compute_unit, unsigned card);
 
-// HYPERSONIC_EMU_CARDS: the directory of the files below; empty for none. Read when a card is opened.
+// HYPERSONIC_EMU_PCIE_MB_S: 10^6 bytes per second of each direction of a card's PCIe link; 0, the default, is no limit.
+uint64_t pcie_mb_s();
+
+// HYPERSONIC_EMU_LOAD_MS: the time that a card takes to replace an xclbin by another one. The default, 2000, is assumed.
+std::chrono::milliseconds load_time();
+
+// HYPERSONIC_EMU_CARDS: the directory of the files below, and of those in processes.h; empty for none. Read when a card is opened.
 std::string cards_directory();
 
 // Events of a card: files in that directory, checked by every call that accesses the card.

@@ -19,7 +19,7 @@ namespace {
 [[noreturn]] void foreign(const std::string &what) { throw Error(EINVAL, "Invalid xclbin: BITSTREAM is not a simulator for this machine: " + what); }
 
 // dlopen does not check an ELF file, and loading a truncated one ends the process (SIGBUS). So sizes are checked here first.
-void check_elf(const std::vector<uint8_t> &image) {
+void check_elf(std::span<const uint8_t> image) {
     Elf64_Ehdr head;
     if (image.size() < sizeof head || std::memcmp(image.data(), ELFMAG, SELFMAG) != 0)
         foreign("it is not an ELF file (" + std::to_string(image.size()) + " bytes)");
@@ -59,7 +59,7 @@ std::string unique_path(int descriptor) {
     return path + "/" + std::to_string(descriptor);
 }
 
-void *load(const std::vector<uint8_t> &image) {
+void *load(std::span<const uint8_t> image) {
     const Descriptor file(memfd_create("hypersonic_simulator", MFD_CLOEXEC));
     if (file.number() < 0) throw Error(errno, std::string("Failed to load the simulator: memfd_create: ") + std::strerror(errno));
     for (size_t done = 0; done < image.size();) {
@@ -89,7 +89,7 @@ const hypersonic_device_model_api *find_api(void *library, Mode mode) {
 
 }  // namespace
 
-Simulator::Simulator(const std::vector<uint8_t> &image, Mode mode) {
+Simulator::Simulator(std::span<const uint8_t> image, Mode mode) {
     check_elf(image);
     library_ = load(image);
     try {

@@ -234,10 +234,11 @@ void destroy(hypersonic_model *model) { delete model; }
 int write(hypersonic_model *model, uint32_t offset, uint32_t value) { return model->write(offset, value); }
 int read(hypersonic_model *model, uint32_t offset, uint32_t *value) { return model->read(offset, value); }
 uint64_t advance(hypersonic_model *model, uint32_t rows) { return model->advance(rows); }
+uint64_t clocks(const hypersonic_model *) { return 0; }
 
 const hypersonic_device_model_api kApi = {
     HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "sw_emu", spec::kKernel, kPollRows, 0,
-    create, destroy, write, read, advance,
+    create, destroy, write, read, advance, clocks,
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,7 @@ from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.vitis_xml import COMPUTE_UNIT_RANGE
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.images import kernel_images
 from hypersonic.sim.direct import Simulation, SimulationError
 from hypersonic.sim.xrt_bridge.memory import DeviceMemory, RefusedError
 from hypersonic.sim.xrt_bridge.wire import Call, Fields, read_call, send_answer
@@ -55,8 +56,9 @@ class Card:
     is True after the host has closed the card.
     """
 
-    def __init__(self, xclbin: Xclbin, simulator: Path) -> None:
-        """simulator is a file with the xclbin's BITSTREAM section. Raises SimulationError if it is not a simulator."""
+    def __init__(self, xclbin: Xclbin, simulators: Mapping[str, Path]) -> None:
+        """simulators: the file with each kernel's simulator, by the kernel's name. Raises SimulationError if one is not a
+        simulator."""
         self.memory = DeviceMemory(xclbin.group_memories)
         self.closed = False
         self._messages: deque[str] = deque(maxlen=_MAX_MESSAGES)
@@ -64,7 +66,7 @@ class Card:
         self._freed: list[NDArray[np.uint8]] = []
         with ExitStack() as opened:
             self._units = {
-                unit.base_address: opened.enter_context(Simulation(simulator, 0, view=self.memory.view))
+                unit.base_address: opened.enter_context(Simulation(simulators[unit.kernel], 0, view=self.memory.view))
                 for unit in xclbin.compute_units
             }
             self._closing = opened.pop_all()
@@ -242,11 +244,13 @@ _CALLS: dict[int, tuple[Callable[[Card, Fields], Fields], Fields]] = {
 
 
 def _load(xclbin: Xclbin) -> Card:
-    """Open the card. Raises OSError or SimulationError if BITSTREAM is not a simulator for this machine."""
-    with tempfile.NamedTemporaryFile(prefix="hypersonic_", suffix=".so") as image:
-        image.write(xclbin.bitstream)
-        image.flush()
-        return Card(xclbin, Path(image.name))
+    """Open the card. Raises OSError, SimulationError or XclbinError if BITSTREAM has no simulators for this machine."""
+    images = kernel_images(xclbin)
+    with tempfile.TemporaryDirectory(prefix="hypersonic_") as name:
+        simulators = {kernel: Path(name) / f"{number}.so" for number, kernel in enumerate(images)}
+        for kernel, image in images.items():
+            simulators[kernel].write_bytes(image)
+        return Card(xclbin, simulators)
 
 
 def serve(card: Card, connection: socket.socket) -> None:

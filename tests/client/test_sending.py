@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.building.converted import set_datatypes
 from hypersonic.building.csim import build_csim
+from hypersonic.building.datatypes import set_datatypes
 from hypersonic.building.model import build
 from hypersonic.client import Client, InputError, TensorSpec, UnavailableError, UnknownModelError
 from hypersonic.client.describe import describe

@@ -66,4 +66,5 @@ def open_device(built: Built) -> Callable[[], Device]:
 @pytest.fixture
 def device(open_device: Callable[[], Device]) -> Iterator[Device]:
     with open_device() as opened:
+        opened.open_units()
         yield opened

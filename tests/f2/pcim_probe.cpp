@@ -9,7 +9,7 @@ namespace {
 
 struct Probe {
     Probe(uint32_t stall, uint32_t seed)
-        : memory{this, resolve, fault}, timing{5, 3, 64, stall, seed}, reads(memory, timing), writes(memory, timing) {}
+        : memory{this, resolve, fault, nullptr, nullptr}, timing{5, 3, 64, stall, seed}, reads(memory, timing), writes(memory, timing) {}
 
     static uint8_t *resolve(void *card, uint64_t address, uint64_t *extent) {
         auto &probe = *static_cast<Probe *>(card);

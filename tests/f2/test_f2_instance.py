@@ -59,8 +59,8 @@ def _y(slot: Slot, like: NDArray[np.float32]) -> NDArray[np.uint32]:
 
 def test_the_card_is_what_its_container_says(device: Device, built: Built) -> None:
     assert device.uuid == built.design.uuid == built.manifest.uuid
-    assert [unit.name for unit in device.compute_units] == ["bench_1", "bench_2"]
-    unit = device.compute_units[0]
+    assert [unit.name for unit in device.open_units()] == ["bench_1", "bench_2"]
+    unit = device.open_units()[0]
     assert unit.read_register(registers.VERSION) == registers.MAP_VERSION
     assert (unit.group_id(0), unit.group_id(1)) == (0, 0)
     with pytest.raises(ComputeUnitNotFoundError, match="argument 2 has no memory bank"):
@@ -182,7 +182,7 @@ def test_a_timing_that_is_not_understood_is_refused(
 
 
 def test_runs_that_cannot_be_are_refused(device: Device, built: Built) -> None:
-    unit = device.compute_units[0]
+    unit = device.open_units()[0]
     buffer, run = unit.allocate(4096, 0), unit.open_run()
     with pytest.raises(RunError, match="argument 0 was not set"):
         run.start()

@@ -39,7 +39,7 @@ def test_the_units_of_every_kernel_answer_at_once(tmp_path: Path) -> None:
         for kernel in kernels
     ]  # fmt: skip
     assert [manifest.compute_units for manifest in manifests] == [("narrow_1", "narrow_2"), ("wide_1",)]
-    assert [manifest.kernel_sha256 for manifest in manifests] == [kernel.digest for kernel in kernels]
+    assert [manifest.kernel_sha256 for manifest in manifests] == [kernel.sha256 for kernel in kernels]
     with open_device(tmp_path / "model.xclbin") as device:
         running = []
         for manifest, shape in zip(manifests, SHAPES.values(), strict=True):

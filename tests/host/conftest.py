@@ -33,7 +33,7 @@ DEVICE_MODEL = HERE.parents[1] / "sim" / "emu" / "device_model.h"
 Build = tuple[Path, Manifest]
 
 
-def _compile(source: Path, *inputs: Path, defines: tuple[str, ...] = ()) -> Path:
+def compile_model(source: Path, *inputs: Path, defines: tuple[str, ...] = ()) -> Path:
     def build(directory: Path) -> None:
         includes = [f"-I{path.parent}" for path in inputs] + [f"-D{define}" for define in defines]
         flags = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden"]
@@ -42,11 +42,11 @@ def _compile(source: Path, *inputs: Path, defines: tuple[str, ...] = ()) -> Path
     return cached("test_host", [source, *inputs, *defines], build) / "built.so"
 
 
-def manifest_of(xclbin: bytes, weights: bytes | None = None) -> Manifest:
+def manifest_of(xclbin: bytes, weights: bytes | None = None, *, model: str = "facile", kernel: str = "") -> Manifest:
     """18 floats in, one out, as model.c computes."""
     fixed = FixedPoint(32, 16)
     return Manifest.of(
-        xclbin, model="facile", platform="u250", core="da", inputs=Row((TensorSpec("x", (18,), fixed),)),
+        xclbin, model=model, kernel=kernel, platform="u250", core="da", inputs=Row((TensorSpec("x", (18,), fixed),)),
         outputs=Row((TensorSpec("y", (1,), fixed),)), ii=1, latency_cycles=1, max_batch_size=16_000, weights=weights,
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def manifest_of(xclbin: bytes, weights: bytes | None = None) -> Manifest:
 @pytest.fixture(scope="session")
 def image() -> bytes:
     """BITSTREAM for the emulated card: model.c."""
-    return _compile(HERE / "model.c", DEVICE_MODEL).read_bytes()
+    return compile_model(HERE / "model.c", DEVICE_MODEL).read_bytes()
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +83,7 @@ def publish_weights(build: Build, weights: bytes) -> Build:
 @pytest.fixture(scope="session")
 def weighted(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """An xclbin whose kernel takes two beats of weights or more, two compute units, with the weights 100."""
-    image = _compile(HERE / "model.c", DEVICE_MODEL, defines=("WEIGHTS_BEATS=2",)).read_bytes()
+    image = compile_model(HERE / "model.c", DEVICE_MODEL, defines=("WEIGHTS_BEATS=2",)).read_bytes()
     data = assemble_xclbin("facile", Target.SW_EMU, find_platform("u250"), image, compute_units=2, weights=True)
     path = tmp_path_factory.mktemp("weighted") / "model.xclbin"
     path.write_bytes(data)
@@ -95,6 +95,7 @@ def weighted(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def device(build: Build) -> Iterator[Device]:
     """The emulated card with the build on it."""
     with open_device(build[0]) as opened:
+        opened.open_units()
         yield opened
 
 
@@ -123,7 +124,7 @@ class FaultyXrt:
 @pytest.fixture
 def faulty(build: Build, monkeypatch: pytest.MonkeyPatch) -> FaultyXrt:
     """A faulty XRT for every device opened in this test."""
-    path = _compile(HERE / "faulty_xrt.c")
+    path = compile_model(HERE / "faulty_xrt.c")
     monkeypatch.setenv(OVERRIDE, str(path))
     return FaultyXrt(path, Xclbin.read(build[0]).uuid)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A compute unit for the emulated card, small enough to check by eye: y[row] = 2 * x[row][0] + x[row][1], 18 floats in,
  * one out. With -DWEIGHTS_BEATS=N the float at w is added, looked at when w is another one than before, as the kernels do.
+ * -DKERNEL names the kernel, and -DPLUS=N adds N to each answer.
  * A row that begins with 1e30 makes the memory answer with an error, one with 1e29 takes 50 ms. The card, its memories, its scheduler and XRT's functions around it are the real emulated ones. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdlib.h>
@@ -10,6 +11,14 @@
 #include "device_model.h"
 
 #define COLUMNS 18
+#ifndef KERNEL
+#define KERNEL facile
+#endif
+#ifndef PLUS
+#define PLUS 0
+#endif
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
 #ifndef WEIGHTS_BEATS
 #define WEIGHTS_BEATS 0u
 #endif
@@ -83,7 +92,7 @@ static void compute(hypersonic_model *model) {
         memcpy(pair, x + row * COLUMNS * 4, sizeof pair);
         if (pair[0] == 1e30f) model->axi_error |= 1;
         if (pair[0] == 1e29f) nanosleep(&(struct timespec){0, 50000000}, NULL);
-        sum = 2 * pair[0] + pair[1] + model->weight;
+        sum = 2 * pair[0] + pair[1] + model->weight + PLUS;
         memcpy(y + row * 4, &sum, sizeof sum);
     }
     model->busy += rows;
@@ -100,9 +109,14 @@ static uint64_t advance(hypersonic_model *model, uint32_t clocks) {
     return model->busy + model->runs;
 }
 
+static uint64_t clocks(const hypersonic_model *model) {
+    (void)model;
+    return 0;
+}
+
 static const hypersonic_device_model_api api = {
-    HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "sw_emu", "facile", 1024, 0,
-    create, destroy, write_register, read_register, advance,
+    HYPERSONIC_DEVICE_MODEL_ABI, sizeof(hypersonic_device_model_api), "sw_emu", TEXT(KERNEL), 1024, 0,
+    create, destroy, write_register, read_register, advance, clocks,
 };
 
 __attribute__((visibility("default"))) const hypersonic_device_model_api *hypersonic_device_model(void) { return &api; }

@@ -16,7 +16,8 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
-from hypersonic.host.device import BufferObject, ComputeUnit, Device, Run
+from hypersonic.host.compute_unit import BufferObject, ComputeUnit, Run
+from hypersonic.host.device import Device
 from hypersonic.host.driver import RunState
 from hypersonic.host.errors import (
     BufferObjectError,
@@ -44,17 +45,17 @@ def test_a_device_tells_what_is_on_it(device: Device, build: Build) -> None:
     assert device.uuid == build[1].uuid
     assert device.name == "xilinx_u250_gen3x16_xdma_4_1_202210_1"
     assert (device.target, device.kernel_clock_mhz) == (Target.SW_EMU, 300)
-    assert [unit.name for unit in device.compute_units] == ["facile_1", "facile_2"]
+    assert [unit.name for unit in device.open_units()] == ["facile_1", "facile_2"]
 
 
 def test_each_compute_unit_uses_its_own_bank(device: Device) -> None:
-    assert [[unit.group_id(0), unit.group_id(1)] for unit in device.compute_units] == [[0, 0], [1, 1]]
-    addresses = [unit.allocate(4096, 0).address for unit in device.compute_units]
+    assert [[unit.group_id(0), unit.group_id(1)] for unit in device.open_units()] == [[0, 0], [1, 1]]
+    addresses = [unit.allocate(4096, 0).address for unit in device.open_units()]
     assert [address >> 36 for address in addresses] == [4, 5]
 
 
 def test_a_run_computes_the_rows_it_was_given(device: Device) -> None:
-    x, y, run = _pair(device.compute_units[1], 100)
+    x, y, run = _pair(device.open_units()[1], 100)
     x.array.view("<f4").reshape(100, 18)[:, :2] = np.arange(200).reshape(100, 2)
     x.sync_to_device(100 * 72)
     run.set_arg(2, 60)
@@ -67,16 +68,16 @@ def test_a_run_computes_the_rows_it_was_given(device: Device) -> None:
 
 
 def test_a_register_is_written_and_read_back(device: Device) -> None:
-    unit = device.compute_units[1]
+    unit = device.open_units()[1]
     unit.write_register(ROWS, 17)
-    assert (unit.read_register(ROWS), device.compute_units[0].read_register(ROWS)) == (17, 0)
+    assert (unit.read_register(ROWS), device.open_units()[0].read_register(ROWS)) == (17, 0)
     unit.close()
     with pytest.raises(DeviceClosedError, match="compute unit facile_2 is closed"):
         unit.write_register(ROWS, 17)
 
 
 def test_the_host_side_and_the_card_are_two_memories(device: Device) -> None:
-    buffer = device.compute_units[0].allocate(4096, 0)
+    buffer = device.open_units()[0].allocate(4096, 0)
     buffer.array[:] = 1
     buffer.sync_to_device(4096)
     buffer.array[:] = 2
@@ -85,7 +86,7 @@ def test_the_host_side_and_the_card_are_two_memories(device: Device) -> None:
 
 
 def test_the_array_is_the_mapped_memory_and_no_copy(device: Device) -> None:
-    buffer = device.compute_units[0].allocate(4096, 0)
+    buffer = device.open_units()[0].allocate(4096, 0)
     assert (buffer.array.dtype.str, buffer.array.shape, buffer.array.flags.writeable) == ("|u1", (4096,), True)
     view = buffer.array
     buffer.array[5] = 77
@@ -94,7 +95,7 @@ def test_the_array_is_the_mapped_memory_and_no_copy(device: Device) -> None:
 
 @pytest.mark.parametrize(("size_bytes", "offset"), [(4097, 0), (4096, 1), (1, 4096), (-1, 0), (1, -1), (1 << 40, 0)])
 def test_a_sync_outside_the_buffer_is_refused(device: Device, size_bytes: int, offset: int) -> None:
-    buffer = device.compute_units[0].allocate(4096, 0)
+    buffer = device.open_units()[0].allocate(4096, 0)
     message = rf"{size_bytes} bytes at {offset} of a buffer object of 4096 do not sync (to|from) the card: .*EINVAL"
     with pytest.raises(BufferObjectError, match=message):
         buffer.sync_to_device(size_bytes, offset)
@@ -104,7 +105,7 @@ def test_a_sync_outside_the_buffer_is_refused(device: Device, size_bytes: int, o
 
 
 def test_a_buffer_in_another_units_bank_is_refused(device: Device) -> None:
-    first, second = device.compute_units
+    first, second = device.open_units()
     _, _, run = _pair(first, 10)
     foreign = second.allocate(4096, 0)
     with pytest.raises(
@@ -115,21 +116,21 @@ def test_a_buffer_in_another_units_bank_is_refused(device: Device) -> None:
 
 def test_a_memory_bank_that_is_not_there_is_refused(device: Device) -> None:
     with pytest.raises(BufferObjectError, match="4096 bytes in memory 77 cannot be allocated"):
-        device.compute_units[0].allocate_in(4096, 77)
+        device.open_units()[0].allocate_in(4096, 77)
 
 
 def test_a_scalar_has_no_bank(device: Device) -> None:
     with pytest.raises(DeviceError, match="argument 2 has no memory bank"):
-        device.compute_units[0].allocate(4096, 2)
+        device.open_units()[0].allocate(4096, 2)
 
 
 def test_more_than_a_bank_holds_is_refused(device: Device) -> None:
     with pytest.raises(BufferObjectError, match="cannot be allocated"):
-        device.compute_units[0].allocate(17 << 30, 0)
+        device.open_units()[0].allocate(17 << 30, 0)
 
 
 def test_registers_are_read_from_the_unit(device: Device) -> None:
-    unit = device.compute_units[0]
+    unit = device.open_units()[0]
     _, _, run = _pair(unit, 100)
     assert (unit.read_register(RUNS), unit.read_register(BUSY_CYCLES)) == (0, 0)
     run.set_arg(2, 7)
@@ -186,7 +187,7 @@ def test_an_image_that_is_no_simulator_is_refused_and_the_card_released(build: B
 
 def test_closing_twice_is_harmless_and_use_after_it_an_error(build: Build) -> None:
     device = open_device(build[0])
-    unit = device.compute_units[0]
+    unit = device.open_units()[0]
     x, _, run = _pair(unit, 10)
     for thing in (run, x, x, unit, device, device):
         thing.close()
@@ -200,22 +201,23 @@ def test_closing_twice_is_harmless_and_use_after_it_an_error(build: Build) -> No
 def test_a_card_can_be_opened_again_and_again(build: Build) -> None:
     for _ in range(5):
         with open_device(build[0]) as device:
-            _pair(device.compute_units[0], 10)
+            _pair(device.open_units()[0], 10)
 
 
 def test_a_run_in_flight_is_waited_for_when_the_device_is_closed(build: Build) -> None:
     device = open_device(build[0])
-    _, _, run = _pair(device.compute_units[0], 16_000)
+    unit = device.open_units()[0]
+    _, _, run = _pair(unit, 16_000)
     run.set_arg(2, 16_000)
     run.start()
     device.close()
-    assert device.compute_units[0].in_service
+    assert unit.in_service
 
 
 def test_a_hung_run_times_out_and_its_unit_is_left_alone(build: Build, hang: Callable[[str], None]) -> None:
     hang("facile_1:1")
     with open_device(build[0]) as device:
-        unit = device.compute_units[0]
+        unit = device.open_units()[0]
         x, _, run = _pair(unit, 10)
         run.set_arg(2, 10)
         run.start()

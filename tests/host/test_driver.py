@@ -168,7 +168,7 @@ def test_a_model_runs_on_a_driver_of_the_required_methods_alone(driver: AddOne, 
 
 
 def test_buffers_are_in_the_bank_that_the_xclbin_names(driver: AddOne, device: Device) -> None:
-    first, second = device.compute_units
+    first, second = device.open_units()
     second.allocate(64, 0)
     assert (first.group_id(1), second.group_id(0), driver.groups) == (0, 1, [1])
     with pytest.raises(ComputeUnitNotFoundError, match="argument 2 has no memory bank"):
@@ -176,7 +176,7 @@ def test_buffers_are_in_the_bank_that_the_xclbin_names(driver: AddOne, device: D
 
 
 def test_both_sides_of_a_buffer_are_one(device: Device) -> None:
-    buffer = device.compute_units[0].allocate(4096, 0)
+    buffer = device.open_units()[0].allocate(4096, 0)
     buffer.sync_to_device(4096)
     buffer.sync_from_device(96, 4000)
     for size_bytes, offset in ((4097, 0), (1, 4096), (8, -1), (-1, 0)):
@@ -185,7 +185,7 @@ def test_both_sides_of_a_buffer_are_one(device: Device) -> None:
 
 
 def test_what_the_driver_has_no_calls_for_is_an_error_that_says_so(device: Device) -> None:
-    unit = device.compute_units[0]
+    unit = device.open_units()[0]
     with pytest.raises(DeviceError, match="registers of bench_1 cannot be read or written"):
         unit.read_register(0)
     with pytest.raises(DeviceError, match="registers of bench_1 cannot be read or written"):
@@ -197,7 +197,9 @@ def test_what_the_driver_has_no_calls_for_is_an_error_that_says_so(device: Devic
 def test_without_registers_nothing_is_counted_and_a_hung_card_is_not_given_back(
     driver: AddOne, device: Device, xclbin: Path, manifest: Manifest
 ) -> None:
-    card = CardInstances(device, lambda: open_card(driver, xclbin), lambda opened: open_instances(opened, manifest, slots=1))
+    card = CardInstances(device, lambda: open_card(driver, xclbin)).open(
+        "bench", lambda opened: open_instances(opened, manifest, slots=1)
+    )
     assert [instance.busy_clocks() for instance in card.instances] == [0, 0]
     assert not card.recoverable
     card.close()

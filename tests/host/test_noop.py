@@ -50,7 +50,7 @@ with open_device(path) as device:
             slot.x[:] = 1
             slot.start(16000)
         times = [slot.finish(5000) for slot in instance.slots]
-    units = device.compute_units
+    units = device.open_units()
     print(json.dumps({
         "uuid": device.uuid, "units": [unit.name for unit in units],
         "groups": [[unit.group_id(0), unit.group_id(1)] for unit in units],

@@ -10,12 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
 
 from hypersonic.firmware.publish.manifest import Manifest
-from hypersonic.host.card_instances import CardInstances
+from hypersonic.host.card_instances import CardInstances, ModelOnCard
 from hypersonic.host.errors import (
     ComputeUnitOutOfServiceError,
     ComputeUnitTimeoutError,
@@ -25,26 +23,19 @@ from hypersonic.host.errors import (
     DeviceNotFoundError,
     MemoryAccessError,
 )
-from hypersonic.host.instance import Slot, open_instances
+from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
 from tests.host.conftest import Cards
+from tests.host.one_run import run
 from tests.host.register_values import BUSY, HEALTHY, MEMORY_ERROR
 
 Build = tuple[Path, Manifest]
 
 
-def run(slot: Slot, rows: int = 16) -> None:
-    """One run, its answers checked."""
-    x = np.random.default_rng(rows).integers(-1000, 1000, (rows, 18)).astype("<f4")
-    slot.x.view("<f4")[: x.size] = x.reshape(-1)
-    slot.start(rows)
-    slot.finish(5000)
-    assert_array_equal(slot.y.view("<f4")[:rows], 2 * x[:, 0] + x[:, 1])
-
-
-def on_card(build: Build, index: int = 0, slots: int = 2) -> CardInstances:
+def on_card(build: Build, index: int = 0, slots: int = 2) -> ModelOnCard:
     reopen = partial(open_device, build[0], index)
-    return CardInstances(reopen(), reopen, partial(open_instances, manifest=build[1], slots=slots, slot_rows=64))
+    card = CardInstances(reopen(), reopen)
+    return card.open("facile", partial(open_instances, manifest=build[1], slots=slots, slot_rows=64))
 
 
 def test_all_units_of_a_card_that_is_unplugged_leave_service_at_once_and_say_why(build: Build, cards: Cards) -> None:
@@ -132,8 +123,8 @@ def test_a_card_with_a_hung_unit_is_refused_to_whoever_opens_it_next(
     with pytest.raises(ComputeUnitTimeoutError):
         card.instances[0].slots[0].finish(30)
     card.close()
-    with pytest.raises(ComputeUnitOutOfServiceError, match="not idle before its first run"):
-        open_device(build[0])
+    with open_device(build[0]) as device, pytest.raises(ComputeUnitOutOfServiceError, match="not idle before its first run"):
+        open_instances(device, build[1], slot_rows=64)
     cards.reset(0)
     with open_device(build[0]) as device:
         run(open_instances(device, build[1], slot_rows=64)[0].slots[0])
@@ -146,7 +137,9 @@ def test_a_unit_is_not_recovered_while_its_sibling_serves(build: Build, hang: Ca
     bad.slots[0].start(1)
     with pytest.raises(ComputeUnitTimeoutError):
         bad.slots[0].finish(30)
-    with pytest.raises(ComputeUnitOutOfServiceError, match=r"facile_1 can be recovered once facile_2 .* reset the card"):
+    with pytest.raises(
+        ComputeUnitOutOfServiceError, match=r"facile_1 can be recovered once facile_2 .*unload 'facile', reset the card"
+    ):
         card.recover("facile_1")
     run(good.slots[0])
     card.close()
@@ -215,9 +208,12 @@ def test_a_unit_that_is_not_fit_is_refused_and_everything_given_back(
     faulty: Any, build: Build, registers: int, message: str
 ) -> None:
     faulty.set(f"registers={registers}")
-    with pytest.raises(ComputeUnitOutOfServiceError, match=rf"facile_1 .*{message}.*reset the card"):
-        open_device(build[0])
-    assert faulty.journal() == ["kernel", "kernel", "device"]
+    with (
+        open_device(build[0]) as device,
+        pytest.raises(ComputeUnitOutOfServiceError, match=rf"facile_1 .*{message}.*reset the card"),
+    ):
+        open_instances(device, build[1])
+    assert faulty.journal() == ["kernel", "device"]
 
 
 def test_a_run_that_the_memory_answered_with_an_error_fails_although_it_completed(build: Build, cards: Cards) -> None:
@@ -240,4 +236,4 @@ def test_registers_are_not_asked_after_each_run_where_they_cannot_be_read(faulty
         slot.start(1)
         slot.finish(100)
         with pytest.raises(DeviceError):  # the first that was read
-            device.compute_units[0].read_register(0)
+            device.open_units()[0].read_register(0)

@@ -69,7 +69,7 @@ def test_other_weights_of_the_same_xclbin_never_take_the_place_of_the_last_ones(
             other = publish_weights(weighted, weights_of(value))
             with open_device(other[0]) as device:
                 assert answers(open_instances(device, other[1], slots=1, slot_rows=16)) == [[value]] * 2
-                places.append(device.compute_units[0].read_register(W_REGISTER))
+                places.append(device.open_units()[0].read_register(W_REGISTER))
     assert all(before != after for before, after in pairwise(places))
 
 
@@ -79,11 +79,11 @@ def test_weights_longer_than_a_piece_reach_the_card_whole(weighted: Build) -> No
     with open_device(long[0]) as device:
         file = find_weights(long[1], long[0].with_name("weights.bin"))
         assert file is not None
-        memory = load_weights(device.compute_units[1], file)
+        memory = load_weights(device.open_units()[1], file)
         memory.array[:] = 0
         memory.sync_from_device(image.size)
         assert_array_equal(memory.array, image)
-        assert load_weights(device.compute_units[1], file) is memory
+        assert load_weights(device.open_units()[1], file) is memory
 
 
 def test_the_weights_stay_while_the_unit_is_open_and_go_after_its_slots(weighted: Build, broken: FaultyXrt) -> None:
@@ -91,7 +91,7 @@ def test_the_weights_stay_while_the_unit_is_open_and_go_after_its_slots(weighted
         instances = open_instances(device, weighted[1], slots=1, slot_rows=16)
         for instance in instances:
             instance.close()
-        assert broken.journal() == CLOSED * 2
+        assert broken.journal() == [*CLOSED, "buffer", "kernel"] * 2
         (again, _) = open_instances(device, weighted[1], slots=2, slot_rows=16)
         assert len(again.slots) == 2
         broken.set("")
@@ -132,7 +132,7 @@ def test_a_file_that_changes_while_it_is_loaded_is_refused_and_its_memory_given_
     file.write_bytes(weights_of(100)[:-4])
     with open_device(weighted[0]) as device:
         with pytest.raises(WeightsError, match="was changed while it was loaded"):
-            load_weights(device.compute_units[0], weights)
+            load_weights(device.open_units()[0], weights)
         assert broken.journal() == ["buffer"]
 
 
@@ -144,7 +144,7 @@ def test_a_full_bank_leaves_the_unit_as_it_was(weighted: Build, broken: FaultyXr
     with open_device(weighted[0]) as device:
         with pytest.raises(DeviceError, match="do not sync to the card"):
             open_instances(device, weighted[1], slots=1, slot_rows=16)
-        assert broken.journal() == ["buffer"]
+        assert broken.journal() == ["buffer", "kernel"]
 
 
 def test_a_file_of_fewer_beats_than_the_unit_reads_is_refused(weighted: Build) -> None:
@@ -155,7 +155,7 @@ def test_a_file_of_fewer_beats_than_the_unit_reads_is_refused(weighted: Build) -
 
 def test_a_buffer_of_another_bank_is_no_weights(weighted: Build) -> None:
     with open_device(weighted[0]) as device:
-        first, second = device.compute_units
+        first, second = device.open_units()
         assert (first.group_id(W), second.group_id(W)) == (first.group_id(0), second.group_id(0))
         elsewhere = first.allocate_in(128, second.group_id(W))
         with pytest.raises(BufferObjectError, match="argument 3 of facile_1 does not take the buffer object: it is in memory"):
@@ -166,7 +166,7 @@ def test_a_card_that_was_reset_gets_its_weights_again(weighted: Build, cards: Ca
     def reopen() -> Any:
         return open_device(weighted[0])
 
-    card = CardInstances(reopen(), reopen, partial(open_instances, manifest=weighted[1], slots=1, slot_rows=16))
+    card = CardInstances(reopen(), reopen).open("facile", partial(open_instances, manifest=weighted[1], slots=1, slot_rows=16))
     try:
         assert answers(card.instances) == [[100]] * 2
         cards.reset(0)

@@ -108,7 +108,7 @@ def test_a_run_without_weights_is_not_started_on_f2(kernel: Kernel, container: C
     """XRT starts such a run, with w 0; our driver of F2 does not."""
     version = _publish(tmp_path, kernel, container("aws_f2"), "aws_f2", 1)
     with open_device(version / "model.xclbin") as device:
-        unit = device.compute_units[0]
+        unit = device.open_units()[0]
         run = unit.open_run()
         for argument in (0, 1):
             run.set_arg(argument, unit.allocate(4096, argument))
@@ -152,7 +152,7 @@ def test_damaged_weights_are_refused_and_the_card_serves_on(published: Callable[
 def test_weights_lie_beside_the_rows_and_nowhere_else(kernel: Kernel, container: Containers, tmp_path: Path, card: str) -> None:
     version = _publish(tmp_path, kernel, container(card), card, 7)
     with open_device(version / "model.xclbin") as device:
-        first, second = device.compute_units
+        first, second = device.open_units()
         assert [unit.group_id(W) for unit in (first, second)] == [unit.group_id(0) for unit in (first, second)]
         foreign = second.allocate(4096, W)
         with pytest.raises(BufferObjectError, match="argument 3 of bench_weights_1 does not take the buffer object"):

@@ -28,7 +28,7 @@ from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.card import Card
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.options import Options
-from tests.host.conftest import build, device, faulty, image, weighted  # noqa: F401 - fixtures for every test of the server
+from tests.host.conftest import build, cards, device, faulty, image, weighted  # noqa: F401 - fixtures for every test of the server
 from tests.server.ensemble.ensemble_models import models  # noqa: F401 - a fixture of several folders
 
 N_IN = 3

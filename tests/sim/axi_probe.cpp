@@ -23,7 +23,7 @@ void fault(void *, const char *text) {
     std::snprintf(last_fault, sizeof last_fault, "%s", text);
 }
 
-constexpr hypersonic_memory kMemory = {nullptr, resolve, fault};
+constexpr hypersonic_memory kMemory = {nullptr, resolve, fault, nullptr, nullptr};
 constexpr unsigned kLimit = 100000;
 
 }  // namespace

@@ -126,12 +126,18 @@ uint64_t advance(hypersonic_model *model, uint32_t clocks) {
     return model->beats;
 }
 
+uint64_t clocks(const hypersonic_model *model) { return model->clock; }
+
 #ifndef STUB_ABI
 #define STUB_ABI HYPERSONIC_DEVICE_MODEL_ABI
 #endif
 
+#ifndef STUB_KERNEL
+#define STUB_KERNEL "stub"
+#endif
+
 const hypersonic_device_model_api kApi = {
-    STUB_ABI, sizeof(hypersonic_device_model_api), "hw_emu", "stub", 32, 0, create, destroy, write, read, advance,
+    STUB_ABI, sizeof(hypersonic_device_model_api), "hw_emu", STUB_KERNEL, 32, 0, create, destroy, write, read, advance, clocks,
 };
 
 }  // namespace

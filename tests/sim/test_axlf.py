@@ -120,7 +120,7 @@ def test_a_simulator_that_is_none_is_refused(
         (patch(stub_image, 32, "<Q", 1 << 63), "it is truncated"),
         (program, "it is not a 64-bit shared library"),
         (other_machine, "BITSTREAM is not a simulator for this machine"),
-        (compile_stub("STUB_ABI=99"), "it was built for device model ABI 99, expected 1; build the model again"),
+        (compile_stub("STUB_ABI=99"), "it was built for device model ABI 99, expected 2; build the model again"),
         (compile_stub("hypersonic_device_model=something_else"), "it does not export hypersonic_device_model"),
     ):
         assert message in refused(write_xclbin(image).read_bytes())

@@ -21,8 +21,9 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import assemble_xclbin
+from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels, assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.images import pack_images
 from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.simulator import build_hardware_simulator
 from hypersonic.sim.xrt_bridge import __main__ as command_line
@@ -73,7 +74,7 @@ with open_device(path) as device:
             slot.finish(60_000)
         got.append([slot.y.view(np.float32).reshape(-1, 2).copy() for slot in slots])
     busy = [instance.busy_clocks() for instance in instances]
-    first, second = device.compute_units
+    first, second = device.open_units()
     try:
         first.open_run().set_arg(0, second.allocate(4096, 0))
         foreign = "taken"
@@ -84,7 +85,7 @@ np.save(answers, np.array(got))
 library = load_library(Target.HW_EMU)
 print(json.dumps({
     "version": library.version, "path": library.path, "user": os.environ["USER"], "busy": busy, "addresses": addresses,
-    "units": [unit.name for unit in device.compute_units], "tells": [unit.tells for unit in device.compute_units],
+    "units": [unit.name for unit in device.open_units()], "tells": [unit.tells for unit in device.open_units()],
     "foreign": foreign,
 }))
 """
@@ -142,6 +143,40 @@ def test_real_xrt_gives_every_run_of_both_units_the_weights_of_its_kernel(tmp_pa
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "exact; argument 3 of bench_weights_1 does not take the buffer object: it is in memory bank 1" in done.stdout
+
+
+TWO = """
+import json, os, sys
+from pathlib import Path
+from tests.sim.xrt_process import Process
+
+processes = [Process(os.environ["HYPERSONIC_XRT_LIBRARY"], Path(sys.argv[2]) / str(number)) for number in range(2)]
+answers = []
+for command in (f"load {sys.argv[1]}", "open stub:{stub_1}", "open twin:{twin_1}", "close"):
+    for process in processes:
+        process.send(command)
+    answers += [process.answer() for process in processes]
+sockets = [path.name for path in (Path("/tmp") / os.environ["USER"]).iterdir() if path.name.startswith("device0")]
+for process in processes:
+    process.process.stdin.close()
+    process.process.wait()
+print(json.dumps({"answers": answers, "sockets": len(sockets)}))
+"""
+
+
+@needs_xrt
+def test_each_process_of_real_xrts_hw_emu_mode_has_a_card_of_its_own_with_all_kernels(
+    tmp_path: Path, stub_image: bytes, compile_stub: CompileStub
+) -> None:
+    """So XRT's rules for several processes on one card cannot be tested here: both have stub_1 exclusively."""
+    images = pack_images({"stub": stub_image, "twin": compile_stub('STUB_KERNEL="twin"')})
+    xclbin = tmp_path / "several.xclbin"
+    kernels = [LinkedKernel("stub", 2), LinkedKernel("twin")]
+    xclbin.write_bytes(assemble_kernels(kernels, Target.HW_EMU, find_platform("u250"), images))
+    command = [*BRIDGE, str(xclbin), "--", "timeout", "-k", "5", "300", sys.executable, "-c", TWO, str(xclbin), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {"answers": ["ok"] * 8, "sockets": 2}
 
 
 @needs_xrt

@@ -35,7 +35,7 @@ def main(version: Path, core: Core) -> None:
                     slot.finish(60_000)
                     expected = bench_weights_rows(core, image, x[number], number * ROWS)
                     np.testing.assert_array_equal(slot.y.view("<i2").reshape(-1, size), expected)
-        first, second = device.compute_units
+        first, second = device.open_units()
         try:
             first.open_run().set_arg(3, second.allocate(4096, 3))
         except BufferObjectError as error:

@@ -56,3 +56,6 @@ WHOLE_IN = Model(*rf_bench_rows(((4, 3), "FP32"), n_out=32), 12, 300)
 
 #: like most networks: an image in several beats in, a whole row out
 WHOLE_OUT = Model(*rf_bench_rows(((16, 4), "FP32"), n_out=3), 16, 300)
+
+#: a small network whose weights and biases are all loaded at run time
+LOADED = Model(*rf_bench_rows(((15,), "INT8"), n_out=6, datatype="INT16"), 3, 0, (WeightsIn.LOADED,))

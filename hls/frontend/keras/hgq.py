@@ -23,8 +23,9 @@ from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
 
 def load_hgq(file: Path) -> TrainedModel:
-    """Load a .keras file of Keras 3 with layers of HGQ2. Raises ConversionError for a model that cannot be read."""
+    """Load a .keras or .h5 file of Keras 3 with layers of HGQ2. Raises ConversionError for a model that cannot be read."""
     import hgq
+    import hgq.layers  # an .h5 file has the names under which these are registered
     import hls4ml
     import keras
 
@@ -36,6 +37,7 @@ def load_hgq(file: Path) -> TrainedModel:
             f"{file} does not hold a model that Keras {keras.__version__} can read with HGQ2 {hgq.__version__}: {first}; save "
             "it with the same version of HGQ2"
         ) from error
+    model = _functional(model)
     register_moved()
     inputs, outputs = (_tensors(model, role) for role in ("input", "output"))
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis"))
@@ -50,6 +52,18 @@ def load_hgq(file: Path) -> TrainedModel:
         return hls4ml.converters.convert_from_keras_model(model, hls_config=with_fusions(config), **options)
 
     return TrainedModel(inputs, outputs, config, predict, convert, parameters=_count_parameters(model))
+
+
+def _functional(model: Any) -> Any:
+    """The model, or the functional one with a Sequential's layers: a Sequential from a file has no `input`."""
+    if type(model).__name__ != "Sequential":
+        return model
+    import keras
+
+    try:
+        return keras.Model(model.inputs, model.outputs, name=model.name)
+    except AttributeError as error:
+        raise ConversionError(f"model {model.name!r} has no input shape; begin it with keras.Input(shape=...)") from error
 
 
 def _count_parameters(model: Any) -> int:

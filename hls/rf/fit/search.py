@@ -71,8 +71,13 @@ def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNe
 
 
 def with_design(network: RfNetwork, design: Design) -> RfNetwork:
-    """Return the network with a design's reuse factors and places of weights."""
-    return with_weights_in(with_reuse_factors(network, design.reuse_factors), design.weights_in)
+    """Return the network with a design's reuse factors and places of weights. Weights that the user wants to be loaded at run
+    time still are if the design has them in block RAM."""
+    asked = {layer.name for layer in network.layers if isinstance(layer, Dense) and layer.weights_in is WeightsIn.LOADED}
+    placed = with_weights_in(with_reuse_factors(network, design.reuse_factors), design.weights_in)
+    inside = (WeightsIn.BRAM, WeightsIn.LUT)
+    kept = {name: WeightsIn.LOADED for name in asked if design.weights_in.get(name, WeightsIn.BRAM) in inside}
+    return with_weights_in(placed, {**design.weights_in, **kept})
 
 
 def front(points: Sequence[Point]) -> tuple[Point, ...]:

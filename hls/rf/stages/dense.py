@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
+from hypersonic.hls.model_graph import precision_of
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost
 from hypersonic.hls.rf.layers import Products, Tensor, WeightsIn, Window
@@ -36,7 +37,10 @@ from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, 
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.permute import Permute, transposed_places
 from hypersonic.hls.rf.stages.window import add_window
+from hypersonic.hls.weight_stream import WEIGHT_BITS
 
+#: the places whose weights are read at run time
+AT_RUN_TIME = (WeightsIn.DRAM, WeightsIn.URAM, WeightsIn.LOADED)
 #: a memory's contents, (words, fields)
 Words = NDArray[Any]
 
@@ -55,11 +59,15 @@ class Dense(Products):
     it to each window, with the elements of the vector in the order (kernel row, kernel column, channel). Without a window, n_in
     is the last dimension of x, so that a Dense on (L, C) is applied to each of L vectors.
 
+    type_width: bits of a weight's declared type, as two's complement; 0 if the numbers are not in it. In a core that reads the
+    weights at run time they have that width, so that other numbers of the type fit the same core; otherwise the fewest bits.
+
     weight: (n_in, n_out), or (matrices, n_in, n_out): vector v has number v % matrices. bias: (n_out,), or (biases, n_out).
     """
 
     window: Window | None = None
     weights_in: WeightsIn = WeightsIn.BRAM
+    type_width: int = 0
 
     @property
     def n_in(self) -> int:
@@ -88,9 +96,15 @@ class Dense(Products):
 
 
 # ---------------------------------------------------------------- in hls4ml's graph
-def _weights_in(layer: Any) -> WeightsIn:
-    """The YAML's WeightsIn (hls/frontend/settings.py)."""
-    return WeightsIn(str(layer.get_attr("weights_in", WeightsIn.BRAM)))
+def weight_places(layer: Any, flat: Constants, name: str = "weight") -> tuple[WeightsIn, int]:
+    """Return a Dense's weights_in, the YAML's WeightsIn (hls/frontend/settings.py), and type_width.
+
+    flat: the numbers of `name`.
+    """
+    kind = precision_of(layer.weights[name].type.precision, f"layer {layer.name!r}: {name}")
+    width = kind.width + (not kind.signed)
+    typed = kind.fraction == flat.fraction and signed_width(flat.raw) <= width
+    return WeightsIn(str(layer.get_attr("weights_in", WeightsIn.BRAM))), width if typed else 0
 
 
 def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
@@ -99,7 +113,8 @@ def _product(layer: Any, x: Tensor, y: Tensor, shape: tuple[int, int]) -> Dense:
     raw = flat.raw.reshape(shape[::-1]).T if transposed else flat.raw.reshape(shape)
     weight, bias, accum = Constants(raw, flat.fraction), constants(layer, "bias"), precision(layer, "accum_t")
     check_accumulator(layer, x.precision, weight, bias, accum)
-    return Dense(layer.name, x, y, weight, bias, accum, *reuse(layer), weights_in=_weights_in(layer))
+    places, width = weight_places(layer, flat)
+    return Dense(layer.name, x, y, weight, bias, accum, *reuse(layer), weights_in=places, type_width=width)
 
 
 def _einsum_dense(layer: Any, x: Tensor, y: Tensor) -> tuple[Permute, Dense, Permute]:
@@ -127,7 +142,7 @@ def _einsum_dense(layer: Any, x: Tensor, y: Tensor) -> tuple[Permute, Dense, Per
     given = transposed_places(layer, "inp_shape", "inp_tpose_idxs").reshape(matrices, free, terms).swapaxes(0, 1).reshape(-1)
     return (
         Permute(layer.name, x, vectors, given),
-        Dense(layer.name, vectors, sums, weight, bias, accum, *reuse(layer), weights_in=_weights_in(layer)),
+        Dense(layer.name, vectors, sums, weight, bias, accum, *reuse(layer), None, *weight_places(layer, flat)),
         Permute(layer.name, sums, y, turned[transposed_places(layer, "out_interpert_shape", "out_tpose_idxs")]),
     )
 
@@ -144,7 +159,7 @@ def _dense(layer: Any, x: Tensor, y: Tensor) -> Dense | tuple[Dense, Map]:
 def _of_bits(layer: Any, dense: Dense) -> Dense | tuple[Dense, Map]:
     """Return the product for an input of hls4ml's XNOR type, with a cast behind it if the C++ has one."""
     weight, bias, accum, counted = binary_sums(layer, dense.weight, dense.bias, dense.accum)
-    dense = replace(dense, weight=weight, bias=bias, accum=accum)
+    dense = replace(dense, weight=weight, bias=bias, accum=accum, type_width=0)
     if counted is None:
         return dense
     count = Tensor(f"{layer.name}_count", dense.y.shape, counted)
@@ -243,7 +258,12 @@ def _words(dense: Dense, x: Stream, y: Stream) -> tuple[Words, Words, int]:
         order = window_order(dense.x, dense.window, p // dense.window.kernel[0])
     blocked = dense.weight.raw.reshape(-1, dense.n_in, dense.n_out)[:, order].reshape(-1, blocks, p, groups, q)
     weights = blocked.transpose(0, 3, 1, 4, 2).reshape(-1, q * p)
-    return weights, accumulator_bias(dense.bias, dense.accum).raw.reshape(-1, q), signed_width(dense.weight.raw)
+    return weights, accumulator_bias(dense.bias, dense.accum).raw.reshape(-1, q), weight_width(dense)
+
+
+def weight_width(dense: Dense) -> int:
+    """Return the bits of a weight in the core."""
+    return (dense.type_width if dense.weights_in in AT_RUN_TIME else 0) or signed_width(dense.weight.raw)
 
 
 def _no_words(dense: Dense, x: Stream, y: Stream, width: int) -> tuple[Words, Words, int]:
@@ -266,7 +286,6 @@ def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bia
         "N_IN": dense.n_in, "N_OUT": dense.n_out, "P": p, "Q": q, "MATRICES": dense.matrices, "BIASES": dense.biases,
         "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "W_WIDTH": width,
         **arithmetic(dense.x.precision, dense.weight, dense.accum, dense.y.precision),
-        "BIAS": f"{name}.bias.mem",
     }  # fmt: skip
     held, start = Memory(f"{name}.weights.mem", weights, (width,)), bias_memory(f"{name}.bias.mem", bias, dense.accum)
     needs = vectors(dense.vectors, blocks, groups)
@@ -274,15 +293,16 @@ def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bia
     latency = MAC_CLOCKS + tree_registers(p, *product) + (groups > 1)
     repeats = dense.weights_in is WeightsIn.DRAM
     gap = blocks * (clocks_a_word(held.width) if repeats else 1)
-    comes = repeats or dense.weights_in is WeightsIn.URAM
+    comes = dense.weights_in in AT_RUN_TIME
     return Stage(
         name, "rf_mac_stream" if comes else "rf_mac", dense.name,
-        parameters if comes else {**parameters, "WEIGHTS": held.file},
+        {**parameters, **({"LOAD_WIDTH": WEIGHT_BITS} if comes else {"WEIGHTS": held.file, "BIAS": start.file})},
         (x,), (y,), Timing((needs,), latency, gap, dense.vectors * gap * groups),
-        (start,) if comes else (held, start),
+        () if comes else (held, start),
         multipliers=p * q, multiplications=dense.vectors * dense.n_in * dense.n_out,
         ram_bits=2 * dense.n_in * x.precision.width if groups > 1 else 0,
-        feed=Feed(held, repeats) if comes else None,
+        feed=Feed(held, repeats, ultra=dense.weights_in is WeightsIn.URAM) if comes else None,
+        loaded=start if comes else None,
     )  # fmt: skip
 
 
@@ -298,7 +318,8 @@ def tree_registers(p: int, x_width: Value, w_width: int, shift: Value, accum: Fi
 
 
 def _cost(stage: Stage, numbers: Numbers) -> Amounts:
-    return mac_cost(numbers) + roms_cost(memory.shape for memory in stage.memories)
+    memories = [*stage.memories, *([stage.loaded] if stage.loaded else [])]
+    return mac_cost(numbers) + roms_cost(memory.shape for memory in memories)
 
 
 def mac_cost(numbers: Numbers) -> Amounts:

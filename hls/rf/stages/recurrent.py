@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Constants
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost, skid_cost
-from hypersonic.hls.rf.layers import Layer, Products, Tensor, WeightsIn
+from hypersonic.hls.rf.layers import Layer, Products, Tensor
 from hypersonic.hls.rf.needs import divisors, each
 from hypersonic.hls.rf.parts.attributes import constants, number, precision, refuse
 from hypersonic.hls.rf.parts.casts import accumulator_parameters, signed_width
@@ -31,7 +31,7 @@ from hypersonic.hls.rf.parts.products import (
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value, spaced
 from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.concatenate import Concatenate
-from hypersonic.hls.rf.stages.dense import MAC_CLOCKS, Dense, mac_cost, tree_registers
+from hypersonic.hls.rf.stages.dense import MAC_CLOCKS, Dense, mac_cost, tree_registers, weight_places
 from hypersonic.hls.rf.stages.permute import Permute
 from hypersonic.hls.rf.stages.table import Table, curve_table
 from hypersonic.hls.rf.wires.fifo import fifo_stage
@@ -137,9 +137,12 @@ def _read_direction(layer: Any, x: Tensor, y: Tensor, cell: Cell, prefix: str, *
     gate, act = (str(layer.get_attr(f"{prefix}{name}")).lower() for name in ("recurrent_activation", "activation"))
     taken, asked = reuse(layer)
     again = int(layer.get_attr(f"{prefix}recurrent_reuse_factor") or taken)
-    places = WeightsIn(str(layer.get_attr("weights_in", WeightsIn.BRAM)))
+    places, width = weight_places(layer, constants(layer, f"{prefix}weight"), f"{prefix}weight")
     return (
-        Dense(f"{layer.name}{prefix and '_'}{prefix[:-1]}", x, gates, weight, bias, accum, taken, asked, weights_in=places),
+        Dense(
+            f"{layer.name}{prefix and '_'}{prefix[:-1]}", x, gates, weight, bias, accum, taken, asked,
+            weights_in=places, type_width=width,
+        ),
         Recurrent(
             f"{layer.name}_{prefix}state", gates, y, recurrent, recurrent_bias, accum, again, asked, cell, sequences,
             _function(layer, gate, here, here), _function(layer, act, here, here), _function(layer, act, late, here),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that are read at run time through the core's weight streams (hls/core.py), and the file that holds them.
 
-    stream 0       if any stage has weights in UltraRAM: rf_weights -> rf_weights -> ..., filled one after another
+    stream 0       of all these stages, one after another: the biases, then the weights if they are loaded into the core
     other streams  one for each stage whose weights stay in the card's memory: its words, repeated for ever
 
 A short stream that repeats is in the file several times, so that the port can request whole bursts.
@@ -29,8 +29,12 @@ _WORDS_AT_ONCE = 4096
 
 
 def loaded(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
-    """Return the stages of stream 0, whose weights are loaded, in the order of the chain."""
-    return [(stage, stage.feed) for stage in pipeline.stages if stage.feed and not stage.feed.repeats]
+    """Return what stream 0 loads, in the order of the chain: for each stage its biases (Stage.loaded), then its weights."""
+    chain: list[tuple[Stage, Feed]] = []
+    for stage in pipeline.stages:
+        chain += [(stage, Feed(stage.loaded, repeats=False))] if stage.loaded else []
+        chain += [(stage, stage.feed)] if stage.feed and not stage.feed.repeats else []
+    return chain
 
 
 def streamed(pipeline: Pipeline) -> list[tuple[Stage, Feed]]:
@@ -80,7 +84,7 @@ def _beats(feed: Feed) -> Iterator[bytes]:
 def feed_lines(pipeline: Pipeline) -> Iterator[str]:
     """Yield the lines from the ports to <stage>_w_{tvalid,tready,tdata} of every stage with a feed."""
     chain = loaded(pipeline)
-    for stage, feed in (*chain, *streamed(pipeline)):
+    for stage, feed in ((stage, stage.feed) for stage in pipeline.stages if stage.feed):
         n = stage.name
         yield f"  logic {n}_w_tvalid, {n}_w_tready;"
         yield f"  logic [{feed.words.width - 1}:0] {n}_w_tdata;"
@@ -93,7 +97,7 @@ def feed_lines(pipeline: Pipeline) -> Iterator[str]:
 def _chain(chain: list[tuple[Stage, Feed]]) -> Iterator[str]:
     last = len(chain)
     yield ""
-    yield "  // weights that are loaded"
+    yield "  // biases and weights that are loaded"
     for k in range(last + 1):
         yield f"  logic load_{k}_tvalid, load_{k}_tready;"
         yield f"  logic [{WEIGHT_BITS - 1}:0] load_{k}_tdata;"
@@ -101,8 +105,12 @@ def _chain(chain: list[tuple[Stage, Feed]]) -> Iterator[str]:
     yield "  assign s_axis_w_tready[0] = load_0_tready;"
     yield f"  assign load_0_tdata = s_axis_w_tdata[{WEIGHT_BITS - 1}:0];"
     for k, (stage, feed) in enumerate(chain):
+        if feed is not stage.feed:
+            yield from _passed(stage.name, k)
+            continue
         n, size = stage.name, f".WIDTH({feed.words.width}), .DEPTH({len(feed.words.words)})"
-        yield f"  rf_weights #({size}, .LOAD_WIDTH({WEIGHT_BITS})) u_{n}_weights ("
+        style = "" if feed.ultra else ', .RAM_STYLE("auto")'
+        yield f"  rf_weights #({size}, .LOAD_WIDTH({WEIGHT_BITS}){style}) u_{n}_weights ("
         yield "      .clk(clk), .rst_n(rst_n),"
         for side, link in (("s", k), ("m", k + 1)):
             yield "      " + " ".join(f".{side}_load_{wire}(load_{link}_{wire})," for wire in ("tvalid", "tready", "tdata"))
@@ -110,6 +118,18 @@ def _chain(chain: list[tuple[Stage, Feed]]) -> Iterator[str]:
         yield "  );"
     yield f"  assign load_{last}_tready = 1'b1;"
     yield f"  wire unused_load = &{{1'b0, load_{last}_tvalid, load_{last}_tdata}};"
+
+
+def _passed(name: str, k: int) -> Iterator[str]:
+    """Yield the lines that connect link k of the chain to the stage's own load ports, and these to the next link."""
+    for side, link, into in (("load", k, True), ("next", k + 1, False)):
+        yield f"  logic {name}_{side}_tvalid, {name}_{side}_tready;"
+        yield f"  logic [{WEIGHT_BITS - 1}:0] {name}_{side}_tdata;"
+        for wire in ("tvalid", "tdata"):
+            to, given = (f"{name}_{side}_{wire}", f"load_{link}_{wire}")[:: 1 if into else -1]
+            yield f"  assign {to} = {given};"
+        to, given = (f"load_{link}_tready", f"{name}_{side}_tready")[:: 1 if into else -1]
+        yield f"  assign {to} = {given};"
 
 
 def _stream(index: int, stage: Stage, feed: Feed) -> Iterator[str]:

@@ -42,10 +42,13 @@ module rf_mac #(
 );
 
   localparam int WORDS = MATRICES * (N_IN / P) * (N_OUT / Q);
+  localparam int BIAS_WORDS = BIASES * (N_OUT / Q);
 
   logic unused_enable;
   logic [(WORDS > 1 ? $clog2(WORDS) : 1)-1:0] weight_address;
   logic [Q*P*W_WIDTH-1:0] weight_word;
+  logic [(BIAS_WORDS > 1 ? $clog2(BIAS_WORDS) : 1)-1:0] bias_address;
+  logic [Q*ACC_WIDTH-1:0] bias_word;
 
   rf_rom #(
       .WIDTH(Q * P * W_WIDTH),
@@ -57,6 +60,18 @@ module rf_mac #(
       .enable(1'b1),
       .address(weight_address),
       .word(weight_word)
+  );
+
+  rf_rom #(
+      .WIDTH(Q * ACC_WIDTH),
+      .DEPTH(BIAS_WORDS),
+      .FILE (BIAS),
+      .STYLE("auto")
+  ) u_bias (
+      .clk(clk),
+      .enable(1'b1),
+      .address(bias_address),
+      .word(bias_word)
   );
 
   rf_mac_engine #(
@@ -77,8 +92,7 @@ module rf_mac #(
       .Y_WIDTH         (Y_WIDTH),
       .Y_SIGNED        (Y_SIGNED),
       .ROUNDING        (ROUNDING),
-      .OVERFLOW        (OVERFLOW),
-      .BIAS            (BIAS)
+      .OVERFLOW        (OVERFLOW)
   ) u_rf_mac_engine (
       .clk(clk),
       .rst_n(rst_n),
@@ -86,6 +100,8 @@ module rf_mac #(
       .weight_enable(unused_enable),
       .weight_address(weight_address),
       .weight_word(weight_word),
+      .bias_address(bias_address),
+      .bias_word(bias_word),
       .s_axis_tvalid(s_axis_tvalid),
       .s_axis_tready(s_axis_tready),
       .s_axis_tdata(s_axis_tdata),

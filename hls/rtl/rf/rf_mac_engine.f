@@ -1,4 +1,3 @@
-rf_rom.sv
 rf_cast.sv
 ../axis/axis_fifo.sv
 ../axis/axis_free_running.sv

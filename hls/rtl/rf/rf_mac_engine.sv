@@ -11,12 +11,13 @@
 //   s_axis --> vector buffer, twice ---> x --+
 //              (none when Q = N_OUT)         * --> cut --> adder tree over P --> accumulator --> rf_cast --> m_axis
 //   weight_word, from outside ---------> w --+                                       ^
-//                                                              bias memory ----------+
+//   bias_word, from outside ---------------------------------------------+
 //
 // A vector is read N_OUT / Q times, the first time while it is received. The multipliers have no enable; a place in the output
 // FIFO is reserved before the last products of a result are computed. weight_word must be valid one clock after weight_enable,
 // which waits for weight_tvalid. It has Q*P weights, element (q, p) at bit ((q*P)+p)*W_WIDTH, of word weight_address =
-// (output group) * (N_IN/P) + (input beat), plus RF for every matrix before the vector's. The latency from the last beat of a vector to its first results is
+// (output group) * (N_IN/P) + (input beat), plus RF for every matrix before the vector's. bias_word has the Q biases of group
+// bias_address, one clock after it. The latency from the last beat of a vector to its first results is
 // 9 + TREE_REGISTERS clocks, and one more with a vector buffer.
 `default_nettype none
 
@@ -38,8 +39,7 @@ module rf_mac_engine #(
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast
-    parameter int OVERFLOW = 0,
-    parameter BIAS = ""  // $readmemh: BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits
+    parameter int OVERFLOW = 0
 ) (
     input  logic                   clk,
     input  logic                   rst_n,
@@ -47,6 +47,8 @@ module rf_mac_engine #(
     output logic                   weight_enable,
     output logic [(MATRICES*(N_IN/P)*(N_OUT/Q) > 1 ? $clog2(MATRICES*(N_IN/P)*(N_OUT/Q)) : 1)-1:0] weight_address,
     input  logic [Q*P*W_WIDTH-1:0] weight_word,
+    output logic [(BIASES*(N_OUT/Q) > 1 ? $clog2(BIASES*(N_OUT/Q)) : 1)-1:0] bias_address,
+    input  logic [Q*ACC_WIDTH-1:0] bias_word,  // a clock after its address
     input  logic                   s_axis_tvalid,
     output logic                   s_axis_tready,
     input  logic [  P*X_WIDTH-1:0] s_axis_tdata,
@@ -188,7 +190,6 @@ module rf_mac_engine #(
 
   // ---------------------------------------------------------------- issue and bias, delayed to the accumulator
   logic [TO_SUM-1:0] issue_q, first_q;
-  logic [Q*ACC_WIDTH-1:0] bias_q;
 
   always_ff @(posedge clk) issue_q <= rst_n ? TO_SUM'({issue_q, issue}) : '0;
   always_ff @(posedge clk) first_q <= TO_SUM'({first_q, beat_q == '0});
@@ -205,17 +206,7 @@ module rf_mac_engine #(
     if (!rst_n) bias_address_q <= '0;
   end
 
-  rf_rom #(
-      .WIDTH(Q * ACC_WIDTH),
-      .DEPTH(BIAS_WORDS),
-      .FILE (BIAS),
-      .STYLE("auto")
-  ) u_bias (
-      .clk(clk),
-      .enable(1'b1),
-      .address(bias_address_q),
-      .word(bias_q)
-  );
+  assign bias_address = bias_address_q;
 
   // ---------------------------------------------------------------- multiply, add, accumulate, cast
   for (genvar p = 0; p < P; p++) begin : g_x
@@ -263,7 +254,7 @@ module rf_mac_engine #(
     end
 
     logic [ACC_WIDTH-1:0] accumulator_q;
-    wire [ACC_WIDTH-1:0] start = bias_q[q*ACC_WIDTH+:ACC_WIDTH];
+    wire [ACC_WIDTH-1:0] start = bias_word[q*ACC_WIDTH+:ACC_WIDTH];
     wire [ACC_WIDTH-1:0] summand = ACC_WIDTH'($signed(g_level[LEVELS].g_node[0].sum)) << LEFT;
 
     always_ff @(posedge clk) begin

@@ -2,7 +2,9 @@
 //
 // Matrix times vector with P x Q multipliers: rf_mac_engine with its weights from a stream. It takes a word of Q*P weights for
 // each beat it multiplies: the words 0 to MATRICES * RF - 1 of rf_mac's memory, RF = (N_IN / P) * (N_OUT / Q), over and over. Their source
-// is a memory loaded at run time (rf_weights), or is outside the chip. Vectors have gaps only where the words have.
+// is a memory loaded at run time (rf_weights), or is outside the chip. Vectors have gaps only where the words have. The biases,
+// BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits, are loaded after a reset through the load chain (rf_load); the first vector waits
+// for them.
 `default_nettype none
 
 module rf_mac_stream #(
@@ -24,7 +26,7 @@ module rf_mac_stream #(
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
     parameter int ROUNDING = 0,  // of the result, see rf_cast
     parameter int OVERFLOW = 0,
-    parameter BIAS = ""  // $readmemh: BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits
+    parameter int LOAD_WIDTH = 16  // bits of a beat of the load stream
 ) (
     input  logic                 clk,
     input  logic                 rst_n,
@@ -38,15 +40,44 @@ module rf_mac_stream #(
     output logic                 m_axis_tlast,
     input  logic                   s_axis_w_tvalid,
     output logic                   s_axis_w_tready,
-    input  logic [Q*P*W_WIDTH-1:0] s_axis_w_tdata
+    input  logic [Q*P*W_WIDTH-1:0] s_axis_w_tdata,
+    input  logic                   s_load_tvalid,
+    output logic                   s_load_tready,
+    input  logic [ LOAD_WIDTH-1:0] s_load_tdata,
+    output logic                   m_load_tvalid,
+    input  logic                   m_load_tready,
+    output logic [ LOAD_WIDTH-1:0] m_load_tdata
 );
 
   localparam int WORDS = MATRICES * (N_IN / P) * (N_OUT / Q);
+  localparam int BIAS_WORDS = BIASES * (N_OUT / Q);
 
   logic [(WORDS > 1 ? $clog2(WORDS) : 1)-1:0] weight_address;
   logic [Q*P*W_WIDTH-1:0] weight_word_q;
 
+  logic [(BIAS_WORDS > 1 ? $clog2(BIAS_WORDS) : 1)-1:0] bias_address;
+  logic [Q*ACC_WIDTH-1:0] bias_word;
+  logic biases_loaded;
+
   always_ff @(posedge clk) weight_word_q <= s_axis_w_tdata;
+
+  rf_biases #(
+      .WIDTH     (Q * ACC_WIDTH),
+      .DEPTH     (BIAS_WORDS),
+      .LOAD_WIDTH(LOAD_WIDTH)
+  ) u_bias (
+      .clk(clk),
+      .rst_n(rst_n),
+      .s_load_tvalid(s_load_tvalid),
+      .s_load_tready(s_load_tready),
+      .s_load_tdata(s_load_tdata),
+      .m_load_tvalid(m_load_tvalid),
+      .m_load_tready(m_load_tready),
+      .m_load_tdata(m_load_tdata),
+      .loaded(biases_loaded),
+      .address(bias_address),
+      .word(bias_word)
+  );
 
   rf_mac_engine #(
       .N_IN            (N_IN),
@@ -66,15 +97,16 @@ module rf_mac_stream #(
       .Y_WIDTH         (Y_WIDTH),
       .Y_SIGNED        (Y_SIGNED),
       .ROUNDING        (ROUNDING),
-      .OVERFLOW        (OVERFLOW),
-      .BIAS            (BIAS)
+      .OVERFLOW        (OVERFLOW)
   ) u_rf_mac_engine (
       .clk(clk),
       .rst_n(rst_n),
-      .weight_tvalid(s_axis_w_tvalid),
+      .weight_tvalid(s_axis_w_tvalid && biases_loaded),
       .weight_enable(s_axis_w_tready),
       .weight_address(weight_address),
       .weight_word(weight_word_q),
+      .bias_address(bias_address),
+      .bias_word(bias_word),
       .s_axis_tvalid(s_axis_tvalid),
       .s_axis_tready(s_axis_tready),
       .s_axis_tdata(s_axis_tdata),

@@ -103,6 +103,8 @@ module rf_matmul #(
     assign weights[n*SIGNED_WIDTH+:SIGNED_WIDTH] = SIGNED_WIDTH'(word_q[n*W_WIDTH+:W_WIDTH]);
   end
 
+  logic [(N_OUT / Q > 1 ? $clog2(N_OUT / Q) : 1)-1:0] unused_bias;  // sums begin at zero
+
   rf_mac_engine #(
       .N_IN            (N_IN),
       .N_OUT           (N_OUT),
@@ -119,8 +121,7 @@ module rf_matmul #(
       .Y_WIDTH         (Y_WIDTH),
       .Y_SIGNED        (Y_SIGNED),
       .ROUNDING        (ROUNDING),
-      .OVERFLOW        (OVERFLOW),
-      .BIAS            ("")
+      .OVERFLOW        (OVERFLOW)
   ) u_rf_mac_engine (
       .clk(clk),
       .rst_n(rst_n),
@@ -128,6 +129,8 @@ module rf_matmul #(
       .weight_enable(read),
       .weight_address(address),
       .weight_word(weights),
+      .bias_address(unused_bias),
+      .bias_word((Q * ACC_WIDTH)'(0)),
       .s_axis_tvalid(s_axis_a_tvalid),
       .s_axis_tready(s_axis_a_tready),
       .s_axis_tdata(s_axis_a_tdata),
@@ -138,7 +141,7 @@ module rf_matmul #(
       .m_axis_tlast(m_axis_tlast)
   );
 
-  wire unused = &{1'b0, s_axis_b_tlast};  // rows of a and b are counted alike
+  wire unused = &{1'b0, s_axis_b_tlast, unused_bias};  // rows of a and b are counted alike
 
 endmodule
 

@@ -3,221 +3,59 @@
 if the kernel loads its weights at run time.
 
 In server/, only the files of this folder import `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot),
-slots (per compute unit), timeout_ms (of a run), retry_ms (polling interval for a lost card to be back). instance_group's gpus
-name the cards; by default the first free card is used.
+slots (per compute unit), share (the model's part of what models of a card share), timeout_ms (of a run), retry_ms (polling
+interval for a lost card to be back). instance_group's gpus
+name the cards; by default a card that has the model's kernel already, or else the first free card is used (pool.py).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
 from hypersonic.firmware.publish.config_pbtxt import packed_rows
 from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
 from hypersonic.firmware.publish.manifest import check as check_manifest
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
-from hypersonic.host import opening
-from hypersonic.host.card_instances import CardInstances
-from hypersonic.host.device import Device
-from hypersonic.host.devices import none_left
-from hypersonic.host.errors import (
-    ComputeUnitOutOfServiceError,
-    ComputeUnitTimeoutError,
-    DeviceBusyError,
-    DeviceError,
-    DeviceNotFoundError,
-    MemoryAccessError,
-)
+from hypersonic.host.device import without_image
+from hypersonic.host.errors import DeviceBusyError, DeviceError
+from hypersonic.host.opening import card_set
 from hypersonic.host.release import release_warning
-from hypersonic.server.backends.fpga.cards import CardRegister
+from hypersonic.server.backends.fpga.held import Place, Wish
+from hypersonic.server.backends.fpga.instance import SLOT_ROWS, SLOTS, FpgaInstance
+from hypersonic.server.backends.fpga.on_demand import OnDemandModel, TurnPolicy
+from hypersonic.server.backends.fpga.pool import CardPool
 from hypersonic.server.backends.fpga.properties import FPGA
+from hypersonic.server.backends.fpga.turns import Turns
 from hypersonic.server.config.schema import ModelConfig, TensorConfig
-from hypersonic.server.errors import (
-    BackendError,
-    InstanceAwayError,
-    InstanceLostError,
-    InstanceTimeoutError,
-    ModelBusyError,
-    ModelLoadError,
-)
-from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.card import Card
-from hypersonic.server.inference.pending import Share
+from hypersonic.server.errors import ModelBusyError, ModelLoadError
+from hypersonic.server.inference.backend import TurnQueue
+from hypersonic.server.inference.card import Card, Residency
 from hypersonic.server.links import Links
-from hypersonic.server.memory import copy_into
 
 _LOG = logging.getLogger(__name__)
 XCLBIN, MANIFEST = FPGA.model_file, "manifest.json"
-#: the defaults of config.pbtxt's parameters
-SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
-
-
-class FpgaSlot:
-    """A slot of a compute unit: requests' bytes are copied straight into the mapped buffer object, answers are read straight
-    out.
-
-    A single tensor lies in its buffer as in a request; with several, each row of the buffer holds a piece of each tensor.
-    """
-
-    def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, rows: tuple[Row, Row], timeout_ms: int) -> None:
-        """Create the slot. rows: the row layouts of the input and the output."""
-        self.capacity_rows = slot.capacity_rows
-        self._owner = owner
-        self._slot = slot
-        self._inputs, self._outputs = rows
-        self._timeout_ms = timeout_ms
-        self._x = slot.x.data
-        self._y = slot.y.data.toreadonly()
-        self._x_columns = _columns(slot.x, self._inputs)
-        self._y_columns = _columns(slot.y, self._outputs)
-        #: (first row, rows) of each share; no reference to the requests, which hold megabytes, is kept
-        self._rows: list[tuple[int, int]] = []
-        self._sent_rows = 0
-
-    def start(self, shares: Sequence[Share]) -> None:
-        """As Slot.start."""
-        at = rows = 0
-        self._rows.clear()
-        for share in shares:
-            if self._x_columns:
-                self._scatter(share, rows)
-            else:
-                (data,) = share.tensors
-                assert data is not None  # a kernel has no optional inputs
-                at = copy_into(self._x, at, data)
-            self._rows.append((rows, share.rows))
-            rows += share.rows
-        self._sent_rows = rows
-        try:
-            self._slot.start(rows)
-        except DeviceError as error:
-            raise self._owner.failure(error) from error
-
-    def _scatter(self, share: Share, at: int) -> None:
-        """Write each tensor's piece of every row, starting at row `at`."""
-        for column, data in zip(self._x_columns, share.tensors, strict=True):
-            assert data is not None  # a kernel has no optional inputs
-            column[at : at + share.rows] = np.frombuffer(data, column.dtype)
-
-    def finish(self) -> Execution:
-        """As Slot.finish."""
-        try:
-            times = self._slot.finish(self._timeout_ms)
-        except DeviceError as error:
-            raise self._owner.failure(error) from error
-        bytes_in, bytes_out = (self._sent_rows * row.row_bytes for row in (self._inputs, self._outputs))
-        return Execution(times.launched_ns, times.done_ns, bytes_in, bytes_out)
-
-    def answer(self, index: int) -> Answer:
-        """As Slot.answer."""
-        first_row, rows = self._rows[index]
-        if self._y_columns:
-            return Answer(
-                tuple(self._gathered(position, first_row, rows) for position in range(len(self._y_columns))), fresh=True
-            )
-        (tensor,) = self._outputs.tensors
-        start, size = first_row * tensor.row_bytes, rows * tensor.row_bytes
-        output = Output(0, tensor.datatype, (rows, *tensor.shape), (self._y[start : start + size],), size)
-        return Answer((output,))
-
-    def _gathered(self, position: int, first_row: int, rows: int) -> Output:
-        tensor, column = self._outputs.tensors[position], self._y_columns[position]
-        data = np.ascontiguousarray(column[first_row : first_row + rows]).view(np.uint8).data
-        return Output(position, tensor.datatype, (rows, *tensor.shape), (data,), len(data))
-
-    def release(self) -> None:
-        """Drop the references to the mapped buffers, so that they can be unmapped."""
-        self._x_columns = self._y_columns = ()
-        self._x.release()
-        self._y.release()
-
-
-def _columns(buffer: NDArray[np.uint8], row: Row) -> tuple[NDArray[Any], ...]:
-    """Return a view of each tensor in a buffer of rows, shape (capacity_rows,), whose items are opaque pieces of row_bytes.
-
-    Empty for one tensor, since the buffer is the tensor.
-    """
-    if len(row.tensors) == 1:
-        return ()
-    rows = buffer.reshape(-1, row.row_bytes)
-    return tuple(
-        rows[:, offset : offset + tensor.row_bytes].view(f"V{tensor.row_bytes}")[:, 0]
-        for tensor, offset in zip(row.tensors, row.offsets, strict=True)
-    )
-
-
-class FpgaInstance:
-    """A compute unit as an Instance."""
-
-    def __init__(
-        self, instance: host_instance.ModelInstance, name: str, card: CardInstances, config: ModelConfig, manifest: Manifest
-    ) -> None:
-        self.name = name
-        self._card, self._config, self._manifest = card, config, manifest
-        self._busy_before = 0
-        self._use(instance)
-
-    def _use(self, instance: host_instance.ModelInstance) -> None:
-        self._instance = instance
-        rows = self._manifest.inputs, self._manifest.outputs
-        timeout_ms = self._config.integer("timeout_ms", TIMEOUT_MS)
-        self.slots = tuple(FpgaSlot(self, slot, rows, timeout_ms) for slot in instance.slots)
-
-    @property
-    def in_service(self) -> bool:
-        """As Instance.in_service."""
-        return self._instance.in_service
-
-    def busy_clocks(self) -> int:
-        """As Instance.busy_clocks; earlier uses of the unit, before it was brought back, are included."""
-        return self._busy_before + self._instance.busy_clocks()
-
-    def revive(self) -> bool:
-        """Bring the unit back once its card was reset or plugged in again; False if the card cannot report a hang."""
-        if not self._card.recoverable:
-            return False
-        for slot in self.slots:
-            slot.release()
-        busy = self.busy_clocks()
-        try:
-            self._use(self._card.recover(self._instance.name))
-        except (DeviceError, FirmwareError, OSError) as error:  # the version's files may have been deleted
-            raise InstanceAwayError(str(error), self._config.integer("retry_ms", RETRY_MS) / 1000) from error
-        self._busy_before = busy
-        return True
-
-    def failure(self, error: DeviceError) -> BackendError:
-        """Convert a card's error to the scheduler's: the run failed, or the instance is lost."""
-        if isinstance(error, ComputeUnitTimeoutError):
-            return InstanceTimeoutError(str(error))
-        if self._instance.in_service or isinstance(error, MemoryAccessError):
-            return BackendError(str(error))
-        return InstanceLostError(str(error))
-
-    def close(self) -> None:
-        """Release the buffers; the card itself is closed when no unit on it is needed."""
-        for slot in self.slots:
-            slot.release()
 
 
 class FpgaModel:
-    """A model version on one or more cards."""
+    """A model version on one or more cards, or one that takes turns on a card."""
 
-    def __init__(self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack) -> None:
+    def __init__(
+        self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack, turns: OnDemandModel | None = None
+    ) -> None:
+        """cards: of each instance; empty for a model that takes turns."""
         self.instances = tuple(instances)
-        self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=True)}
+        self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=not turns)}
         self._closing = closing
+        self._turns = turns
 
     @property
     def standby(self) -> Sequence[FpgaInstance]:
@@ -226,7 +64,18 @@ class FpgaModel:
 
     def card(self, instance: object) -> Card | None:
         """As LoadedModel.card."""
-        return self._cards[instance.name] if isinstance(instance, FpgaInstance) else None
+        if not isinstance(instance, FpgaInstance):
+            return None
+        return self._turns.card if self._turns is not None else self._cards[instance.name]
+
+    def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
+        """As TakesTurns.attach."""
+        return self._turns.attach(queue) if self._turns is not None else None
+
+    @property
+    def residency(self) -> Residency | None:
+        """As TakesTurns.residency."""
+        return self._turns.residency if self._turns is not None else None
 
     def close(self) -> None:
         """Close the cards."""
@@ -236,8 +85,9 @@ class FpgaModel:
 class FpgaBackend:
     """A Backend for version directories with an xclbin. links: where a version's files may be."""
 
-    def __init__(self, cards: CardRegister | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
-        self._cards = cards or CardRegister()
+    def __init__(self, cards: CardPool | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
+        self._cards = cards or CardPool()
+        self._turns = Turns(self._cards)
         self._links = links
         if warning := release_warning():
             _LOG.warning("%s", warning)
@@ -255,13 +105,26 @@ class FpgaBackend:
             with ExitStack() as opened:
                 manifest = self._manifest(directory)
                 xclbin = self._follow(directory, XCLBIN)
-                with self._links.opened(directory / XCLBIN, directory.parent, f"{directory.name}/{XCLBIN}") as file:
-                    check_manifest(manifest, file.read())
+                contents = self._check(directory, manifest)
                 _check_config(config, manifest)
                 weights = self._follow(directory, WEIGHTS_NAME) if manifest.weights_bytes else None
-                model = _open((xclbin, weights), manifest, config, opened, self._cards)
-                opened.pop_all()
-                return model
+                slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
+                open_instances = partial(
+                    host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows, weights=weights,
+                    share=config.number("share", 1.0),
+                )  # fmt: skip
+                policy = TurnPolicy.of(config)
+                check = partial(self._check, directory, manifest)
+                kind, moves = card_set(contents), policy is not None
+                wish = Wish(config.name, manifest, contents, xclbin, open_instances, check, kind, moves)
+                if policy is not None:
+                    turns = self._turns.admit(wish, policy)
+                    opened.callback(self._turns.remove, turns)
+                    return _moving(turns, manifest, config, opened.pop_all())
+                places = self._cards.place(wish, config.devices)
+                for place in places:
+                    opened.callback(place.close)
+                return _model(places, manifest, config, opened.pop_all())
         except XclbinError as error:
             raise ModelLoadError(f"{directory.name}/{XCLBIN}: {_unresolved(error, directory)}") from error
         except DeviceBusyError as error:
@@ -270,6 +133,14 @@ class FpgaBackend:
             raise ModelLoadError(_unresolved(error, directory)) from error
         except OSError as error:
             raise ModelLoadError(f"{directory.name}/{Path(error.filename or '').name}: {error.strerror}") from error
+
+    def _check(self, directory: Path, manifest: Manifest) -> Xclbin:
+        """Return the description of the version's xclbin.
+
+        Raises FirmwareError, ModelLoadError, OSError if it is not the one that was published.
+        """
+        with self._links.opened(directory / XCLBIN, directory.parent, f"{directory.name}/{XCLBIN}") as file:
+            return without_image(check_manifest(manifest, file.read()))
 
     def _manifest(self, directory: Path) -> Manifest:
         """Read the manifest. Raises ManifestError, ModelLoadError, OSError."""
@@ -330,54 +201,20 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
     )
 
 
-def _open(
-    files: tuple[Path, Path | None], manifest: Manifest, config: ModelConfig, opened: ExitStack, register: CardRegister
-) -> FpgaModel:
-    """Open the model. files: the xclbin, and the weights of a kernel that loads them at run time."""
-    xclbin, weights = files
+def _model(places: Sequence[Place], manifest: Manifest, config: ModelConfig, closing: ExitStack) -> FpgaModel:
     instances: list[FpgaInstance] = []
     cards: list[Card] = []
-    devices = _open_devices(xclbin, manifest.target.emulated, config.devices, opened)
-    for index, device in devices.items():
-        slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
-        open_instances = partial(
-            host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows, weights=weights
-        )
-        reopen = partial(_reopen, xclbin, index, register.address(device, index), register)
-        on_card = CardInstances(device, reopen, open_instances)
-        opened.callback(on_card.close)
-        held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in on_card.instances for slot in instance.slots)
-        held_bytes += manifest.weights_bytes * len(on_card.instances)
-        card = register.loaded(device, index, held_bytes)
-        for instance in on_card.instances:
-            name = instance.name if len(devices) == 1 else f"{instance.name}@{index}"
-            instances.append(FpgaInstance(instance, name, on_card, config, manifest))
-            cards.append(card)
-    return FpgaModel(instances, cards, opened.pop_all())
+    for place in places:
+        for instance in place.on_card.instances:
+            name = instance.name if len(places) == 1 else f"{instance.name}@{place.index}"
+            instances.append(FpgaInstance(instance.name, instance, place.on_card, config, manifest, name=name))
+            cards.append(place.card)
+    return FpgaModel(instances, cards, closing)
 
 
-def _reopen(xclbin: Path, index: int, address: str | None, register: CardRegister) -> Device:
-    """Open the card that had this index when it was loaded: XRT renumbers cards when others are removed or added."""
-    device = opening.open_device(xclbin, index if address is None else register.index(address))
-    register.loaded(device, index, 0)
-    return device
-
-
-def _open_devices(xclbin: Path, emulated: bool, wanted: Sequence[int], opened: ExitStack) -> dict[int, Device]:
-    """Open the cards that instance_group names, or else the first that accepts the xclbin.
-
-    A card holds one xclbin, so a server's models are spread over its cards. Raises ModelBusyError if every card is taken.
-    """
-    if wanted:
-        return {index: opened.enter_context(opening.open_device(xclbin, index)) for index in wanted}
-    busy: list[DeviceError] = []
-    while True:
-        index = len(busy)
-        try:
-            return {index: opened.enter_context(opening.open_device(xclbin, index))}
-        except (DeviceBusyError, ComputeUnitOutOfServiceError) as error:
-            busy.append(error)
-        except DeviceNotFoundError as error:
-            if not busy:
-                raise
-            raise ModelBusyError(none_left(busy, emulated=emulated)) from error
+def _moving(turns: OnDemandModel, manifest: Manifest, config: ModelConfig, closing: ExitStack) -> FpgaModel:
+    on_card = turns.place.on_card.instances if turns.place is not None else [None] * len(turns.units)
+    turns.instances = [
+        FpgaInstance(unit, instance, turns, config, manifest) for unit, instance in zip(turns.units, on_card, strict=True)
+    ]
+    return FpgaModel(turns.instances, (), closing, turns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cards that this server has used, for monitoring: their labels, sensors, and loads of xclbins."""
+"""The cards that this server has used, for monitoring: their labels, sensors, loads of xclbins, and use of bus and memory."""
 
 from __future__ import annotations
 
@@ -14,31 +14,40 @@ from hypersonic.host import telemetry
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.host.sysfs import SYSFS
+from hypersonic.host.usage import CardUsage
 from hypersonic.server.inference.card import Card, CardReadings
 
 
 class CardRegister:
-    """The cards that this server has used: their sensors, and how often it loaded an xclbin. Any thread may use it."""
+    """The cards that this server has used: their sensors and counters, and its loads of xclbins. Any thread may use it."""
 
     def __init__(self, sysfs: Path = SYSFS) -> None:
         self._sysfs = sysfs
         self._lock = threading.Lock()
         self._loads: Counter[str] = Counter()
         self._sensors: dict[str, telemetry.CardSensors] = {}
+        self._usage: dict[tuple[str, int], CardUsage] = {}
 
-    def loaded(self, device: Device, index: int, held_bytes: int) -> Card:
-        """Return the card after an xclbin was loaded to it.
+    def usage(self, kind: str, index: int) -> CardUsage:
+        """Return a card's counters. kind: its opening.card_set."""
+        with self._lock:
+            return self._usage.setdefault((kind, index), CardUsage())
 
-        Its label is made of host, platform and place, so that it stays the same across xclbins and restarts.
-        """
-        place = uuid.uuid5(uuid.NAMESPACE_DNS, f"{platform.node()}/{device.target}/{device.name}/{index}")
-        name = f"FPGA-{place}"
-        address = self.address(device, index)
+    def loaded(self, device: Device, index: int) -> None:
+        """Note that an xclbin was loaded to the card."""
+        name, address = _name(device, index), self.address(device, index)
         with self._lock:
             self._loads[name] += 1
             if address is not None and name not in self._sensors:
                 self._sensors[name] = telemetry.CardSensors(partial(telemetry.read_telemetry, address, self._sysfs))
-        return Card(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name))
+
+    def card(self, device: Device, index: int, held_bytes: int) -> Card:
+        """Return the card with what one model holds on it.
+
+        Its label is made of host, platform and place, so that it stays the same across xclbins and restarts.
+        """
+        name = _name(device, index)
+        return Card(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name, device.usage))
 
     def address(self, device: Device, index: int) -> str | None:
         """Return the address on the PCI bus; None if sysfs does not show the card."""
@@ -51,7 +60,14 @@ class CardRegister:
             raise DeviceNotFoundError(f"no card is at {address} any more: `hypersonic devices` lists those there are")
         return index
 
-    def _read(self, name: str, max_age_s: float) -> CardReadings:
+    def _read(self, name: str, usage: CardUsage, max_age_s: float) -> CardReadings:
         sensors = self._sensors.get(name)
         read = sensors.latest(max_age_s) if sensors is not None else telemetry.NOTHING
-        return CardReadings(read.temperatures_c, read.power_w, read.power_limit_w, self._loads[name] - 1)
+        return CardReadings(
+            read.temperatures_c, read.power_w, read.power_limit_w, self._loads[name] - 1, usage.bytes_to_card,
+            usage.bytes_from_card, usage.held_bytes(),
+        )  # fmt: skip
+
+
+def _name(device: Device, index: int) -> str:
+    return f"FPGA-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{platform.node()}/{device.target}/{device.name}/{index}')}"

@@ -67,6 +67,7 @@ class TB:
         self.source = Source(dut, "s_axis", ("tdata", "tlast"), rng, pauses[0])
         self.weights = Weights(dut, words, rng, pauses[1])
         self.sink = Sink(dut, "m_axis", ("tdata", "tlast"), rng, pauses[2])
+        dut.bias_word.value = 0
         self.bench = Bench(dut, [self.source, self.weights, self.sink])
         self.expected: list[dict[str, int]] = []
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two layers of rf_mac_stream whose weights are loaded at run time through one chain of rf_weights: exact results, the same
-throughput as with weights from a file, and weights loaded again after a reset."""
+"""Two layers of rf_mac_stream whose biases and weights are loaded at run time through one chain: exact results, the same
+throughput as with constants from files, and both loaded again after a reset."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Layer(NamedTuple):
     p: int
     q: int
     weights: list[list[int]]  # indexed by input and output
+    bias: list[int]
 
     @property
     def words(self) -> list[int]:
@@ -36,20 +37,26 @@ class Layer(NamedTuple):
         ]
 
     def load_beats(self, load_width: int) -> list[int]:
-        parts = -(-self.p * self.q * W.width // load_width)
-        return [word >> load_width * part & ((1 << load_width) - 1) for word in self.words for part in range(parts)]
+        biases = [pack(self.bias[j : j + self.q], ACC.width) for j in range(0, self.n_out, self.q)]
+        return _pieces(biases, self.q * ACC.width, load_width) + _pieces(self.words, self.p * self.q * W.width, load_width)
 
     def results(self, x: list[int], fixed: FixedPoint, to: FixedPoint) -> list[int]:
         sums = [
-            sum(ACC.cast(x[i] * self.weights[i][j], fixed.fraction + W.fraction) for i in range(self.n_in))
+            self.bias[j] + sum(ACC.cast(x[i] * self.weights[i][j], fixed.fraction + W.fraction) for i in range(self.n_in))
             for j in range(self.n_out)
         ]
         return [to.cast(ACC.confine(total), ACC.fraction) for total in sums]
 
 
+def _pieces(words: list[int], width: int, load_width: int) -> list[int]:
+    parts = -(-width // load_width)
+    return [word >> load_width * part & ((1 << load_width) - 1) for word in words for part in range(parts)]
+
+
 def layer(n_in: int, n_out: int, p: int, q: int) -> Layer:
     rng = random.Random(n_in)
-    return Layer(n_in, n_out, p, q, [[rng.randint(W.min_raw, W.max_raw) for _ in range(n_out)] for _ in range(n_in)])
+    weights = [[rng.randint(W.min_raw, W.max_raw) for _ in range(n_out)] for _ in range(n_in)]
+    return Layer(n_in, n_out, p, q, weights, [rng.randint(-999, 999) for _ in range(n_out)])
 
 
 FIRST, SECOND = layer(6, 4, 3, 2), layer(4, 3, 2, 1)
@@ -59,21 +66,25 @@ def engine(name: str, one: Layer, x: FixedPoint, y: FixedPoint) -> str:
     return f"""\
   logic {name}_w_valid, {name}_w_ready;
   logic [{one.p * one.q * W.width - 1}:0] {name}_w_data;
+  logic {name}_bias_valid, {name}_bias_ready;
+  logic [LOAD_WIDTH-1:0] {name}_bias_data;
   rf_weights #(.WIDTH({one.p * one.q * W.width}), .DEPTH({len(one.words)}), .LOAD_WIDTH(LOAD_WIDTH)) u_{name}_weights (
-      .clk(clk), .rst_n(rst_n), .s_load_tvalid({name}_load_valid), .s_load_tready({name}_load_ready),
-      .s_load_tdata({name}_load_data), .m_load_tvalid({name}_next_valid), .m_load_tready({name}_next_ready),
+      .clk(clk), .rst_n(rst_n), .s_load_tvalid({name}_bias_valid), .s_load_tready({name}_bias_ready),
+      .s_load_tdata({name}_bias_data), .m_load_tvalid({name}_next_valid), .m_load_tready({name}_next_ready),
       .m_load_tdata({name}_next_data), .m_axis_tvalid({name}_w_valid), .m_axis_tready({name}_w_ready),
       .m_axis_tdata({name}_w_data)
   );
   rf_mac_stream #(
       .N_IN({one.n_in}), .N_OUT({one.n_out}), .P({one.p}), .Q({one.q}), .X_WIDTH({x.width}), .W_WIDTH({W.width}),
       .PRODUCT_SHIFT({x.fraction + W.fraction - ACC.fraction}), .ACC_WIDTH({ACC.width}),
-      .RESULT_SHIFT({ACC.fraction - y.fraction}), .Y_WIDTH({y.width})
+      .RESULT_SHIFT({ACC.fraction - y.fraction}), .Y_WIDTH({y.width}), .LOAD_WIDTH(LOAD_WIDTH)
   ) u_{name} (
       .clk(clk), .rst_n(rst_n), .s_axis_tvalid({name}_x_valid), .s_axis_tready({name}_x_ready), .s_axis_tdata({name}_x_data),
       .s_axis_tlast({name}_x_last), .m_axis_tvalid({name}_y_valid), .m_axis_tready({name}_y_ready),
       .m_axis_tdata({name}_y_data), .m_axis_tlast({name}_y_last), .s_axis_w_tvalid({name}_w_valid),
-      .s_axis_w_tready({name}_w_ready), .s_axis_w_tdata({name}_w_data)
+      .s_axis_w_tready({name}_w_ready), .s_axis_w_tdata({name}_w_data), .s_load_tvalid({name}_load_valid),
+      .s_load_tready({name}_load_ready), .s_load_tdata({name}_load_data), .m_load_tvalid({name}_bias_valid),
+      .m_load_tready({name}_bias_ready), .m_load_tdata({name}_bias_data)
   );
 """
 

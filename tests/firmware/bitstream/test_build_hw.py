@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hypersonic.building import model
+from hypersonic.building import linking
 from hypersonic.building.errors import BuildError
 from hypersonic.building.model import build
 from hypersonic.building.request import CardOptions
@@ -27,7 +27,7 @@ def installed(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> Vendor:
     """The vendor's tools, and FACILE's estimate from its kept report: synthesis takes minutes (see estimate/test_kernel.py)."""
     kept = json.loads((ZOO / "facile" / "resources.json").read_text())
     facile = Module("facile", 1, Amounts.from_json({kind: kept["modules"]["facile"][kind] for kind in KINDS}))
-    monkeypatch.setattr(model, "estimate", lambda *_: ResourceReport("facile", kept["tool"], facile, (), 0.0))
+    monkeypatch.setattr(linking, "estimate", lambda *_: ResourceReport("facile", kept["tool"], facile, (), 0.0))
     monkeypatch.setenv("PATH", vendor.environment["PATH"])
     monkeypatch.setenv("PLATFORM_REPO_PATHS", vendor.environment["PLATFORM_REPO_PATHS"])
     vendor.link_as("facile", U250, 2)

@@ -44,7 +44,7 @@ def test_several_kernels_are_packaged_each_and_linked_into_one_xclbin(
         "freqHz=300000000:beta_1",
     ]  # fmt: skip
     xclbin = Xclbin.read(built[0].xclbin)
-    assert xclbin.kernel_digests == {part.kernel.name: part.kernel.digest for part in kernels}
+    assert xclbin.kernel_digests == {part.kernel.name: part.kernel.sha256 for part in kernels}
     assert xclbin.bitstream == b"bitstream"
 
 

@@ -33,6 +33,12 @@ def test_a_manifest_reads_back_as_written(tmp_path: Path) -> None:
     assert Manifest.read(path) == MANIFEST
 
 
+def test_a_manifest_of_schema_3_is_read_as_one_without_a_digest() -> None:
+    fields = json.loads(MANIFEST.to_json())
+    del fields["kernel_sha256"]
+    assert Manifest.parse(json.dumps({**fields, "schema": 3})) == replace(MANIFEST, kernel_sha256="")
+
+
 def test_the_json_has_the_agreed_fields() -> None:
     fields = json.loads(MANIFEST.to_json())
     assert fields["schema"] == 4
@@ -133,7 +139,7 @@ def test_a_missing_field_is_named(field: str) -> None:
         ("[1]", "is a JSON list, expected an object"),
         ("[" * 100_000, "not JSON"),
         (" " * (1 << 21), "more than 1048576 bytes"),
-        (_with(schema=3), "schema is 3, expected 4; publish the model again"),
+        (_with(schema=2), "schema is 2, expected 4; publish the model again"),
         (_with(model="../../etc"), "model is '../../etc', expected a name"),
         (_with(target="fpga"), "target is 'fpga', expected one of sw_emu, hw_emu, hw"),
         (_with(platform="u999"), "platform is 'u999', expected one of aws_f1, aws_f2, u200, u250"),

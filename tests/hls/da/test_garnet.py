@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,8 @@ SATURATES = (
     FixedPoint(9, 0, False, Rounding.TRN, Overflow.SAT), FixedPoint(9, 1, False, Rounding.TRN, Overflow.SAT),
     FixedPoint(9, 2, True, Rounding.RND, Overflow.SAT), FixedPoint(10, 3, True, Rounding.RND, Overflow.SAT),
 )  # fmt: skip
+#: with fewer fraction bits of the sums than the constants have
+COARSE = FixedPoint(9, 0, False), FixedPoint(11, 2, False), FixedPoint(8, 4), FixedPoint(12, 5)
 
 
 def step(rng: np.random.Generator, features: int, aggregators: int, outputs: int) -> GarNetStep:
@@ -38,9 +41,17 @@ def summed(to: FixedPoint, *terms: tuple[int, int]) -> int:
     return to.cast(sum(raw << finest - fraction for raw, fraction in terms), finest)
 
 
-def loops(layer: GarNet, row: list[int]) -> list[int]:
-    """The answers of the C++ for one row."""
+def present(layer: GarNet, count: Fraction) -> list[int]:
+    """The vertices at which the loops over the blocks and over a block's vertices arrive before they end."""
+    block = layer.vertices // layer.blocks
+    starts = [first for first in range(0, layer.vertices, block) if first < count]
+    return [v for first in starts for v in range(first, first + block) if not first <= count <= v or count.denominator > 1]
+
+
+def loops(layer: GarNet, row: list[int], counted: FixedPoint) -> list[int]:
+    """The answers of the C++ for one row. counted: the type of the number of vertices, the last of the row."""
     *numbers, count = row
+    there = present(layer, Fraction(count, 1 << counted.fraction))
     width = len(numbers) // layer.vertices
     data, kind = [numbers[at : at + width] for at in range(0, len(numbers), width)], layer.data
     table, edge, aggregate = edge_weights(layer.edge), layer.edge, layer.aggregate
@@ -51,7 +62,7 @@ def loops(layer: GarNet, row: list[int]) -> list[int]:
         edges: dict[tuple[int, int], int] = {}
         for first in range(0, layer.vertices, block):
             local = [[0] * (features + 1) for _ in range(aggregators)]
-            for v in range(first, min(first + block, count)):
+            for v in (v for v in there if first <= v < first + block):
                 for a in range(aggregators):
                     distance = DISTANCE.cast(int(one.distance_bias.raw[a]), one.distance_bias.fraction)
                     for k in range(features):
@@ -80,7 +91,7 @@ def loops(layer: GarNet, row: list[int]) -> list[int]:
         to, finest = layer.result, edge.fraction + aggregate.fraction
         if at < len(layer.steps) - 1:
             data, kind = [[0] * outputs for _ in range(layer.vertices)], to
-            for v in range(min(layer.vertices, count)):
+            for v in there:
                 for o in range(outputs):
                     y = to.cast(int(one.offset.raw[o]), one.offset.fraction)
                     for a in range(aggregators):
@@ -89,7 +100,7 @@ def loops(layer: GarNet, row: list[int]) -> list[int]:
     answers = []
     for o in range(outputs):
         raw = aggregate.cast(int(one.offset.raw[o]), one.offset.fraction)
-        raw = aggregate.cast(raw * count, aggregate.fraction) >> layer.vertices.bit_length() - 1
+        raw = aggregate.cast(raw * count, aggregate.fraction + counted.fraction) >> layer.vertices.bit_length() - 1
         y = to.cast(one.offset_type.cast(raw, aggregate.fraction), one.offset_type.fraction)
         for a in range(aggregators):
             y = summed(to, (y, to.fraction), (weights[a] * base[o][a], finest))
@@ -97,21 +108,23 @@ def loops(layer: GarNet, row: list[int]) -> list[int]:
     return answers
 
 
-@pytest.mark.parametrize("kinds", [WRAPS, SATURATES], ids=["wraps", "saturates"])
+@pytest.mark.parametrize("kinds", [WRAPS, SATURATES, COARSE], ids=["wraps", "saturates", "coarse"])
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("counted", [COUNT, FixedPoint(6, 4)], ids=["whole", "with a fraction"])
 def test_garnets_are_summed_as_the_cpp_sums_them(
-    kinds: tuple[FixedPoint, FixedPoint, FixedPoint, FixedPoint], blocks: int, count: int
+    kinds: tuple[FixedPoint, FixedPoint, FixedPoint, FixedPoint], blocks: int, count: int, counted: FixedPoint
 ) -> None:
     rng, vertices = np.random.default_rng(blocks + 2 * count), 4
     steps = (step(rng, 2, 2, 2), step(rng, 2, 1, 2))[:count]
     edge, edge_sum, aggregate, result = kinds
     layer = GarNet("g", ("x", "n"), vertices, blocks, steps, X, edge, edge_sum, aggregate, result)
-    network = Network("n", (Source("x", 2 * vertices, X), Source("n", 1, COUNT)), (layer,), ("g",))
+    network = Network("n", (Source("x", 2 * vertices, X), Source("n", 1, counted)), (layer,), ("g",))
     x = rng.integers(X.min_raw, X.max_raw, (40, 2 * vertices), endpoint=True)
     x[20:] >>= 3
-    rows = np.concatenate([x, rng.integers(0, 8, (40, 1))], axis=1)
-    expected = [loops(layer, row) for row in rows.tolist()]
+    counts = rng.integers(counted.min_raw >> 1, 8 << counted.fraction, (40, 1))
+    rows = np.concatenate([x, np.clip(counts, None, counted.max_raw)], axis=1)
+    expected = [loops(layer, row, counted) for row in rows.tolist()]
     np.testing.assert_array_equal(adder_graph(network).evaluate(rows), np.array(expected, dtype=np.int64))
     assert len(np.unique(expected)) > 4
 
@@ -135,13 +148,12 @@ class FixedPrecisionType(SimpleNamespace):
         ({"mean_by_nvert": True}, "its C.. takes their mean: leave it out"),
         ({"quantizer": "ternary"}, "makes all weights ternary"),
         ({"n_vertices": 6}, "it has 6 vertices, and hls4ml's C.. divides by 4: pad the input to 8 vertices"),
-        ({"integer": 3}, "give that input an integer type, such as ap_uint<3>"),
     ],
 )
 def test_options_that_hls4mls_cpp_gets_wrong_are_refused_by_name(given: dict[str, Any], words: str) -> None:
-    attributes = {"n_vertices": 4, "reuse_factor": 1, "collapse": "mean", "integer": 4, **given}
+    attributes = {"n_vertices": 4, "reuse_factor": 1, "collapse": "mean", **given}
     modes = {"rounding_mode": "TRN", "saturation_mode": "WRAP", "saturation_bits": 0}
-    kind = FixedPrecisionType(width=4, integer=attributes["integer"], signed=False, **modes)
+    kind = FixedPrecisionType(width=4, integer=4, signed=False, **modes)
     variable = SimpleNamespace(type=SimpleNamespace(precision=kind))
     layer = SimpleNamespace(
         name="g", class_name="GarNet", inputs=["x", "n"], get_attr=attributes.get, get_input_variable=lambda _: variable

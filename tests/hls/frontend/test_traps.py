@@ -90,7 +90,7 @@ def lines(directory: Path) -> Said:
         ),
         ("type", r"LayerName.d.Precision.weight is 'ap_fixed<8;4>', expected a type of hls4ml's"),
         ("mode", r"LayerName.d.Precision.result is 'ap_fixed<8,4,AP_ROUND>', expected a type"),
-        ("weights_in_hbm", r"LayerName.d.WeightsIn is 'HBM', expected BRAM, URAM, DRAM"),
+        ("weights_in_hbm", r"LayerName.d.WeightsIn is 'HBM', expected BRAM, URAM, DRAM, LOADED"),
         ("strategy", r"LayerName.d.Strategy is 'Resorce', which hls4ml treats as Latency; expected Latency"),
         ("zero", r"LayerName.d.ReuseFactor is 0, expected an integer, 1 or more"),
         ("text", r"Model.ReuseFactor is '4', expected an integer"),

@@ -37,6 +37,21 @@ def test_a_softmax_of_hls4mls_default_types_is_the_cpps_and_a_warning_gives_the_
     assert dense["error"] < float(found[1])
 
 
+def test_types_of_single_layers_and_one_reuse_factor_for_all(session: dict[str, Any]) -> None:
+    single, reused = session["settings"]["single"], session["settings"]["reused"]
+    assert single["equal"]
+    assert single["last"]
+    assert reused["equal"]
+    assert min(single["distinct"], reused["distinct"]) > 20
+
+
+def test_quantised_layers_with_the_tutorials_tables(session: dict[str, Any]) -> None:
+    quantised = session["quantised"]
+    assert quantised["equal"]
+    assert quantised["distinct"] > 20
+    assert quantised["error"] < 0.3
+
+
 def test_pruned_layers_and_exact_softmax_and_trace(session: dict[str, Any]) -> None:
     pruned = session["pruned"]
     assert pruned["equal"]
@@ -46,6 +61,7 @@ def test_pruned_layers_and_exact_softmax_and_trace(session: dict[str, Any]) -> N
     assert shapes.items() <= pruned["layers"].items()
     assert not [warning for warning in pruned["warnings"] if "probabilities" in warning]
     assert pruned["error"] < 0.02
+    assert "multipliers" in pruned["report"] or "adders" in pruned["report"]
 
 
 def test_convolutions_that_hold_their_normalisation_as_a_stream(session: dict[str, Any]) -> None:

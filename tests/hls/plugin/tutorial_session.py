@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small programs with the steps of hls4ml's tutorial and backend="Hypersonic".
+"""Small programs with the steps of hls4ml's tutorial and backend="Hypersonic", one for each notebook about Keras models.
 
 Run as: python tests/hls/plugin/tutorial_session.py DIRECTORY
 
-Every model is of Keras 2, beside Keras 3. `trace()` gives the answers of hls4ml's C++, `predict()` those of the RTL.
+Every model is of Keras 2, beside Keras 3. `trace()` gives the answers of hls4ml's C++, `predict()` those of the RTL. The
+profiling of part 2 is in profiling_session.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ Programs = dict[str, Callable[[Path], dict[str, Any]]]
 
 def main(directory: Path) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    programs: Programs = {"dense": dense, "pruned": pruned, "images": images, "two shapes": two_shapes, "split": split}
+    programs: Programs = {
+        "dense": dense, "pruned": pruned, "images": images, "two shapes": two_shapes, "split": split,
+        "settings": settings, "quantised": quantised,
+    }  # fmt: skip
     import tf_keras
 
     tf_keras.utils.set_random_seed(11)
@@ -36,50 +40,70 @@ def main(directory: Path) -> None:
 
 
 def dense(directory: Path) -> dict[str, Any]:
-    """Dense layers with a softmax, and the configuration as hls4ml proposes it: one type for all."""
-    import hls4ml
+    """Part 1: dense layers with a softmax, and the configuration as hls4ml proposes it: one type for all."""
+    return compared(directory, classifier(), lambda _: None, granularity="model")
 
+
+def settings(directory: Path) -> dict[str, Any]:
+    """Part 2: types of single layers and traces, then a reuse factor for all layers."""
     x, model = jets(), classifier()
-    answers, said = {}, []
-    for backend in ("Vitis", "Hypersonic"):
-        config = hls4ml.utils.config_from_keras_model(model, granularity="model", backend=backend)
-        converted = hls4ml.converters.convert_from_keras_model(
-            model, hls_config=config, backend=backend, output_dir=str(directory / backend)
-        )
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            converted.compile()
-        said = [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)]
-        answers[backend] = converted.predict(x)
-    return {
-        "equal": np.array_equal(answers["Vitis"], answers["Hypersonic"]),
-        "distinct": len(np.unique(answers["Vitis"])),
-        "warnings": said,
-        "error": float(np.abs(answers["Hypersonic"] - model(x).numpy()).max()),
-    }
+
+    def single(config: dict[str, Any]) -> None:
+        config["LayerName"]["hidden"]["Precision"]["weight"] = "ap_fixed<8,2>"
+        config["LayerName"]["logits"]["Precision"]["result"] = "fixed<16,6,RND,SAT>"
+        for layer in config["LayerName"]:
+            config["LayerName"][layer]["Trace"] = True
+
+    def reused(config: dict[str, Any]) -> None:
+        config["Model"]["ReuseFactor"] = 2
+
+    one = traced(converted(directory / "single", model, "Hypersonic", single, granularity="name"), model, x)
+    return {"single": one, "reused": compared(directory / "reused", model, reused, granularity="Model")}
 
 
 def pruned(directory: Path) -> dict[str, Any]:
-    """Three weights of four are zero; the settings are for each layer, the softmax's types correct, and all layers traced."""
-    import hls4ml
-
+    """Part 3: three weights of four are zero; settings for each layer, a softmax of correct types, all layers traced."""
     x, model = jets(), classifier()
     rng = np.random.default_rng(3)
     for layer in model.layers:
         layer.set_weights([w * (rng.random(w.shape) < 0.25) if w.ndim > 1 else w for w in layer.get_weights()])
-    config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Hypersonic")
-    config["Model"]["softmax"] = "exact"
-    for name in config["LayerName"]:
-        config["LayerName"][name]["Trace"] = True
-    config["LayerName"]["logits"]["Precision"]["result"] = "ap_fixed<16,6,AP_RND,AP_SAT>"
-    converted = hls4ml.converters.convert_from_keras_model(
-        model, hls_config=config, backend="Hypersonic", output_dir=str(directory)
+
+    def exact(config: dict[str, Any]) -> None:
+        config["Model"]["softmax"] = "exact"
+        for name in config["LayerName"]:
+            config["LayerName"][name]["Trace"] = True
+        config["LayerName"]["logits"]["Precision"]["result"] = "ap_fixed<16,6,AP_RND,AP_SAT>"
+
+    made = converted(directory, model, "Hypersonic", exact, granularity="name")
+    return {**traced(made, model, x), "report": sorted(made.build(csim=False)["CoreReport"])}
+
+
+def quantised(directory: Path) -> dict[str, Any]:
+    """Part 4: QKeras layers of 6 bits, and the softmax's tables as the tutorial sets them."""
+    import qkeras
+    from tf_keras import Input, Sequential, layers
+
+    def bits() -> dict[str, Any]:
+        return {kind: qkeras.quantized_bits(6, 0, alpha=1) for kind in ("kernel_quantizer", "bias_quantizer")}
+
+    model = Sequential(
+        [
+            Input((8,), name="x"),
+            qkeras.QDense(12, **bits(), name="hidden"),
+            qkeras.QActivation(activation=qkeras.quantized_relu(6), name="relu"),
+            qkeras.QDense(5, **bits(), name="logits"),
+            layers.Activation("softmax", name="softmax"),
+        ]
     )
-    return traced(converted, model, x)
+
+    def tables(config: dict[str, Any]) -> None:
+        config["LayerName"]["softmax"] |= {"exp_table_t": "ap_fixed<18,8>", "inv_table_t": "ap_fixed<18,4>"}
+
+    return compared(directory, model, tables, granularity="name")
 
 
 def images(directory: Path) -> dict[str, Any]:
-    """The tutorial's CNN, smaller: a convolution that holds its normalisation, and one behind a dense layer; a stream."""
+    """Part 6: the CNN, smaller: a convolution that holds its normalisation, and one behind a dense layer; a stream."""
     import hls4ml
     import qkeras
     from tf_keras import Input, Sequential, layers
@@ -145,6 +169,35 @@ def split(directory: Path) -> dict[str, Any]:
     except ConversionError as error:
         return {"error": str(error)}
     return {}
+
+
+def converted(directory: Path, model: Any, backend: str, configure: Callable[[dict[str, Any]], None], granularity: str) -> Any:
+    """A model of hls4ml, with the configuration that it proposes and then this change."""
+    import hls4ml
+
+    config = hls4ml.utils.config_from_keras_model(model, granularity=granularity, backend=backend)
+    configure(config)
+    return hls4ml.converters.convert_from_keras_model(
+        model, hls_config=config, backend=backend, output_dir=str(directory), part="xcu250-figd2104-2L-e"
+    )
+
+
+def compared(directory: Path, model: Any, configure: Callable[[dict[str, Any]], None], granularity: str) -> dict[str, Any]:
+    """The answers of both backends."""
+    x, answers, said = jets(), {}, []
+    for backend in ("Vitis", "Hypersonic"):
+        made = converted(directory / backend, model, backend, configure, granularity)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made.compile()
+        said = [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)]
+        answers[backend] = made.predict(x)
+    return {
+        "equal": np.array_equal(answers["Vitis"], answers["Hypersonic"]),
+        "distinct": len(np.unique(answers["Vitis"])),
+        "warnings": said,
+        "error": float(np.abs(answers["Hypersonic"] - model(x).numpy()).max()),
+    }
 
 
 def traced(converted: Any, model: Any, x: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from hypersonic.hls.rf.stages.dense import Dense, dense_shapes
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.recurrent import Recurrent
 from hypersonic.hls.rf.write import _instance, module_files
-from tests.hls.rf.fit_networks import Net, facile_v2, jets, recurrent, resnet50, separable, transformer
+from tests.hls.rf.fit.networks import Net, facile_v2, jets, recurrent, resnet50, separable, transformer
 
 _ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
 

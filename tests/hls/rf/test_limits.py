@@ -24,7 +24,7 @@ from hypersonic.hls.rf.stages.layernorm import LayerNorm
 from hypersonic.hls.rf.stages.matmul import Matmul, in_words
 from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.stages.table import Table
-from tests.hls.rf.fit_networks import Net
+from tests.hls.rf.fit.networks import Net
 from tests.hls.rf.lint_networks import clean, single
 
 #: a type by its width and the bits right of its point

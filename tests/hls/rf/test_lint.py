@@ -174,7 +174,7 @@ MODULES: dict[str, Draw] = {
     },
     "rf_layernorm": Drawn.layernorm,
     "rf_mac": Drawn.matrices,
-    "rf_mac_stream": Drawn.matrices,
+    "rf_mac_stream": lambda d: {**d.matrices(), "LOAD_WIDTH": d.of(16, 24)},
     "rf_map": Drawn.map,
     "rf_matmul": lambda d: {**d.matrix(), "W_SIGNED": d.bit(), "VECTORS": d.of(1, 2, 5)},
     "rf_pad": lambda d: {name: d.of(0, 1, 2) for name in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
@@ -194,6 +194,8 @@ MODULES: dict[str, Draw] = {
         "WIDTH": d.of(*WIDTHS, 70000), "W": d.of(1, 2, 3), "BEATS": d.of(1, 2), "FACTOR_H": d.of(1, 2, 3),
         "FACTOR_W": d.of(1, 2, 3),
     },
+    "rf_biases": lambda d: {"WIDTH": d.of(1, 8, 16, 24, 70), "DEPTH": d.of(1, 2, 8), "LOAD_WIDTH": d.of(16, 24)},
+    "rf_load": lambda d: {"WIDTH": d.of(1, 8, 16, 24, 70), "DEPTH": d.of(1, 2, 8), "LOAD_WIDTH": d.of(16, 24)},
     "rf_weights": lambda d: {"WIDTH": d.of(1, 8, 16, 24, 70), "DEPTH": d.of(1, 2, 8), "LOAD_WIDTH": d.of(16, 24)},
     "rf_window": lambda d: {
         **(image := d.image()), **d.split("C", "LANES", 1, 2, 6), "WIDTH": d.of(*WIDTHS), "IMAGES": d.of(1, 2, 3),

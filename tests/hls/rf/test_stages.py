@@ -22,7 +22,7 @@ from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.registry import ACTIVATIONS, READERS, STAGES, collect, stage_cost, stage_type
 from hypersonic.hls.rf.stage import Stage
 from hypersonic.hls.rf.stage_type import StageType
-from tests.hls.rf.fit_networks import Net
+from tests.hls.rf.fit.networks import Net
 from tests.hls.rf.lint_networks import network
 
 FOLDERS = [Path(str(sys.modules[f"hypersonic.hls.rf.{folder}"].__path__[0])) for folder in ("stages", "wires")]
@@ -150,5 +150,5 @@ def test_there_is_a_list_for_every_module_and_no_other() -> None:
 
 
 def test_an_unknown_module_is_named_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"module 'rf_nothing' is not one of .*expected one of rf_add, rf_cast"):
+    with pytest.raises(ValueError, match=r"module 'rf_nothing' is not one of .*expected one of rf_add, rf_biases, rf_cast"):
         rtl_sources("rf_nothing")

@@ -3,66 +3,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hypersonic.hls.core import Core
-from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn, Window
+from hypersonic.hls.fixed import Constants
+from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Feed, Memory, clocks_a_word, feed_beats, row_beats, words_a_beat
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import clocks
 from hypersonic.hls.rf.top.weights import weight_streams
-from hypersonic.hls.rf.write import write_rf_core
-from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
-from hypersonic.hls.spec import SpecMismatchError, TensorSpec
+from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.reference import evaluate
+from tests.hls.rf.weight_networks import KIND, image_network, layer, written
 
-KIND, ACCUM = FixedPoint.with_fraction(9, 4), FixedPoint.with_fraction(30, 12)
 ROWS = 25
-
-
-def layer(name: str, x: Tensor, n_out: int, reuse_factor: int, window: Window | None = None) -> Dense:
-    """Weights of up to 7 bits, drawn by the layer's name."""
-    rng = np.random.default_rng([*name.encode()])
-    shape = (x.shape[0] - 2, x.shape[1] - 2, n_out) if window else (*x.shape[:-1], n_out)
-    n_in = window.size * x.channels if window else x.channels
-    weight = Constants(rng.integers(-64, 64, (n_in, n_out)), 5)
-    bias = Constants(rng.integers(-64, 64, n_out), 5)
-    return Dense(name, x, Tensor(f"{name}_y", shape, KIND), weight, bias, ACCUM, reuse_factor, reuse_factor, window)
-
-
-def image_network(places: Mapping[str, WeightsIn]) -> RfNetwork:
-    """A convolution of 24 words a pixel, a pointwise one of words wider than a beat, and one of words far narrower."""
-    conv = layer("conv", Tensor("x", (6, 5, 4), KIND), 16, 24, Window((3, 3), (1, 1)))
-    wide = layer("wide", conv.y, 12, 2)
-    narrow = layer("narrow", wide.y, 6, 36)
-    layers = tuple(replace(one, weights_in=places.get(one.name, WeightsIn.BRAM)) for one in (conv, wide, narrow))
-    return RfNetwork("net", (conv.x,), (narrow.y,), layers)
-
-
-def written(network: RfNetwork, directory: Path) -> Core:
-    rows = [
-        Row((TensorSpec(t.name, t.shape, FixedPoint(t.precision.width, t.precision.width - t.precision.fraction)),))
-        for t in (network.inputs[0], network.outputs[0])
-    ]
-    core, _ = write_rf_core(network, "net", rows[0], rows[1], directory)
-    return Core.load(directory) if core.weights else core
 
 
 PLACES = {
     "all in block RAM": {},
     "all in UltraRAM": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.URAM),
     "all in the card's memory": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.DRAM),
+    "loaded into block RAM": dict.fromkeys(("conv", "wide", "narrow"), WeightsIn.LOADED),
     "each elsewhere": {"conv": WeightsIn.URAM, "wide": WeightsIn.DRAM},
 }
 
@@ -122,10 +91,30 @@ def test_words_share_beats_where_they_end_with_one(width: int, words: int, repea
 def test_streams_begin_on_the_borders_of_4_kib(tmp_path: Path) -> None:
     pipeline = plan(image_network({"conv": WeightsIn.URAM, "wide": WeightsIn.DRAM, "narrow": WeightsIn.DRAM}))
     streams = weight_streams(pipeline)
-    assert streams == (WeightStream(0, 24, False), WeightStream(64, 1024, True), WeightStream(1088, 1024, True))
+    biases = 4 + 2 + 6  # words of 120, 180 and 30 bits, one beat each
+    assert streams == (WeightStream(0, 24 + biases, False), WeightStream(64, 1024, True), WeightStream(1088, 1024, True))
     core = written(image_network({"wide": WeightsIn.DRAM, "narrow": WeightsIn.DRAM}), tmp_path)
     assert core.weights is not None
-    assert core.weights.stat().st_size == core.weight_beats * WEIGHT_BITS // 8 == 2048 * 64
+    assert core.weights.stat().st_size == core.weight_beats * WEIGHT_BITS // 8 == (64 + 2048) * 64
+
+
+@pytest.mark.parametrize("place", [WeightsIn.URAM, WeightsIn.DRAM, WeightsIn.LOADED])
+def test_networks_of_one_topology_differ_in_the_weights_file_alone(place: WeightsIn, tmp_path: Path) -> None:
+    """Other weights, needing fewer bits than their type, and other biases: the same hardware, byte by byte."""
+    network = image_network(dict.fromkeys(("conv", "wide", "narrow"), place))
+    typed = [replace(one, type_width=7) for one in network.layers if isinstance(one, Dense)]
+    small = [
+        replace(one, weight=Constants(one.weight.raw // 9, 5), bias=Constants(one.bias.raw + 1, 5)) for one in typed
+    ]  # fmt: skip
+    files = []
+    for name, layers in (("one", typed), ("other", small)):
+        core = written(replace(network, layers=tuple(layers)), tmp_path / name)
+        assert core.weights is not None
+        assert not core.memories
+        sources = {file.name: file.read_bytes() for file in (tmp_path / name).iterdir() if file != core.weights}
+        files.append((sources, core.weights.read_bytes()))
+    assert files[0][0] == files[1][0]
+    assert files[0][1] != files[1][1]
 
 
 def test_a_weights_file_that_is_too_short_is_named(tmp_path: Path) -> None:

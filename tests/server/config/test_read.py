@@ -301,6 +301,14 @@ def test_a_parameter_that_is_no_positive_integer_is_refused(tmp_path: Path, text
         config.integer("slots", 2)
 
 
+@pytest.mark.parametrize("text", ["", "x", "0", "-3", "nan", "inf"])
+def test_a_share_that_is_no_positive_number_is_refused(tmp_path: Path, text: str) -> None:
+    config = read(tmp_path, TENSORS + f'parameters {{ key: "share" value {{ string_value: "{text}" }} }}')
+    with pytest.raises(ModelConfigError, match=r"parameter share is .*, expected a number above 0"):
+        config.number("share", 1.0)
+    assert config.number("other", 2.5) == 2.5
+
+
 @pytest.mark.parametrize(
     ("policy", "chosen"),
     [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of HGQ2 with drawn bit widths: python tests/hls/frontend/keras/hgq_session.py DIRECTORY. It needs HGQ2 on PYTHONPATH.
 
-Writes DIRECTORY/<model>.keras and rows for it, <model>.npy: tagger has an einsum with weights for each vector, a residual
-connection and two outputs, image a convolution and a softmax, attention the two heads of a transformer.
+Writes each model and rows for it, <model>.npy: tagger.keras has an einsum with weights for each vector, a residual connection
+and two outputs, image.h5 is a Sequential with a convolution and a softmax, attention.keras the two heads of a transformer.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ def tagger() -> tuple[Any, Any]:
 
 
 def image() -> tuple[Any, Any]:
-    given = keras.Input((6, 6, 2))
-    x = keras.layers.MaxPooling2D(2)(QConv2D(3, 3, activation="relu")(given))
+    layers = [QConv2D(3, 3, activation="relu"), keras.layers.MaxPooling2D(2), keras.layers.Flatten(), QDense(4)]
     rows = np.random.default_rng(2).normal(size=(200, 6, 6, 2)).astype(np.float32)
-    return keras.Model(given, QSoftmax(name="classes")(QDense(4)(keras.layers.Flatten()(x)))), rows
+    return keras.Sequential([keras.Input((6, 6, 2)), *layers, QSoftmax(name="classes")]), rows
 
 
 def attention() -> tuple[Any, Any]:
@@ -69,7 +68,7 @@ def main(directory: Path) -> None:
     with scopes[0], scopes[1]:
         for seed, make in enumerate((tagger, image, attention)):
             model, rows = make()
-            drawn(model, rows, seed).save(directory / f"{make.__name__}.keras")
+            drawn(model, rows, seed).save(directory / f"{make.__name__}.{'h5' if make is image else 'keras'}")
             np.save(directory / f"{make.__name__}.npy", rows)
 
 

@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import yaml
@@ -58,7 +59,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("name", "kind"), [("tagger", "da"), ("tagger", "rf"), ("image", "rf"), ("attention", "da"), ("attention", "rf")]
 )
 def test_every_bit_is_the_trained_models_in_csim_and_in_both_cores(directory: Path, name: str, kind: str) -> None:
-    project, core = convert_model(describe(str(directory / f"{name}.keras")), core=kind)
+    (file,) = (file for suffix in ("keras", "h5") if (file := directory / f"{name}.{suffix}").is_file())
+    project, core = convert_model(describe(str(file)), core=kind)
     assert core is not None
     assert project.report["gate"]["max_abs_difference"] == 0
     assert project.report["gate"]["fraction_exact"] == 1
@@ -92,10 +94,18 @@ def test_a_precision_in_the_yaml_is_refused(tmp_path: Path, fields: dict[str, ob
         check_description(describe(str(file)))
 
 
+@pytest.mark.parametrize(("name", "is_one"), [("hgq>QDense", True), ("Dense", False)])
+def test_an_h5_file_names_the_registered_classes(tmp_path: Path, name: str, is_one: bool) -> None:
+    with h5py.File(tmp_path / "model.h5", "w") as file:
+        file.attrs["model_config"] = json.dumps({"config": {"layers": [{"class_name": name}]}})
+    assert hgq.uses_hgq(tmp_path / "model.h5") is is_one
+
+
 def test_other_files_are_not_models_of_hgq(tmp_path: Path) -> None:
     assert not hgq.uses_hgq(config(tmp_path, '{"module": "keras.layers", "name": "hgq"}'))
     (tmp_path / "damaged.keras").write_bytes(b"PK\x03\x04 not a zip file")
-    for name in ("damaged.keras", "missing.keras", "model.h5", "model.onnx"):
+    (tmp_path / "damaged.h5").write_bytes(b"not a file of HDF5")
+    for name in ("damaged.keras", "damaged.h5", "missing.keras", "missing.h5", "model.onnx"):
         assert not hgq.uses_hgq(tmp_path / name)
 
 

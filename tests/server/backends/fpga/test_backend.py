@@ -19,7 +19,7 @@ from tests.host.register_values import HEALTHY
 SLOT = ["run", "buffer", "buffer"]
 UNIT = [*SLOT, "kernel"]
 #: in the order of an ordinary end, and of a card that is released
-CLOSED, LET_GO = [*SLOT, *SLOT, "kernel", "kernel", "device"], [*UNIT, *UNIT, "device"]
+CLOSED = LET_GO = [*UNIT, *UNIT, "device"]
 
 
 @pytest.fixture

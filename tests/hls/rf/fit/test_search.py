@@ -26,7 +26,7 @@ from hypersonic.hls.rf.layers import RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import interval, plan
 from hypersonic.hls.rf.stage import row_beats
 from hypersonic.hls.rf.timing import clocks
-from tests.hls.rf.fit_networks import Net, emtrk, facile_v2, jets, resnet50, separable, transformer
+from tests.hls.rf.fit.networks import Net, emtrk, facile_v2, jets, resnet50, separable, transformer
 
 DIE = Amounts(lut=200_000, ff=300_000, dsp=2_200, bram36=280, uram=256)
 CARD = Card("card", (DIE,) * 4, 4, 300.0)

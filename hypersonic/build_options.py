@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that `hypersonic build` and `hypersonic run` share, and a build with them."""
+"""The options that `hypersonic build` and `hypersonic run` share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypersonic.arguments import add_network_option, parse_percent
 
 
 def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Add the options that `hypersonic build` and `hypersonic run` share. several: `models` instead of `model`."""
+    """Add the options. several: `models` instead of `model`."""
     from hypersonic.hls.core_kind import CORE_CHOICES
 
     what = (
@@ -72,29 +72,8 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
-def build_as_asked(
-    args: argparse.Namespace, step: Callable[[str], None], on_resources: Callable[[list[str]], None] | None = None,
-    on_gate: Callable[[str], None] = lambda _: None, name: str = "",
-) -> Path:  # fmt: skip
-    """Build with the options that `hypersonic build` and `hypersonic run` share; return the published version's directory.
-
-    step, on_resources, on_gate, name: progress, on_resources, on_gate and name of build(). Raises what build() raises.
-    """
-    from hypersonic.building.model import build
-    from hypersonic.own.task import trained_file
-
-    return build(
-        trained_file(args.model, step),
-        name=name,
-        compute_units=args.compute_units,
-        on_resources=on_resources,
-        on_gate=on_gate,
-        **shared_options(args, step),
-    )
-
-
-def shared_options(args: argparse.Namespace, step: Callable[[str], None]) -> dict[str, Any]:
-    """The arguments that build() and build_together() share."""
+def build_options(args: argparse.Namespace, step: Callable[[str], None]) -> dict[str, Any]:
+    """Return the arguments that build() and build_together() share. step: progress of build()."""
     from hypersonic.building.fit import FitOptions
     from hypersonic.building.request import CardOptions
 

@@ -33,7 +33,7 @@ def card(tmp_path: Path, pair: Pair, write_xclbin: WriteXclbin) -> Iterator[Card
     image = tmp_path / "pair.so"
     image.write_bytes(pair.images[Target.HW_EMU])
     xclbin = Xclbin.read(write_xclbin(image.read_bytes(), kernel="pair", compute_units=2))
-    with Card(xclbin, image) as opened:
+    with Card(xclbin, {"pair": image}) as opened:
         yield opened
 
 

@@ -14,12 +14,9 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
 from hypersonic.server.config.read import read_config
-from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import InferRequest, InputTensor
 from tests.host.conftest import Build, manifest_of, weights_of
+from tests.server.backends.fpga.zeros import a_row_of_zeros, close
 
 SLOT_ROWS = 16
 
@@ -33,18 +30,6 @@ def published(build: Build, repository: Path, value: float, beats: int = 2) -> P
 
 def load(version: Path) -> FpgaModel:
     return FpgaBackend().load(version, read_config(version.parent / "config.pbtxt", "facile"))
-
-
-def a_row_of_zeros(config: ModelConfig) -> Share:
-    (spec,) = config.inputs
-    tensor = InputTensor(spec.name, spec.datatype, (1, 18), memoryview(bytes(72)))
-    return Share(PendingRequest(check(InferRequest("", (tensor,)), config), lambda *_: None, 0), 0, 1)
-
-
-def close(model: FpgaModel) -> None:
-    for instance in model.instances:
-        instance.close()
-    model.close()
 
 
 def test_each_version_answers_with_its_own_weights(weighted: Build, tmp_path: Path) -> None:

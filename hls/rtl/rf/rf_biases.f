@@ -1,0 +1,3 @@
+../axis/axis_skid.sv
+rf_load.sv
+rf_biases.sv

@@ -1,0 +1,2 @@
+../axis/axis_skid.sv
+rf_load.sv

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FairOrder: whose turn is next, so that each flow gets service in proportion to its share. It has no clock and no threads.
+
+Start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A turn's tag is the larger of the virtual
+time, which is the smallest tag at the last service, and the tag at which its flow's last turn ends; a turn's length is its
+bytes divided by the share. The smallest tag is next; of equal ones, the earliest. While two flows both have turns waiting, the
+bytes that each gets, divided by its share, thus differ by at most one turn of each. A flow that was idle has no credit. Nothing
+waits while nothing is served.
+
+A caller may prefer a flow, because a change of flows costs something (a swap of weights): its turn is then next although
+another one has a smaller tag, by up to `slack`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(eq=False, slots=True)
+class Flow:
+    """Who competes: a model version. share: its part of what flows compete for, relative to the others' shares, above 0."""
+
+    name: str
+    share: float = 1.0
+
+
+@dataclass(eq=False, slots=True)
+class Turn:
+    """A flow's wish to be served once. size_bytes: how much. tag: its place in the order, set by FairOrder."""
+
+    flow: Flow
+    size_bytes: int
+    tag: float = 0.0
+
+
+class FairOrder:
+    """The turns that wait."""
+
+    def __init__(self) -> None:
+        self._virtual = 0.0
+        #: flow -> the tag at which its last turn ends, for flows that are not behind the virtual time
+        self._ends: dict[Flow, float] = {}
+        self._waiting: list[Turn] = []
+
+    def __len__(self) -> int:
+        """Return the number of turns that wait."""
+        return len(self._waiting)
+
+    def add(self, turn: Turn) -> None:
+        """Let a turn wait."""
+        turn.tag = max(self._virtual, self._ends.get(turn.flow, 0.0))
+        self._ends[turn.flow] = turn.tag + turn.size_bytes / turn.flow.share
+        self._waiting.append(turn)
+
+    def others(self, flow: Flow | None) -> bool:
+        """Return whether a turn of another flow waits."""
+        return any(turn.flow is not flow for turn in self._waiting)
+
+    def __bool__(self) -> bool:
+        """Return whether a turn waits."""
+        return bool(self._waiting)
+
+    def next(self, preferred: Flow | None = None, slack: float = 0.0) -> Turn | None:
+        """Return the turn that is next, which keeps waiting until take(). preferred: a flow that may be ahead of its place by
+        slack bytes of a flow with share 1."""
+        if not self._waiting:
+            return None
+        first = min(self._waiting, key=lambda turn: turn.tag)
+        if preferred is None or first.flow is preferred:
+            return first
+        own = next((turn for turn in self._waiting if turn.flow is preferred), None)
+        return own if own is not None and own.tag <= first.tag + slack else first
+
+    def take(self, turn: Turn) -> None:
+        """Serve a turn."""
+        self._virtual = max(self._virtual, min(each.tag for each in self._waiting))
+        self._waiting.remove(turn)
+        if len(self._ends) > 1 or not self._waiting:
+            self._ends = {flow: end for flow, end in self._ends.items() if end > self._virtual}
+
+    def remove(self, turn: Turn) -> None:
+        """Let a turn no longer wait, without service. Its flow has been charged for it."""
+        self._waiting.remove(turn)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of one card in CardPool: the xclbin on it, and the models that claim its compute units."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.host.card_instances import CardInstances, ModelOnCard
+from hypersonic.host.device import Device
+from hypersonic.host.errors import DeviceBusyError
+from hypersonic.host.instance import ModelInstance
+from hypersonic.server.inference.card import Card
+
+
+class OpenInstances(Protocol):
+    """Opens a model's instances on compute units of a card."""
+
+    def __call__(self, device: Device, *, units: Sequence[str]) -> tuple[ModelInstance, ...]:
+        """As host.instance.open_instances."""
+
+
+class Wish(NamedTuple):
+    """A model version that needs a card. contents: of its own xclbin, the file `xclbin`, without the image.
+
+    check: raises if the version's files are not those that were published. kind: of card, by opening.card_set. moves: it takes
+    turns with other models, so it may leave the card again; such a model has as many units as its manifest says, other models
+    may have more.
+    """
+
+    model: str
+    manifest: Manifest
+    contents: Xclbin
+    xclbin: Path
+    open_instances: OpenInstances
+    check: Callable[[], object]
+    kind: str
+    moves: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """A model version's compute units on a card."""
+
+    wish: Wish
+    units: tuple[str, ...]
+
+    def may_share(self, other: Wish) -> bool:
+        """True if a model may use the same units. It has an equal kernel."""
+        mine, manifest = self.wish.manifest, other.manifest
+        return self.wish.model == other.model or bool(mine.weights_bytes and manifest.weights_bytes)
+
+
+@dataclass(eq=False)
+class HeldCard:
+    """A card. Changed under the pool's lock, except what is said otherwise.
+
+    lock: held while the card is opened, while models come and go, and while it is closed; instances, address and loaded_ns are
+    changed under it. contents: of the xclbin on the card, None for a free card. missing: the machine has no such card.
+    changing: its xclbin is being replaced, and only the thread that does so may claim units. unusable_until_ns: models that
+    take turns do not try it before this time, because it did not take an xclbin.
+    """
+
+    index: int
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    contents: Xclbin | None = None
+    claims: list[Claim] = field(default_factory=list)
+    instances: CardInstances | None = None
+    address: str | None = None
+    loaded_ns: int = 0
+    missing: bool = False
+    changing: bool = False
+    unusable_until_ns: int = 0
+
+    @property
+    def fixed(self) -> bool:
+        """True if a model is on it that does not leave it for others."""
+        return any(not claim.wish.moves for claim in self.claims)
+
+    def units_for(self, wish: Wish) -> tuple[str, ...]:
+        """The names of the compute units that a model may use; empty if the card is free or has another xclbin."""
+        if self.contents is None or not serves(self.contents, wish):
+            return ()
+        taken = {unit for claim in self.claims if not claim.may_share(wish) for unit in claim.units}
+        units = tuple(unit.name for unit in self.contents.units_of(wish.manifest.kernel) if unit.name not in taken)
+        needed = len(wish.manifest.compute_units)
+        return units if not wish.moves else units[:needed] if len(units) >= needed else ()
+
+    def busy(self, wish: Wish) -> DeviceBusyError:
+        """The error that says which models have the card."""
+        models = ", ".join(dict.fromkeys(repr(claim.wish.model) for claim in self.claims)) or "a model that is being loaded"
+        if self.contents is not None and serves(self.contents, wish):
+            units = ", ".join(unit.name for unit in self.contents.units_of(wish.manifest.kernel))
+            return DeviceBusyError(f"card {self.index} has the kernel of {wish.model!r}, but {models} uses {units}")
+        return DeviceBusyError(f"card {self.index} has the xclbin of {models}")
+
+
+class Place:
+    """A model version on one card."""
+
+    def __init__(self, on_card: ModelOnCard, card: Card, held: HeldCard, leave: Callable[[], None]) -> None:
+        self.on_card, self.card, self.held = on_card, card, held
+        self.index = held.index
+        self._leave = leave
+
+    def close(self) -> None:
+        """Leave the card. It is closed with its last model. A second call does nothing."""
+        self._leave()
+
+
+def serves(contents: Xclbin, wish: Wish) -> bool:
+    """True if an xclbin has the model's kernel."""
+    own, manifest = wish.contents, wish.manifest
+    if contents.uuid == own.uuid:
+        return True
+    same_card = (contents.target, contents.vbnv) == (own.target, own.vbnv)
+    digest = contents.kernel_digests.get(manifest.kernel, "")
+    return same_card and digest != "" and digest == manifest.kernel_sha256

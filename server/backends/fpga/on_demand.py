@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OnDemandModel: a model version that takes turns on a card (turns.py), and its parameters.
+
+config.pbtxt's parameters: card_policy ("resident", the default, or "on_demand"), card_priority (a higher one comes first),
+card_residency_ms (how long the models of a card stay at least).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hypersonic.host.errors import DeviceClosedError
+from hypersonic.host.instance import ModelInstance
+from hypersonic.server.backends.fpga.held import Place, Wish
+from hypersonic.server.backends.fpga.instance import RETRY_MS, FpgaInstance
+from hypersonic.server.backends.fpga.turn_rule import Guest
+from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.inference.backend import TurnQueue
+from hypersonic.server.inference.card import Card, Residency
+
+RESIDENT, ON_DEMAND = "resident", "on_demand"
+#: the default of card_residency_ms
+RESIDENCY_MS = 5000
+
+
+@dataclass(frozen=True)
+class TurnPolicy:
+    """The parameters of a model that takes turns. wanted: the indices of the cards that it may have, empty for all."""
+
+    priority: int
+    residency_ns: int
+    retry_ns: int
+    wanted: frozenset[int]
+
+    @classmethod
+    def of(cls, config: ModelConfig) -> TurnPolicy | None:
+        """Return the policy of a model, None if it is resident. Raises ModelConfigError."""
+        policy = config.parameters.get("card_policy", RESIDENT)
+        if policy not in (RESIDENT, ON_DEMAND):
+            raise ModelConfigError(
+                f"model '{config.name}': parameter card_policy is {policy!r:.80}, expected '{RESIDENT}' or '{ON_DEMAND}'"
+            )
+        priority = config.integer("card_priority", 0, minimum=0)
+        residency_ms = config.integer("card_residency_ms", RESIDENCY_MS, minimum=0)
+        if policy == RESIDENT:
+            if named := sorted({"card_priority", "card_residency_ms"} & config.parameters.keys()):
+                raise ModelConfigError(
+                    f"model '{config.name}': parameter {named[0]} has no effect on a resident model: remove it, or set "
+                    f"card_policy to '{ON_DEMAND}'"
+                )
+            return None
+        retry_ns = config.integer("retry_ms", RETRY_MS) * 1_000_000
+        return cls(priority, residency_ms * 1_000_000, retry_ns, frozenset(config.devices))
+
+
+class OnDemandModel:
+    """A model version that takes turns, as its instances and the thread `turns` see it. Fields: under the lock of Turns."""
+
+    #: an instance always waits for its turn
+    recoverable = True
+
+    def __init__(self, changed: threading.Condition, wake: Callable[[], None], wish: Wish, policy: TurnPolicy) -> None:
+        """changed: the lock of Turns, notified when a field changes. wake: lets the rule be applied again; it takes no lock."""
+        self.wish, self.policy = wish, policy
+        self.name = f"{wish.model}/{id(self)}"
+        self.units = wish.manifest.compute_units
+        self.instances: Sequence[FpgaInstance] = ()
+        self.place: Place | None = None
+        self.queue: TurnQueue | None = None
+        self.closed = self.leaving = self.entering = False
+        #: the instances whose users wait for them
+        self.given_back: set[str] = set()
+        self.ready: dict[str, ModelInstance] = {}
+        self.errors: dict[str, Exception] = {}
+        #: when an attempt that failed may be repeated, 0 = none has failed
+        self.retry_ns = 0
+        self.loads = self.waits = 0
+        self.load_ns = self.wait_ns = self._asked_ns = 0
+        self._changed, self._wake = changed, wake
+
+    def ask(self, requests: int) -> None:
+        """Note requests that find the model on no card."""
+        self.waits += requests
+        self._asked_ns = self._asked_ns or time.monotonic_ns()
+        self._wake()
+
+    def recover(self, name: str) -> ModelInstance:
+        """Return the instance with that name once the model has its turn, or its lost card is back.
+
+        Its old slots must not be in use. Raises as ModelOnCard.recover, and the error of a turn that failed.
+        """
+        place = self._give_back(name)
+        if place is None:
+            return self._await(name)
+        instance = place.on_card.recover(place.on_card.instances[self.units.index(name)].name)
+        self.given_back.discard(name)
+        return instance
+
+    def _give_back(self, name: str) -> Place | None:
+        """Note that an instance's slots are not in use any more. Returns the place if the model is still on its card, where one
+        of its units was lost; a model that has lost all its units leaves the card."""
+        with self._changed:
+            self.given_back.add(name)
+            self._changed.notify_all()
+            place = self.place
+            if place is None or self.leaving or name in self.ready:
+                place = None
+            elif len(self.given_back) < len(self.units):
+                return place
+            else:
+                self.place = None
+        if place is not None:
+            place.held.unusable_until_ns = time.monotonic_ns() + self.policy.retry_ns
+            place.close()
+        self._wake()
+        return None
+
+    def _await(self, name: str) -> ModelInstance:
+        """Wait for the model's turn, and return the instance. Raises DeviceClosedError once the model is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.closed or name in self.ready or name in self.errors)
+            if name in self.ready:
+                return self.ready.pop(name)
+            if name in self.errors:
+                raise self.errors.pop(name)
+            raise DeviceClosedError(f"the model of {name} is closed")
+
+    def arrive(self, place: Place, load_ns: int) -> None:
+        """Note that the model is on a card. load_ns: how long that took."""
+        self.place, self.leaving, self.entering, self.retry_ns = place, False, False, 0
+        self.given_back.clear()
+        self.ready = dict(zip(self.units, place.on_card.instances, strict=True))
+        self.loads += 1
+        self.load_ns += load_ns
+        if self._asked_ns:
+            self.wait_ns += time.monotonic_ns() - self._asked_ns
+            self._asked_ns = 0
+
+    def fail(self, error: Exception, now_ns: int) -> None:
+        """Note that the model cannot be loaded to a card."""
+        self.entering = False
+        self.given_back.clear()
+        self.errors = dict.fromkeys(self.units, error)
+        self.retry_ns = now_ns + self.policy.retry_ns
+
+    @property
+    def away(self) -> bool:
+        """True if the model is on no card and could come to one."""
+        ready = self.queue is not None and len(self.given_back) == len(self.units)
+        return ready and self.place is None and not (self.closed or self.entering)
+
+    def attach(self, queue: TurnQueue) -> Callable[[int], None]:
+        """As TakesTurns.attach."""
+        with self._changed:
+            self.queue = queue
+        self._wake()
+        return self.ask
+
+    @property
+    def card(self) -> Card:
+        """The card that it is on; one without a label while it is on none."""
+        place = self.place
+        return place.card if place is not None else Card("", "")
+
+    @property
+    def residency(self) -> Residency:
+        """Its counters."""
+        return Residency(self.place is not None, self.loads, self.load_ns / 1e9, self.waits, self.wait_ns / 1e9)
+
+    def guest(self, cards: frozenset[int]) -> Guest:
+        """Return the model as the rule sees it. Takes the lock of its queue."""
+        waiting = self.queue.queued() if self.queue is not None else None
+        since_ns, rows = waiting or (0, 0)
+        policy = self.policy
+        used_ns = max((instance.used_ns for instance in self.instances), default=0)
+        return Guest(
+            self.name, self.wish.contents.uuid, policy.wanted & cards if policy.wanted else cards, policy.priority,
+            policy.residency_ns, since_ns or self.retry_ns, rows, used_ns,
+        )  # fmt: skip

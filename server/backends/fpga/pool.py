@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CardPool: the cards of this process, and the models on them.
+
+A model is placed on the first of these that there is:
+
+1. a card whose xclbin has the model's kernel (same target, platform, name and digest), with compute units that are free, or
+   that the model may share: other versions of it may share them, and models whose kernel takes its weights at run time;
+2. a free card, to which the model's own xclbin is loaded;
+3. a card of models that take turns (turns.py), if there are cards left for them.
+
+Each card has a lock of its own, so that a card that hangs does not delay the others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+from hypersonic.host import opening
+from hypersonic.host.card_instances import CardInstances, ModelOnCard
+from hypersonic.host.device import Device
+from hypersonic.host.devices import none_left
+from hypersonic.host.errors import (
+    BufferObjectError,
+    ComputeUnitOutOfServiceError,
+    DeviceBusyError,
+    DeviceError,
+    DeviceLostError,
+    DeviceNotFoundError,
+)
+from hypersonic.host.usage import CardUsage
+from hypersonic.server.backends.fpga.cards import CardRegister
+from hypersonic.server.backends.fpga.held import Claim, HeldCard, Place, Wish
+from hypersonic.server.errors import ModelBusyError
+
+#: the errors with which a card that has a model's kernel does not take the model, although another one may
+NO_ROOM = (DeviceBusyError, DeviceLostError, DeviceNotFoundError, ComputeUnitOutOfServiceError, BufferObjectError)
+
+
+class CardPool:
+    """The cards that this process uses. Any thread may use it.
+
+    clear: makes room for a model on one of these cards that models have which take turns; returns it without claims and with
+    `changing` set, None if there is no such card. Raises ModelBusyError if these models would have no card left. settle: called
+    once the model is there, or could not be loaded.
+    """
+
+    def __init__(self, register: CardRegister | None = None) -> None:
+        self.register = register or CardRegister()
+        self.clear: Callable[[Sequence[HeldCard], Wish], HeldCard | None] = lambda _cards, _wish: None
+        self.settle: Callable[[HeldCard], None] = lambda _card: None
+        self.lock = threading.Lock()
+        #: by Wish.kind, then by index
+        self._cards: defaultdict[str, dict[int, HeldCard]] = defaultdict(dict)
+
+    def place(self, wish: Wish, wanted: Sequence[int]) -> tuple[Place, ...]:
+        """Place a model. wanted: the indices of its cards, empty for one card of any index.
+
+        Raises ModelBusyError if there is no card for it, and the errors of opening a card and of open_instances.
+        """
+        if not wanted:
+            return (self._anywhere(wish),)
+        with ExitStack() as opened:
+            places = []
+            for index in wanted:
+                places.append(self._on(index, wish))
+                opened.callback(places[-1].close)
+            opened.pop_all()
+        return tuple(places)
+
+    def cards(self, kind: str) -> tuple[HeldCard, ...]:
+        """Return the known cards of one kind."""
+        with self.lock:
+            return tuple(card for _, card in sorted(self._cards[kind].items()) if not card.missing)
+
+    def _on(self, index: int, wish: Wish) -> Place:
+        card = self._card(wish, index)
+        if claim := self.claim(card, wish):
+            return self.open(card, claim)
+        return self._cleared((card,), wish) or self._refuse(card, wish)
+
+    def _refuse(self, card: HeldCard, wish: Wish) -> Place:
+        raise card.busy(wish)
+
+    def _cleared(self, cards: Sequence[HeldCard], wish: Wish) -> Place | None:
+        """Place the model on a card that others have to leave."""
+        card = None if wish.moves else self.clear(cards, wish)
+        if card is None:
+            return None
+        claim = self.claim(card, wish, changing=True)
+        assert claim is not None  # nobody else may claim it
+        try:
+            return self.open(card, claim)
+        finally:
+            self.settle(card)
+
+    def _anywhere(self, wish: Wish) -> Place:
+        place, busy = self.try_place(wish, ())
+        return place or self._cleared(self.cards(wish.kind), wish) or self._all_busy(busy, wish)
+
+    def _all_busy(self, busy: Sequence[DeviceError], wish: Wish) -> Place:
+        raise all_busy(busy, wish)
+
+    def try_place(self, wish: Wish, wanted: Collection[int]) -> tuple[Place | None, list[DeviceError]]:
+        """Place a model on one card that has its kernel or is free. wanted: the indices that are considered, empty for all.
+
+        Returns the place; or None and the error of each card. Raises DeviceNotFoundError if there is no card at all, and the
+        errors of opening a card and of open_instances.
+        """
+        busy: dict[int, DeviceError] = {}
+        for card in self.with_kernel(wish, wanted):
+            if claim := self.claim(card, wish, join=True):
+                try:
+                    return self.open(card, claim), []
+                except NO_ROOM as error:
+                    busy[card.index] = error
+        for index in sorted(wanted) or count():
+            card = self._card(wish, index)
+            claim = self.claim(card, wish)
+            if claim is None:
+                busy.setdefault(index, card.busy(wish))
+                continue
+            try:
+                return self.open(card, claim), []
+            except (DeviceBusyError, ComputeUnitOutOfServiceError) as error:
+                busy[index] = error
+            except DeviceNotFoundError:
+                card.missing = True
+                if not busy or wanted:
+                    raise
+                break
+        return None, [busy[index] for index in sorted(busy)]
+
+    def with_kernel(self, wish: Wish, wanted: Collection[int] = ()) -> list[HeldCard]:
+        """Return the cards whose xclbin has the model's kernel and units for it: first those with its own xclbin."""
+        cards = [card for card in self.cards(wish.kind) if not wanted or card.index in wanted]
+        with self.lock:
+            cards = [card for card in cards if not card.changing and card.units_for(wish)]
+            return sorted(
+                cards, key=lambda card: (card.contents is None or card.contents.uuid != wish.contents.uuid, card.index)
+            )
+
+    def _card(self, wish: Wish, index: int) -> HeldCard:
+        with self.lock:
+            return self._cards[wish.kind].setdefault(index, HeldCard(index))
+
+    def claim(self, card: HeldCard, wish: Wish, *, join: bool = False, changing: bool = False) -> Claim | None:
+        """Claim the model's units of a card, which gets the model's xclbin if it is free; None if there are none.
+
+        join: only if the card is not free. changing: by the thread that has set card.changing.
+        """
+        with self.lock:
+            if card.changing != changing or (join and not card.claims):
+                return None
+            if not card.claims:
+                card.contents = wish.contents
+            units = card.units_for(wish)
+            if not units:
+                return None
+            claim = Claim(wish, units)
+            card.claims.append(claim)
+            return claim
+
+    def open(self, card: HeldCard, claim: Claim) -> Place:
+        """Open a claimed place; if that fails, the claim is given up. Raises the errors of opening a card and of
+        open_instances."""
+        wish = claim.wish
+        with card.lock:
+            try:
+                if card.instances is None:
+                    device = opening.open_device(wish.xclbin, card.index, self._usage(card, wish))
+                    card.missing, card.loaded_ns = False, time.monotonic_ns()
+                    card.address = self.register.address(device, card.index)
+                    self.register.loaded(device, card.index)
+                    card.instances = CardInstances(device, lambda: self._reopen(card))
+                on_card = card.instances.open(wish.model, lambda device: wish.open_instances(device, units=claim.units))
+            except BaseException:
+                self._leave(card, claim)
+                raise
+            held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in on_card.instances for slot in instance.slots)
+            held_bytes += wish.manifest.weights_bytes * len(on_card.instances)
+            seen = self.register.card(card.instances.device, card.index, held_bytes)
+            return Place(on_card, seen, card, lambda: self._leave(card, claim, on_card))
+
+    def _leave(self, card: HeldCard, claim: Claim, on_card: ModelOnCard | None = None) -> None:
+        with card.lock:
+            try:
+                if on_card is not None:
+                    on_card.close()
+            finally:
+                if card.instances is not None and not card.instances.models:
+                    card.instances = None
+                with self.lock:
+                    if claim in card.claims:
+                        card.claims.remove(claim)
+                    if not card.claims:
+                        card.contents = None
+
+    def _reopen(self, card: HeldCard) -> Device:
+        """Open a card again, by its place on the bus: XRT renumbers cards when others are removed or added."""
+        with self.lock:
+            claims = tuple(card.claims)
+        path = next(self._files(card, claims), claims[0].wish.xclbin)
+        index = card.index if card.address is None else self.register.index(card.address)
+        device = opening.open_device(path, index, self._usage(card, claims[0].wish))
+        self.register.loaded(device, index)
+        return device
+
+    def _usage(self, card: HeldCard, wish: Wish) -> CardUsage:
+        return self.register.usage(wish.kind, card.index)
+
+    def _files(self, card: HeldCard, claims: Sequence[Claim]) -> Iterator[Path]:
+        """The files of the xclbin on the card: each of its models may have been removed from the repository."""
+        for claim in claims:
+            if card.contents is not None and claim.wish.contents.uuid == card.contents.uuid and claim.wish.xclbin.exists():
+                yield claim.wish.xclbin
+
+
+def all_busy(busy: Sequence[DeviceError], wish: Wish) -> ModelBusyError:
+    """Return the error of a model for which no card has room, with the error of each card."""
+    emulated = wish.manifest.target.emulated
+    more = busy if emulated else busy[1:]  # for cards, none_left quotes the first
+    return ModelBusyError("; ".join([none_left(busy, emulated=emulated), *map(str, more)]))

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that share cards: who gets which card and which compute units, on emulated cards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.server.backends.fpga.backend import FpgaModel
+from hypersonic.server.config.read import read_config
+from hypersonic.server.errors import BackendError, ModelBusyError
+from tests.host.conftest import Build, Cards
+from tests.server.backends.fpga.repositories import Repository, linked
+from tests.server.backends.fpga.zeros import a_row_of_zeros, close
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Iterator[Repository]:
+    made = Repository(tmp_path / "models")
+    yield made
+    for model in reversed(made.loaded):
+        close(model)
+
+
+@pytest.fixture
+def weighted_image(weighted: Build) -> bytes:
+    return Xclbin.read(weighted[0]).bitstream
+
+
+def card_of(model: FpgaModel) -> str:
+    card = model.card(model.instances[0])
+    assert card is not None
+    return card.gpu_uuid
+
+
+def answers(model: FpgaModel, version: Path) -> list[float]:
+    """The answer of each instance to a row of zeros."""
+    values = []
+    for instance in model.instances:
+        (slot,) = instance.slots
+        slot.start([a_row_of_zeros(read_config(version.parent / "config.pbtxt", version.parent.name))])
+        slot.finish()
+        values.append(float(np.frombuffer(b"".join(slot.answer(0).outputs[0].chunks), "<f4")[0]))
+    return values
+
+
+def test_models_of_one_kernel_with_their_own_weights_share_its_units(repository: Repository, weighted_image: bytes) -> None:
+    first = repository.publish("a", linked(weighted_image, 2, weights=True), weights=3)
+    second = repository.publish("b", linked(weighted_image, 1, weights=True), weights=4)
+    a, b = repository.load(first), repository.load(second)
+    assert card_of(a) == card_of(b)
+    assert [[instance.name for instance in model.instances] for model in (a, b)] == [["facile_1", "facile_2"]] * 2
+    assert (answers(a, first), answers(b, second), answers(a, first)) == ([3, 3], [4, 4], [3, 3])
+    repository.close(a)
+    assert answers(b, second) == [4, 4]
+
+
+def test_another_kernel_of_the_same_name_gets_another_card(repository: Repository, weighted_image: bytes) -> None:
+    a = repository.load(repository.publish("a", linked(weighted_image, weights=True), weights=3))
+    other = linked(weighted_image, weights=True, digest="e" * 64)
+    assert card_of(repository.load(repository.publish("b", other, weights=4))) != card_of(a)
+
+
+def test_a_kernel_without_a_digest_is_known_by_its_xclbin_only(repository: Repository, weighted_image: bytes) -> None:
+    one, two = (linked(weighted_image, units, weights=True, digest="") for units in (1, 2))
+    a, b, c = (
+        repository.load(repository.publish(name, xclbin, weights=3)) for name, xclbin in (("a", one), ("b", two), ("c", one))
+    )
+    assert card_of(a) == card_of(c) != card_of(b)
+
+
+def test_the_versions_of_a_model_share_its_units_so_that_one_replaces_the_other_at_once(
+    repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
+    versions = [repository.publish("a", linked(image, units), version=units) for units in (1, 2)]
+    old, new = map(repository.load, versions)
+    assert [instance.name for instance in new.instances] == ["facile_1"], "the card has the first version's xclbin"
+    repository.close(old)
+    assert answers(new, versions[1]) == [0]
+
+
+def test_two_models_that_claim_one_unit_are_both_named_when_no_card_is_free(
+    repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    first, second, third = (repository.publish(name, linked(image)) for name in "abc")
+    a, b = repository.load(first), repository.load(second)
+    assert card_of(a) != card_of(b)
+    with pytest.raises(
+        ModelBusyError, match=r"each of the 2 .*card 0 has the kernel of 'c', but 'a' uses facile_1; card 1 .* 'b' uses"
+    ):
+        repository.load(third)
+    repository.close(a)
+    repository.load(third)
+
+
+def test_a_card_is_free_when_its_last_model_has_left(
+    repository: Repository, image: bytes, weighted_image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
+    a, b = (repository.load(repository.publish(name, linked(weighted_image, weights=True), weights=3)) for name in "ab")
+    other = repository.publish("c", linked(image, digest="e" * 64))
+    repository.close(a)
+    with pytest.raises(ModelBusyError, match="card 0 has the xclbin of 'b'"):
+        repository.load(other)
+    repository.close(b)
+    repository.load(other)
+
+
+def test_a_card_comes_back_with_the_xclbin_of_a_model_that_is_still_there(
+    repository: Repository, weighted_image: bytes, cards: Cards
+) -> None:
+    first, second = (repository.publish(name, linked(weighted_image, weights=True), weights=3) for name in "ab")
+    a, b = map(repository.load, (first, second))
+    repository.close(a)
+    (first / "model.xclbin").unlink()
+    cards.reset(0)
+    with pytest.raises(BackendError):
+        answers(b, second)
+    assert b.instances[0].revive()
+    assert answers(b, second) == [3]
+    card = b.card(b.instances[0])
+    assert card is not None
+    assert card.read(0).xclbin_reloads == 1
+
+
+def test_a_card_tells_its_traffic_and_what_its_banks_hold(repository: Repository, image: bytes) -> None:
+    version = repository.publish("a", linked(image, 2))
+    model = repository.load(version)
+    answers(model, version)
+    card = model.card(model.instances[0])
+    assert card is not None
+    read = card.read(0)
+    assert (read.bytes_to_card, read.bytes_from_card) == (2 * 72, 2 * 4)
+    assert read.held_bytes == {"bank0": 16 * 76, "bank1": 16 * 76}

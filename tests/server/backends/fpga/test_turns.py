@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that take turns on emulated cards: whole versions with their queues, as the repository serves them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.server.backends.fpga.backend import FpgaBackend
+from hypersonic.server.config.read import read_config
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, UnavailableError
+from hypersonic.server.inference.check import check
+from hypersonic.server.inference.request import InferRequest, InputTensor
+from hypersonic.server.scheduling.model import ScheduledModel
+from tests.host.conftest import Build, Cards
+from tests.server.backends.fpga.repositories import Repository, linked
+
+WAIT_S = 60.0
+
+
+class Connection:
+    """A client's connection that stays."""
+
+    client = "test"
+
+    def is_active(self) -> bool:
+        return True
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        return True
+
+
+class Site(Repository):
+    """A repository, and its models with their queues. Each kernel has a digest of its own, so no two share a card."""
+
+    def __init__(self, place: Path, image: bytes) -> None:
+        super().__init__(place)
+        self._image = image
+        self.served: dict[str, ScheduledModel] = {}
+        self._threads = ThreadPoolExecutor(16)
+
+    def add(self, name: str, policy: str = "on_demand", **parameters: str) -> ScheduledModel:
+        """Publish and serve a model with another xclbin than the others."""
+        number = len(list(self.place.iterdir())) if self.place.exists() else 0
+        xclbin = linked(self._image, digest=f"{number:064x}")
+        more = {f"card_{key}": value for key, value in parameters.items()}
+        version = self.publish(name, xclbin, parameters={"card_policy": policy, **more})
+        return self.serve(version)
+
+    def serve(self, version: Path) -> ScheduledModel:
+        config = read_config(version.parent / "config.pbtxt", version.parent.name)
+        model = ScheduledModel(config, 1, FpgaBackend.load(self.backend, version, config))
+        self.served[config.name] = model
+        return model
+
+    def ask(self, model: ScheduledModel, value: float = 1.0) -> Future[float]:
+        """A request of one row; its answer is 2 * value, by model.c."""
+        data = np.zeros((1, 18), "<f4")
+        data[0, 0] = value
+        tensor = InputTensor(model.config.inputs[0].name, "FP32", (1, 18), memoryview(data.tobytes()))
+        request = check(InferRequest("", (tensor,)), model.config)
+
+        def frame(_request: Any, answer: Any) -> float:
+            return float(np.frombuffer(b"".join(answer.outputs[0].chunks), "<f4")[0])
+
+        return self._threads.submit(lambda: model.infer(request, frame, Connection(), 1))
+
+    def answer(self, model: ScheduledModel, value: float = 1.0) -> float:
+        return self.ask(model, value).result(WAIT_S)
+
+    def stop(self) -> None:
+        for model in self.served.values():
+            assert model.close(WAIT_S)
+        self._threads.shutdown()
+
+
+@pytest.fixture
+def site(tmp_path: Path, image: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
+    made = Site(tmp_path / "models", image)
+    yield made
+    made.stop()
+
+
+def resident(model: ScheduledModel) -> bool:
+    assert model.residency is not None
+    return model.residency.resident
+
+
+def test_models_take_turns_on_one_card_and_each_answer_is_its_own(site: Site) -> None:
+    models = [site.add(name, residency_ms="0") for name in "abc"]
+    assert [resident(model) for model in models] == [True, False, False]
+    assert all(model.in_service and not model.reason for model in models)
+    for value in range(3):
+        for model in models:
+            assert site.answer(model, value) == 2 * value
+            assert resident(model)
+    waits = [model.residency for model in models]
+    assert [each.loads for each in waits if each] == [3, 3, 3]
+    assert [each.waits for each in waits if each] == [2, 3, 3]
+    assert all(each.load_s > 0 and each.wait_s > 0 for each in waits if each)
+    assert [figures.revived for model in models for figures in model.figures.values()] == [0, 0, 0]
+
+
+def test_no_request_is_lost_while_busy_models_take_turns(site: Site) -> None:
+    models = [site.add(name, residency_ms="20") for name in "abc"]
+    asked = [(value, site.ask(models[value % 3], value)) for value in range(300)]
+    assert all(future.result(WAIT_S) == 2 * value for value, future in asked)
+
+
+def test_a_resident_models_card_is_never_taken_and_who_can_never_have_a_card_is_told(site: Site) -> None:
+    site.add("a", "resident")
+    with pytest.raises(ModelBusyError, match=r"the one emulated card .*card 0 has the xclbin of 'a'"):
+        site.add("b")
+
+
+def test_a_resident_model_takes_a_card_of_models_that_take_turns_if_they_keep_one(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    a, b = site.add("a", residency_ms="0"), site.add("b", residency_ms="0")
+    fixed = site.add("c", "resident")
+    assert sorted(map(resident, (a, b))) == [False, True]
+    for model in (a, b, fixed, a):
+        assert site.answer(model, 3) == 6
+    with pytest.raises(ModelBusyError, match=r"the models 'a', 'b' with card_policy 'on_demand' would have no card"):
+        site.add("d", "resident")
+
+
+@pytest.mark.parametrize(
+    ("policy", "parameters", "message"),
+    [
+        ("sometimes", {}, "card_policy is 'sometimes', expected 'resident' or 'on_demand'"),
+        ("on_demand", {"priority": "-1"}, "card_priority is '-1', expected an integer of at least 0"),
+        ("resident", {"residency_ms": "5"}, "card_residency_ms has no effect on a resident model"),
+    ],
+)
+def test_parameters_that_mean_nothing_are_refused(site: Site, policy: str, parameters: dict[str, str], message: str) -> None:
+    with pytest.raises(ModelConfigError, match=message):
+        site.add("a", policy, **parameters)
+
+
+def test_a_file_that_was_damaged_is_found_before_any_model_leaves_its_card(site: Site) -> None:
+    a, b = site.add("a", residency_ms="0"), site.add("b", residency_ms="0")
+    with (site.place / "b" / "1" / "model.xclbin").open("r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(UnavailableError, match="the file is 1000 bytes"):
+        site.answer(b)
+    assert (resident(a), a.in_service, b.in_service) == (True, True, False)
+    assert site.answer(a, 2) == 4
+
+
+def test_a_model_leaves_and_its_waiting_requests_are_answered_when_it_is_unloaded(site: Site) -> None:
+    a, b = site.add("a", residency_ms="200"), site.add("b", residency_ms="0")
+    asked = [site.ask(b, value) for value in range(5)]
+    closing = threading.Thread(target=lambda: b.close(WAIT_S))
+    closing.start()
+    assert [each.result(WAIT_S) for each in asked] == [0, 2, 4, 6, 8]
+    closing.join(WAIT_S)
+    assert site.answer(a, 1) == 2
+
+
+def test_a_lost_card_is_no_ones_fault_and_its_models_go_to_another_one(
+    site: Site, cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    a, b = site.add("a", residency_ms="0"), site.add("b", residency_ms="0")
+    cards.unplug(0)
+    assert site.answer(a, 5) == 10
+    assert site.answer(b, 6) == 12
+
+
+def test_waiting_models_of_one_xclbin_come_to_one_card_together(
+    site: Site, weighted: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    before = [site.add(name, residency_ms="0") for name in "ab"]
+    xclbin = linked(Xclbin.read(weighted[0]).bitstream, weights=True, digest="f" * 64)
+    parameters = {"card_policy": "on_demand", "card_residency_ms": "0"}
+    for name in "cdef":
+        site.publish(name, xclbin, weights=0, parameters=parameters)
+    together = [site.serve(site.place / name / "1") for name in "cdef"]
+    for _ in range(3):
+        asked = [site.ask(model, 4) for model in together]
+        assert [each.result(WAIT_S) for each in asked] == [8] * 4
+        assert sorted(map(resident, before)) == [False, True]
+        assert [site.answer(model, 1) for model in before] == [2, 2]
