@@ -11,9 +11,9 @@ from hypersonic.hls.core import Core
 
 def describe_weights(report: Mapping[str, Any], core: Core | None) -> str:
     """Return a line about the weights of a core that reads them at run time; empty for another core. report: of the project."""
-    if core is None or not core.takes_weights:
+    figures = report.get("core")
+    if core is None or not core.takes_weights or not figures:
         return ""
-    figures = report["core"]
     most = "at most " if any(stream.repeats for stream in core.weight_streams) else ""
     fixed = ", ".join(map(repr, figures["fixed_layers"]))
     equal = f"; constants of {fixed} are part of the kernel, so models that share it must have equal ones" if fixed else ""

@@ -127,8 +127,8 @@ def test_other_tensors_under_the_same_name_are_refused(tmp_path: Path) -> None:
 def test_beside_a_version_of_an_older_program_it_is_said_what_to_remove(tmp_path: Path) -> None:
     place = publish(tmp_path, XCLBIN, MANIFEST, "name")
     text = (place / "manifest.json").read_text()
-    (place / "manifest.json").write_text(text.replace('"schema": 4', '"schema": 3'))
-    with pytest.raises(PublishError, match=r"schema is 3, expected 4.* remove .*facile first"):
+    (place / "manifest.json").write_text(text.replace('"schema": 4', '"schema": 2'))
+    with pytest.raises(PublishError, match=r"schema is 2, expected 4.* remove .*facile first"):
         publish(tmp_path, XCLBIN, MANIFEST, "name")
 
 
