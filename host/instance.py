@@ -202,13 +202,6 @@ class ModelInstance:
         self._closing.close()
 
 
-def holds(device: Device, manifest: Manifest) -> bool:
-    """Return whether the device's xclbin is the manifest's, or another one with the same kernel for the same platform."""
-    digest = device.contents.kernel_digests.get(manifest.kernel, "")
-    same = manifest.target is device.target and digest != "" and digest == manifest.kernel_sha256
-    return device.uuid == manifest.uuid or same
-
-
 def open_instances(
     device: Device, manifest: Manifest, *, slots: int = 2, slot_rows: int = 16384, weights: Path | None = None,
     units: Sequence[str] = (), share: float = 1.0,
@@ -223,7 +216,7 @@ def open_instances(
     """
     if slots < 1 or slot_rows < 1:
         raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")
-    if not holds(device, manifest):
+    if not manifest.runs_in(device.contents):
         raise XclbinMismatchError(
             f"the card holds xclbin {device.uuid}, the manifest of {manifest.model!r} describes {manifest.uuid}"
         )

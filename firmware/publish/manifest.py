@@ -121,6 +121,13 @@ class Manifest:
             tools={str(key): str(value) for key, value in _object(fields, "tools").items()}, report=_object(fields, "report"),
         )  # fmt: skip
 
+    def runs_in(self, xclbin: Xclbin) -> bool:
+        """True if an xclbin has the model's kernel: it is the manifest's, or another one for the same target and platform with
+        a kernel of the same name and digest."""
+        digest = xclbin.kernel_digests.get(self.kernel, "")
+        same_card = (xclbin.target, xclbin.vbnv) == (self.target, PLATFORMS[self.platform].vbnv)
+        return xclbin.uuid == self.uuid or (same_card and digest != "" and digest == self.kernel_sha256)
+
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """The manifest in a file. Raises ManifestError, which names the file and the field; OSError when it cannot be read."""

@@ -84,7 +84,7 @@ class HeldCard:
 
     def units_for(self, wish: Wish) -> tuple[str, ...]:
         """The names of the compute units that a model may use; empty if the card is free or has another xclbin."""
-        if self.contents is None or not serves(self.contents, wish):
+        if self.contents is None or not wish.manifest.runs_in(self.contents):
             return ()
         taken = {unit for claim in self.claims if not claim.may_share(wish) for unit in claim.units}
         units = tuple(unit.name for unit in self.contents.units_of(wish.manifest.kernel) if unit.name not in taken)
@@ -94,7 +94,7 @@ class HeldCard:
     def busy(self, wish: Wish) -> DeviceBusyError:
         """The error that says which models have the card."""
         models = ", ".join(dict.fromkeys(repr(claim.wish.model) for claim in self.claims)) or "a model that is being loaded"
-        if self.contents is not None and serves(self.contents, wish):
+        if self.contents is not None and wish.manifest.runs_in(self.contents):
             units = ", ".join(unit.name for unit in self.contents.units_of(wish.manifest.kernel))
             return DeviceBusyError(f"card {self.index} has the kernel of {wish.model!r}, but {models} uses {units}")
         return DeviceBusyError(f"card {self.index} has the xclbin of {models}")
@@ -111,13 +111,3 @@ class Place:
     def close(self) -> None:
         """Leave the card. It is closed with its last model. A second call does nothing."""
         self._leave()
-
-
-def serves(contents: Xclbin, wish: Wish) -> bool:
-    """True if an xclbin has the model's kernel."""
-    own, manifest = wish.contents, wish.manifest
-    if contents.uuid == own.uuid:
-        return True
-    same_card = (contents.target, contents.vbnv) == (own.target, own.vbnv)
-    digest = contents.kernel_digests.get(manifest.kernel, "")
-    return same_card and digest != "" and digest == manifest.kernel_sha256

@@ -82,9 +82,8 @@ class CardPool:
         card = self._card(wish, index)
         if claim := self.claim(card, wish):
             return self.open(card, claim)
-        return self._cleared((card,), wish) or self._refuse(card, wish)
-
-    def _refuse(self, card: HeldCard, wish: Wish) -> Place:
+        if place := self._cleared((card,), wish):
+            return place
         raise card.busy(wish)
 
     def _cleared(self, cards: Sequence[HeldCard], wish: Wish) -> Place | None:
@@ -101,9 +100,8 @@ class CardPool:
 
     def _anywhere(self, wish: Wish) -> Place:
         place, busy = self.try_place(wish, ())
-        return place or self._cleared(self.cards(wish.kind), wish) or self._all_busy(busy, wish)
-
-    def _all_busy(self, busy: Sequence[DeviceError], wish: Wish) -> Place:
+        if place := place or self._cleared(self.cards(wish.kind), wish):
+            return place
         raise all_busy(busy, wish)
 
     def try_place(self, wish: Wish, wanted: Collection[int]) -> tuple[Place | None, list[DeviceError]]:

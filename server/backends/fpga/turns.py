@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.host.errors import DeviceError
-from hypersonic.server.backends.fpga.held import HeldCard, Wish, serves
+from hypersonic.server.backends.fpga.held import HeldCard, Wish
 from hypersonic.server.backends.fpga.on_demand import ON_DEMAND, OnDemandModel, TurnPolicy
 from hypersonic.server.backends.fpga.pool import NO_ROOM, CardPool, all_busy
 from hypersonic.server.backends.fpga.turn_rule import CardState, Load, choose_turn
@@ -109,7 +109,9 @@ class Turns:
             away = [
                 model.guest(indices)
                 for model in models
-                if model.away and model.retry_ns <= now_ns and not any(serves(contents, model.wish) for contents in coming)
+                if model.away
+                and model.retry_ns <= now_ns
+                and not any(model.wish.manifest.runs_in(contents) for contents in coming)
             ]
             states = [self._state(card, models, indices, now_ns) for card in cards]
             choice = choose_turn(states, away, now_ns)
@@ -166,7 +168,7 @@ class Turns:
                 with self._changed:
                     models = list(self._models)
                 for other in models:
-                    if card.contents is not None and serves(card.contents, other.wish) and self._reserve(other):
+                    if card.contents is not None and other.wish.manifest.runs_in(card.contents) and self._reserve(other):
                         self._enter(other, card, changing=True)
         except Exception as error:  # noqa: BLE001 - the model's requests wait for this thread
             self._fail(model, error)
@@ -266,6 +268,6 @@ class Turns:
             model
             for model in models
             if not any(other is not card and not other.fixed for other in self._possible(model))
-            and not serves(wish.contents, model.wish)
+            and not model.wish.manifest.runs_in(wish.contents)
             and model.wish.kind == wish.kind
         ]
