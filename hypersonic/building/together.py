@@ -57,7 +57,7 @@ def build_together(
     """Build the models into one xclbin, publish it for each, and return the versions' directories in the same order.
 
     models: zoo names or paths, as for build(). name: of the xclbin in directory/bitstream. units: model -> compute units, for
-    those that shall have another number than compute_units. fit, rates: the card that is shared by the rates asked for, model
+    those that need another number than compute_units. fit, rates: the card that is shared by the rates asked for, model
     -> inferences per second; the models then have rf cores, and their numbers of units follow. The other arguments are
     build()'s, and apply to every model: core and datatypes are each model's own where they are empty.
 

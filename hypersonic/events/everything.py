@@ -26,7 +26,7 @@ from hypersonic.hls.frontend.description import read_zoo_yaml, zoo_models
 from hypersonic.hls.zoo.task import tasks
 from hypersonic.progress import Step
 
-#: rows that a request to a model on the host has: there is no generator that says how many an event has
+#: rows in a request to a model on the host, which has no generator to say how many an event has
 _HOST_ROWS = 4
 #: the lengths of the axes of any length of such a model
 _LENGTH = 16

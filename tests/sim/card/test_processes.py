@@ -113,7 +113,7 @@ def test_a_reset_card_can_be_loaded_although_kernels_of_before_are_open(
     assert [one.ask(f"load {first}"), one.ask("open stub:{stub_1}"), two.ask("uuid")] == ["ok", "ok", "ENODEV"]
     (tmp_path / "cards" / "0.resets").write_bytes(b".")
     assert one.ask("uuid") == "ENODEV"
-    assert two.ask(f"load {second}") == "ENODEV", "its handle is of before the reset"
+    assert two.ask(f"load {second}") == "ENODEV", "its handle is from before the reset"
     assert start().ask(f"load {second}") == "ok"
 
 
