@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,9 +40,6 @@ BRIDGE = [sys.executable, "-m", "hypersonic.sim.xrt_bridge"]
 ROUNDS, SLOTS, ROWS = 3, 3, 16000
 
 #: our driver as the server uses it: every slot of every compute unit in flight before the first is finished
-#: the exit code of `timeout` if the command was ended by SIGSEGV: XRT 2.13 does so now and then on a busy machine
-_CRASHED = 139
-
 DRIVE = """
 import json, os, sys
 from pathlib import Path
@@ -162,27 +158,25 @@ for command in (f"load {sys.argv[1]}", "open stub:{stub_1}", "open twin:{twin_1}
     answers += [process.answer() for process in processes]
 sockets = [path.name for path in (Path("/tmp") / os.environ["USER"]).iterdir() if path.name.startswith("device0")]
 for process in processes:
-    process.process.stdin.close()
-    process.process.wait()
+    process.end()
 print(json.dumps({"answers": answers, "sockets": len(sockets)}))
 """
 
 
 @needs_xrt
 def test_each_process_of_real_xrts_hw_emu_mode_has_a_card_of_its_own_with_all_kernels(
-    tmp_path: Path, stub_image: bytes, compile_stub: CompileStub, record_property: Callable[[str, object], None]
+    tmp_path: Path, stub_image: bytes, compile_stub: CompileStub
 ) -> None:
-    """So XRT's rules for several processes on one card cannot be tested here: both have stub_1 exclusively."""
+    """So XRT's rules for several processes on one card cannot be tested here: both have stub_1 exclusively.
+
+    The processes are killed, because the library's own clean-up at their exit sometimes crashes or never ends.
+    """
     images = pack_images({"stub": stub_image, "twin": compile_stub('STUB_KERNEL="twin"')})
     xclbin = tmp_path / "several.xclbin"
     kernels = [LinkedKernel("stub", 2), LinkedKernel("twin")]
     xclbin.write_bytes(assemble_kernels(kernels, Target.HW_EMU, find_platform("u250"), images))
-    command = [*BRIDGE, str(xclbin), "--", "timeout", "-k", "5", "300", sys.executable, "-c", TWO, str(xclbin), str(tmp_path)]
-    for _ in range(3):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != _CRASHED:
-            break
-        record_property("noteworthy", "XRT's hw_emu library ended a process by SIGSEGV, and the test ran it again")
+    command = [*BRIDGE, str(xclbin), "--", "timeout", "-k", "5", "200", sys.executable, "-c", TWO, str(xclbin), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {"answers": ["ok"] * 8, "sockets": 2}
 

@@ -21,11 +21,13 @@ class Process:
     """A process with card 0 open."""
 
     def __init__(self, library: str, errors: Path) -> None:
-        """errors: the file for what the library prints."""
+        """errors: the file for what the library prints; beside it are the library's own files (`.run`)."""
         self.errors = errors
         argv = [sys.executable, __file__, library]
         with errors.open("w") as file:
-            self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True)
+            self.process = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True, cwd=errors.parent
+            )
 
     def send(self, command: str) -> None:
         assert self.process.stdin is not None
