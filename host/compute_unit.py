@@ -40,6 +40,7 @@ from hypersonic.host.errors import (
     MemoryAccessError,
     failure,
 )
+from hypersonic.host.sharing.clocks import UnitClocks
 from hypersonic.host.sharing.gate import Gate, UnitGate
 from hypersonic.host.usage import CardUsage
 
@@ -104,8 +105,8 @@ class ComputeUnit(Closing):
 
     It is taken out of service when a run does not complete: until the card is reset, that run may still write into the unit's
     buffers, so they are neither freed nor used again. Attributes: in_service; weights, see weights.py; tells, True if the
-    unit's registers show its health; gate: for the runs of its models; starting: held while a run is started; to_card and
-    from_card: for transfers.
+    unit's registers show its health; gate: for the runs of its models; clocks: those of each model; starting: held while a run
+    is started; to_card and from_card: for transfers.
     """
 
     def __init__(self, card: OpenCard, unit: LinkedUnit) -> None:
@@ -115,7 +116,7 @@ class ComputeUnit(Closing):
         self.released = False
         #: the weights that its runs may read at any time, by the sha256 of the file (weights.py)
         self.weights: dict[str, UnitWeights] = {}
-        self.gate, self.starting = UnitGate(), Lock()
+        self.gate, self.starting, self.clocks = UnitGate(), Lock(), UnitClocks(self.read_register)
         self.to_card, self.from_card = card.to_card, card.from_card
         self._card = card
         self._driver, self._calls, self.reset = card.driver, card.calls, card.driver.reset

@@ -24,7 +24,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.kernel.registers import BUSY_CYCLES
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest
 from hypersonic.host.compute_unit import BufferObject, ComputeUnit
 from hypersonic.host.device import Device
@@ -105,6 +104,7 @@ class Slot:
             with self._unit.starting:
                 self._unit.require_service()
                 self._run.set_arg(ROWS, rows)
+                self._unit.clocks.begin(self._flow)
                 self._run.start()
                 self.in_flight_rows = rows
                 self._launched_ns = time.monotonic_ns()
@@ -183,7 +183,7 @@ class ModelInstance:
             opened.callback(unit.gate.leave, flow)
             self.slots = tuple(_slot(opened, unit, flow, slots[1], row_bytes, weights) for _ in range(slots[0]))
             self._closing = opened.pop_all()
-        self._busy_at_load = self._last_busy = _busy_clocks(unit)
+        self._flow, self._busy_clocks = flow, 0
 
     @property
     def in_service(self) -> bool:
@@ -191,11 +191,11 @@ class ModelInstance:
         return self._unit.in_service and not self._unit.closed
 
     def busy_clocks(self) -> int:
-        """Kernel clocks since load in which a run was in flight; the last known figure once the unit is out of service, and 0
-        where registers cannot be read. Any thread."""
+        """Kernel clocks since load in which a run of this model was in flight; the last known figure once the unit is out of
+        service, and 0 where registers cannot be read. Any thread."""
         if self.in_service:
-            self._last_busy = _busy_clocks(self._unit)
-        return self._last_busy - self._busy_at_load
+            self._busy_clocks = self._unit.clocks.of(self._flow)
+        return self._busy_clocks
 
     def close(self) -> None:
         """Close the slots, and the compute unit if no other model uses it. A second call does nothing."""
@@ -237,17 +237,3 @@ def _slot(
     slot = Slot(unit, flow, slot_rows, row_bytes, weights)
     opened.callback(slot.close)
     return slot
-
-
-def _busy_clocks(unit: ComputeUnit) -> int:
-    """The 64-bit counter BUSY_CYCLES; 0 where registers cannot be read. The words are read again until the high word was the
-    same before and after the low word."""
-    try:
-        high = unit.read_register(BUSY_CYCLES + 4)
-        while True:
-            low = unit.read_register(BUSY_CYCLES)
-            before, high = high, unit.read_register(BUSY_CYCLES + 4)
-            if before == high:
-                return high << 32 | low
-    except DeviceError:
-        return 0

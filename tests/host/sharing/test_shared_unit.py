@@ -57,6 +57,15 @@ def test_each_model_is_answered_from_its_own_weights(weighted: Build) -> None:
             assert [{value for future in futures for value in future.result()} for futures in answers] == [{3.0}, {4.0}, {5.0}]
 
 
+def test_the_clocks_of_a_shared_unit_are_those_of_the_model_that_ran(weighted: Build) -> None:
+    """model.c counts a clock for each row."""
+    with models(weighted, 3, 4) as (_, (one, other)):
+        for instance, count in ((one, 2), (other, 3), (one, 4)):
+            for _ in range(count):
+                ask(instance.slots[0])
+        assert [instance.busy_clocks() for instance in (one, other, one, other)] == [6, 3, 6, 3]
+
+
 def test_weights_are_there_once_and_freed_with_their_last_model(weighted: Build) -> None:
     with models(weighted, 3, 3, 4) as (device, (one, same, other)):
         (unit,) = device.compute_units

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UnitClocks: how many of a compute unit's clocks each model's runs took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+
+from hypersonic.firmware.kernel.registers import BUSY_CYCLES
+from hypersonic.host.errors import DeviceError
+from hypersonic.host.sharing.order import Flow
+
+
+class UnitClocks:
+    """The counter BUSY_CYCLES of a compute unit, divided among its models. Any thread may use it.
+
+    Runs of different flows do not overlap on a unit, so it is enough to read the counter when another flow begins.
+    """
+
+    def __init__(self, read_register: Callable[[int], int]) -> None:
+        self._read_register = read_register
+        self._lock = Lock()
+        self._owner: Flow | None = None
+        self._counted = 0
+        self._clocks: dict[Flow, int] = {}
+
+    def begin(self, flow: Flow) -> None:
+        """Note that the runs from now on are the flow's, and that no run of another one is in flight."""
+        if flow is not self._owner:
+            with self._lock:
+                self._count()
+                self._owner = flow
+
+    def of(self, flow: Flow) -> int:
+        """Return the clocks with a run of the flow in flight; 0 where registers cannot be read."""
+        with self._lock:
+            self._count()
+            return self._clocks.get(flow, 0)
+
+    def _count(self) -> None:
+        """Add the clocks since the last call to those of the flow whose runs they were. The lock is held."""
+        now = read_busy_cycles(self._read_register)
+        if now is None:
+            return
+        if self._owner is not None:
+            self._clocks[self._owner] = self._clocks.get(self._owner, 0) + now - self._counted
+        self._counted = now
+
+
+def read_busy_cycles(read_register: Callable[[int], int]) -> int | None:
+    """Return the 64-bit counter BUSY_CYCLES, None where registers cannot be read.
+
+    The words are read again until the high word was the same before and after the low word.
+    """
+    try:
+        high = read_register(BUSY_CYCLES + 4)
+        while True:
+            low = read_register(BUSY_CYCLES)
+            before, high = high, read_register(BUSY_CYCLES + 4)
+            if before == high:
+                return high << 32 | low
+    except DeviceError:
+        return None
