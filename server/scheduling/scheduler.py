@@ -325,6 +325,8 @@ class Scheduler:
             self.batcher.put_back(shares, UnavailableError(text), BackendError(text) if by_run else None)
             if any(share.pending.expires_ns for share in shares):
                 self._keep_time()
+        if state.leaving:
+            _LOG.error("%s: %s did not complete a run before it left its card: %s", self._label, state.name, error)
         text = f"{error}; {len(shares)} requests wait for another"
         for other in lost:
             _LOG.error("%s: %s is out of service: %s", self._label, other.name, text)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.sharing.figure import Figure
-from bench.sharing.parts import banks
+from bench.sharing.parts import banks, turns
 from bench.sharing.run import part_names, table
 from hypersonic.commands.bench import BenchError, add_sharing_options, bench_sharing
 
@@ -27,6 +27,15 @@ def test_kernels_on_banks_of_their_own_keep_their_clocks_and_on_one_bank_they_sh
         "runs overlap less when this process waits between starts"
     )
     assert 0.8 < together.value < 1.1, "the start of the second kernel is known to some hundred of its 18,000 clocks"
+
+
+def test_models_that_take_turns_answer_every_request_of_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "RESIDENCY_MS", 50)
+    monkeypatch.setattr(turns, "CLIENTS", 4)
+    figures = {each.name: each for each in turns.measure(lambda _: None, seconds=1.5, xclbins=((1, 2), (3,), (4,)))}
+    assert figures["requests"].value > 10
+    assert (figures["failed requests"].text, figures["wrong integers"].text) == ("0", "0")
+    assert figures["loads of a card after its first"].value > 0
 
 
 def test_a_part_that_does_not_exist_is_answered_with_those_that_do(capfd: pytest.CaptureFixture[str]) -> None:

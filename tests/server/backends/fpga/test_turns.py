@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -13,14 +14,14 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.config.read import read_config
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, UnavailableError
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.request import InferRequest, InputTensor
 from hypersonic.server.scheduling.model import ScheduledModel
-from tests.host.conftest import Build, Cards
+from tests.host.conftest import Build, Cards, kept_up
 from tests.server.backends.fpga.repositories import Repository, linked
+from tests.support.waiting import wait_until
 
 WAIT_S = 60.0
 
@@ -50,13 +51,12 @@ class Site(Repository):
         """Publish and serve a model with another xclbin than the others."""
         number = len(list(self.place.iterdir())) if self.place.exists() else 0
         xclbin = linked(self._image, digest=f"{number:064x}")
-        more = {f"card_{key}": value for key, value in parameters.items()}
-        version = self.publish(name, xclbin, parameters={"card_policy": policy, **more})
+        version = self.publish(name, xclbin, parameters={"card_policy": policy, **parameters})
         return self.serve(version)
 
     def serve(self, version: Path) -> ScheduledModel:
         config = read_config(version.parent / "config.pbtxt", version.parent.name)
-        model = ScheduledModel(config, 1, FpgaBackend.load(self.backend, version, config))
+        model = ScheduledModel(config, 1, self.load(version))
         self.served[config.name] = model
         return model
 
@@ -95,7 +95,7 @@ def resident(model: ScheduledModel) -> bool:
 
 
 def test_models_take_turns_on_one_card_and_each_answer_is_its_own(site: Site) -> None:
-    models = [site.add(name, residency_ms="0") for name in "abc"]
+    models = [site.add(name, card_residency_ms="0") for name in "abc"]
     assert [resident(model) for model in models] == [True, False, False]
     assert all(model.in_service and not model.reason for model in models)
     for value in range(3):
@@ -110,7 +110,7 @@ def test_models_take_turns_on_one_card_and_each_answer_is_its_own(site: Site) ->
 
 
 def test_no_request_is_lost_while_busy_models_take_turns(site: Site) -> None:
-    models = [site.add(name, residency_ms="20") for name in "abc"]
+    models = [site.add(name, card_residency_ms="20") for name in "abc"]
     asked = [(value, site.ask(models[value % 3], value)) for value in range(300)]
     assert all(future.result(WAIT_S) == 2 * value for value, future in asked)
 
@@ -125,7 +125,7 @@ def test_a_resident_model_takes_a_card_of_models_that_take_turns_if_they_keep_on
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
-    a, b = site.add("a", residency_ms="0"), site.add("b", residency_ms="0")
+    a, b = site.add("a", card_residency_ms="0"), site.add("b", card_residency_ms="0")
     fixed = site.add("c", "resident")
     assert sorted(map(resident, (a, b))) == [False, True]
     for model in (a, b, fixed, a):
@@ -138,8 +138,8 @@ def test_a_resident_model_takes_a_card_of_models_that_take_turns_if_they_keep_on
     ("policy", "parameters", "message"),
     [
         ("sometimes", {}, "card_policy is 'sometimes', expected 'resident' or 'on_demand'"),
-        ("on_demand", {"priority": "-1"}, "card_priority is '-1', expected an integer of at least 0"),
-        ("resident", {"residency_ms": "5"}, "card_residency_ms has no effect on a resident model"),
+        ("on_demand", {"card_priority": "-1"}, "card_priority is '-1', expected an integer of at least 0"),
+        ("resident", {"card_residency_ms": "5"}, "card_residency_ms has no effect on a resident model"),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(site: Site, policy: str, parameters: dict[str, str], message: str) -> None:
@@ -148,7 +148,7 @@ def test_parameters_that_mean_nothing_are_refused(site: Site, policy: str, param
 
 
 def test_a_file_that_was_damaged_is_found_before_any_model_leaves_its_card(site: Site) -> None:
-    a, b = site.add("a", residency_ms="0"), site.add("b", residency_ms="0")
+    a, b = site.add("a", card_residency_ms="0"), site.add("b", card_residency_ms="0")
     with (site.place / "b" / "1" / "model.xclbin").open("r+b") as file:
         file.truncate(1000)
     with pytest.raises(UnavailableError, match="the file is 1000 bytes"):
@@ -158,7 +158,7 @@ def test_a_file_that_was_damaged_is_found_before_any_model_leaves_its_card(site:
 
 
 def test_a_model_leaves_and_its_waiting_requests_are_answered_when_it_is_unloaded(site: Site) -> None:
-    a, b = site.add("a", residency_ms="200"), site.add("b", residency_ms="0")
+    a, b = site.add("a", card_residency_ms="200"), site.add("b", card_residency_ms="0")
     asked = [site.ask(b, value) for value in range(5)]
     closing = threading.Thread(target=lambda: b.close(WAIT_S))
     closing.start()
@@ -171,17 +171,33 @@ def test_a_lost_card_is_no_ones_fault_and_its_models_go_to_another_one(
     site: Site, cards: Cards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
-    a, b = site.add("a", residency_ms="0"), site.add("b", residency_ms="0")
+    a, b = site.add("a", card_residency_ms="0"), site.add("b", card_residency_ms="0")
     cards.unplug(0)
     assert site.answer(a, 5) == 10
     assert site.answer(b, 6) == 12
+
+
+def test_a_run_that_hangs_while_its_model_leaves_runs_again_and_the_log_names_the_unit(
+    site: Site, cards: Cards, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Loading the other model's xclbin ends the hang."""
+    monkeypatch.setenv("HYPERSONIC_EMU_HANG", "facile_1:2")
+    with kept_up():
+        a, b = (site.add(name, card_residency_ms="0", timeout_ms="500", retry_ms="20") for name in "ab")
+        assert site.answer(a, 1) == 2
+        (instance,), before_ns = site.loaded[0].instances, time.monotonic_ns()
+        hung = site.ask(a, 2)
+        wait_until(lambda: instance.used_ns > before_ns)
+        assert [site.answer(b, 3), hung.result(WAIT_S)] == [6, 4]
+    assert [(each.timeouts, each.runs) for each in a.figures.values()] == [(1, 2)]
+    assert "facile_1 did not complete a run before it left its card" in caplog.text
 
 
 def test_waiting_models_of_one_xclbin_come_to_one_card_together(
     site: Site, weighted: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
-    before = [site.add(name, residency_ms="0") for name in "ab"]
+    before = [site.add(name, card_residency_ms="0") for name in "ab"]
     xclbin = linked(Xclbin.read(weighted[0]).bitstream, weights=True, digest="f" * 64)
     parameters = {"card_policy": "on_demand", "card_residency_ms": "0"}
     for name in "cdef":

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that take turns on one emulated card, behind the server: what tritonclient, /metrics and the status page see."""
+
+from __future__ import annotations
+
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+
+from hypersonic.server.app import Server
+from tests.server.backends.fpga.repositories import Repository, linked
+from tests.server.python_serving import infer, serving
+from tests.support.waiting import wait_until
+
+#: what model.c computes
+PYTHON = """
+import numpy as np, triton_python_backend_utils as pb_utils
+class TritonPythonModel:
+    def execute(self, requests):
+        x = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", 2 * each[:, :1] + each[:, 1:2])]) for each in x]
+"""
+ON_DEMAND = {"card_policy": "on_demand", "card_residency_ms": "0"}
+
+
+class OneCard(Repository):
+    """A repository of models that take turns on the one card that there is."""
+
+    def __init__(self, place: Path, image: bytes) -> None:
+        super().__init__(place)
+        self._image = image
+        self._digests = iter(range(100))
+
+    def add(self, name: str, **parameters: str) -> Path:
+        """Publish a model with an xclbin of its own."""
+        xclbin = linked(self._image, digest=f"{next(self._digests):064x}")
+        return self.publish(name, xclbin, parameters={**ON_DEMAND, **parameters})
+
+
+@pytest.fixture
+def models(tmp_path: Path, image: bytes, monkeypatch: pytest.MonkeyPatch) -> OneCard:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
+    return OneCard(tmp_path / "models", image)
+
+
+def row(value: float) -> np.ndarray:
+    x = np.zeros((1, 18), np.float32)
+    x[0, 0] = value
+    return x
+
+
+def answer(server: Server, model: str, value: float, **keywords: object) -> float:
+    with triton.InferenceServerClient(server.addresses["GRPCInferenceService"]) as client:
+        return float(infer(client, row(value), model, **keywords)[0, 0])
+
+
+def fetch(server: Server, service: str, path: str) -> str:
+    with urllib.request.urlopen(f"http://{server.addresses[service]}/{path}", timeout=20) as page:
+        return str(page.read().decode())
+
+
+def series(server: Server, family: str) -> dict[str, float]:
+    """The values of a family of models, by model."""
+    lines = [line for line in fetch(server, "Metrics Service", "metrics").splitlines() if line.startswith(family + "{")]
+    return {line.split('model="')[1].split('"')[0]: float(line.rsplit(" ", 1)[1]) for line in lines}
+
+
+def test_a_model_that_waits_for_a_card_is_answered_by_its_fallback_backend(models: OneCard) -> None:
+    """The other model keeps the card for an hour."""
+    models.add("a", card_residency_ms="3600000")
+    (models.add("b", fallback_backend="python") / "model.py").write_text(PYTHON)
+    with serving(models.place) as server:
+        assert [answer(server, "b", value) for value in range(4)] == [0, 2, 4, 6]
+        assert answer(server, "a", 5) == 10
+        assert series(server, "fpga_model_resident") == {"a": 1, "b": 0}
+        assert series(server, "fpga_fallback_active") == {"b": 1}
+        assert series(server, "fpga_fallback_runs_total") == {"b": 4}
+
+
+def test_a_model_with_a_fallback_backend_returns_to_the_card_when_it_has_its_turn(models: OneCard) -> None:
+    models.add("a")
+    (models.add("b", fallback_backend="python") / "model.py").write_text(PYTHON)
+    with serving(models.place) as server:
+        for _ in range(2):
+            assert answer(server, "b", 3) == 6
+            wait_until(lambda: series(server, "fpga_model_resident") == {"a": 0, "b": 1})
+            wait_until(lambda: series(server, "fpga_fallback_active") == {"b": 0})
+            before = series(server, "fpga_fallback_runs_total")
+            assert answer(server, "b", 4) == 8
+            assert series(server, "fpga_fallback_runs_total") == before
+            assert answer(server, "a", 5) == 10
+            assert series(server, "fpga_model_resident") == {"a": 1, "b": 0}
+
+
+def test_metrics_and_the_status_page_show_who_has_the_card(models: OneCard) -> None:
+    for name in "ab":
+        models.add(name)
+    with serving(models.place) as server:
+        assert answer(server, "b", 1) == 2
+        assert series(server, "fpga_model_resident") == {"a": 0, "b": 1}
+        assert series(server, "fpga_model_card_loads_total") == {"a": 1, "b": 1}
+        assert series(server, "fpga_model_card_waits_total") == {"a": 0, "b": 1}
+        loads, waits = (series(server, f"fpga_model_card_{what}_seconds_total") for what in ("load", "wait"))
+        assert all(loads.values())
+        assert (waits["a"], waits["b"] > 0) == (0, True)
+        assert all(f'{model}",version="1"' in fetch(server, "Metrics Service", "metrics") for model in "ab")
+        page = fetch(server, "HTTPService", "")
+        in_service = ["the card", "the unit of b"]
+        assert (page.count("AWAY"), page.count("IN SERVICE"), page.count("OUT OF SERVICE")) == (1, len(in_service), 0)
+
+
+def test_a_sequence_goes_on_when_its_model_returns_to_the_card(models: OneCard) -> None:
+    models.add("a")
+    config = models.add("b").parent / "config.pbtxt"
+    text = config.read_text()
+    start = text.index("dynamic_batching")
+    config.write_text(
+        text[:start] + "sequence_batching { max_sequence_idle_microseconds: 60000000 }" + _after_block(text[start:])
+    )
+    with serving(models.place) as server:
+        for step in range(4):
+            ends = {"sequence_start": step == 0, "sequence_end": step == 3}
+            assert answer(server, "b", step, sequence_id=7, **ends) == 2 * step
+            assert answer(server, "a", 1) == 2
+        assert series(server, "fpga_model_card_loads_total") == {"a": 5, "b": 4}
+
+
+def _after_block(text: str) -> str:
+    """The text after the first block in braces."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "{") - (letter == "}")
+        if letter == "}" and not depth:
+            return text[at + 1 :]
+    raise AssertionError(text)
+
+
+def test_clients_of_models_that_take_turns_see_no_error(models: OneCard) -> None:
+    for name in "abc":
+        models.add(name, card_residency_ms="10")
+    with serving(models.place) as server, ThreadPoolExecutor(6) as clients:
+        asked = [clients.submit(answer, server, "abc"[value % 3], value) for value in range(120)]
+        assert [each.result(120) for each in asked] == [2 * value for value in range(120)]
