@@ -235,7 +235,10 @@ def description_file(model_file: Path) -> Path:
     """Return the path of the YAML beside a model file. Raises DescriptionError if it does not exist."""
     file = model_file.with_suffix(".yaml")
     if not file.is_file():
-        raise DescriptionError(f"{file} does not exist; a model needs a YAML beside it with at least name, input and output")
+        raise DescriptionError(
+            f"{file} does not exist; a model needs a YAML beside it with at least name, input and output: "
+            f"write one with 'hypersonic new {model_file}'"
+        )
     return file
 
 
