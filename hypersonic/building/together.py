@@ -66,7 +66,7 @@ def build_together(
     check_name(name)
     check_rates(models, fit, rates or {})
     core = core or CoreKind.RF if fit.card else core
-    requests = _requests(models, target, platform, core, compute_units, units or {}, repository, options, progress)
+    requests = _requests(models, target, platform, core, compute_units, units or {}, repository, options, fit, progress)
     notes, cards = _check_plan(models, requests), [""] * len(models)
     if fit.card and rates:
         picture = (directory or Path("build")) / f"{name}-fit.png"
@@ -85,9 +85,9 @@ def build_together(
 
 def _requests(
     models: Sequence[str], target: str, platform: str, core: str, compute_units: int, units: Mapping[str, int],
-    repository: Path, options: CardOptions, progress: Progress,
+    repository: Path, options: CardOptions, fit: FitOptions, progress: Progress,
 ) -> list[Request]:  # fmt: skip
-    """The checked request of each model. Raises OnHostError for a model without a kernel, BuildError for unknown names."""
+    """The checked request of each model. Raises OnHostError for a model without a kernel, and what check_request raises."""
     names = [model_name(model) for model in models]
     check_names("--units", units, names)
     described = [read_zoo_yaml(model) for model in models]
@@ -95,7 +95,7 @@ def _requests(
         if host := find_host_model(model, value):
             raise OnHostError(f"{host.line}; it has no kernel for --together: leave {model} out")
     requests = [
-        check_request(model, value, target, platform, core, 1, repository, options, NO_FIT, progress)
+        check_request(model, value, target, platform, core, 1, repository, options, fit, progress)
         for model, value in zip(models, described, strict=True)
     ]
     return [

@@ -13,6 +13,7 @@ from hypersonic.arguments import parse_counts
 from hypersonic.building import together
 from hypersonic.building.all_models import check_models, split_zoo
 from hypersonic.building.errors import BuildError
+from hypersonic.building.fit import FitOptions
 from hypersonic.building.host_models import OnHostError
 from hypersonic.building.model import build
 from hypersonic.building.together import build_together
@@ -20,6 +21,7 @@ from hypersonic.commands import inspect
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.estimate.kernel import BuildReport
 from hypersonic.firmware.publish.manifest import Manifest, check
+from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images
 from hypersonic.hls.frontend.description import zoo_models
@@ -98,6 +100,13 @@ def test_more_ports_than_the_memories_take_are_refused_before_any_conversion(own
         LinkError, match=r"kernels alpha x 16, beta x 1 have 17 compute units, expected at most 16 behind the F2"
     ):
         build_together(models, "both", platform="aws_f2", repository=tmp_path, units={"alpha": 16})
+    assert not own.simulated
+
+
+def test_a_fit_for_sw_emu_has_no_multipliers_to_share_and_is_refused(own: OwnModels, tmp_path: Path) -> None:
+    models, rates = [own.model("alpha"), own.model("beta")], {"alpha": 1000.0, "beta": 1000.0}
+    with pytest.raises(BuildError, match=r"--fit shares the multipliers of RTL: got target sw_emu, .*; take target hw_emu"):
+        build_together(models, "both", Target.SW_EMU, repository=tmp_path, fit=FitOptions("u250"), rates=rates)
     assert not own.simulated
 
 
