@@ -77,8 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_repository(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--model-repository", "--model-store", action="append", type=_directory, required=True, metavar="DIR",
-        help="serve the models in this directory, which has one subdirectory per model; may be given several times",
+        "--model-repository", "--model-store", action="append", type=_directory, metavar="DIR",
+        help="serve the models in this directory, which has one subdirectory per model; may be given several times (default: "
+        "models, where `hypersonic build` publishes)",
     )  # fmt: skip
     parser.add_argument(
         "--model-control-mode", choices=("none", "poll", "explicit"), default="none", type=str.lower,

@@ -24,7 +24,7 @@ MOST_EMULATED_CARDS = 256
 class Options:
     """The values of the options that `arguments.add_arguments` defines; --help describes each. Port 0 is any free port."""
 
-    model_repository: tuple[Path, ...]
+    model_repository: tuple[Path, ...] = (Path("models"),)
     grpc_port: int = 8001
     http_port: int = 8000
     metrics_port: int = 8002
@@ -138,7 +138,7 @@ class Options:
         """Make the options from parsed arguments. A model repository that is given twice counts once."""
         given = ((field.name, getattr(args, field.name)) for field in fields(cls))
         values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given}
-        values["model_repository"] = tuple(dict.fromkeys(values["model_repository"]))
+        values["model_repository"] = tuple(dict.fromkeys(values["model_repository"] or cls.model_repository))
         return cls(**values)
 
     @property

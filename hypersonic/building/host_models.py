@@ -6,6 +6,7 @@
         backend: onnxruntime                               1/model.py, of the python backend
         networks:
           <model>: "module:function"                   () -> bytes: the version's model.onnx
+        events: "module:function"                        (rows, seed) -> inputs of a request, by name
         because: why hls4ml cannot convert it
 
 repository/ holds the model `name` and, if that is an ensemble, the models that it consists of, in Triton's layout.
@@ -38,13 +39,15 @@ class OnHostError(ValueError):
 class HostModel:
     """A zoo folder whose models run on the server's host.
 
-    name: the served model. because: why there is no kernel. networks: "module:function" that returns a model's ONNX file, by
-    model. repository: the folder with the models' files.
+    name: the served model. because: why there is no kernel. events: "module:function" that returns the inputs of a request of
+    `rows` rows, for a seed. networks: "module:function" that returns a model's ONNX file, by model. repository: the folder with
+    the models' files.
     """
 
     name: str
     backend: str
     because: str
+    events: str
     networks: Mapping[str, str]
     repository: Path
 
@@ -80,7 +83,8 @@ def find_host_model(model: str, zoo_yaml: object, zoo: Path = ZOO) -> HostModel 
     if not isinstance(zoo_yaml, dict) or "backend" not in zoo_yaml:
         return None
     backend, because = zoo_yaml["backend"], zoo_yaml["because"]
-    return HostModel(zoo_yaml["name"], backend, because, zoo_yaml.get("networks", {}), zoo / model / "repository")
+    networks = zoo_yaml.get("networks", {})
+    return HostModel(zoo_yaml["name"], backend, because, zoo_yaml.get("events", ""), networks, zoo / model / "repository")
 
 
 def build_on_host(model: HostModel, repository: Path, options: KernelOptions, progress: Progress) -> Path:

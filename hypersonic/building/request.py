@@ -71,6 +71,11 @@ class Request:
         return CSIM if self.kind == HLS else self.kind
 
 
+def naming(model: str, tell: Progress) -> Progress:
+    """Return a `tell` whose lines begin with the model's name, for builds of several models."""
+    return lambda line: tell(f"{model}: {line}")
+
+
 def check_request(
     model: str, zoo_yaml: object, target: str, platform_name: str, core: str, compute_units: int, repository: Path,
     options: CardOptions, fit: FitOptions, progress: Progress,

@@ -19,7 +19,17 @@ from hypersonic.building.fit_together import draw_shares, share_card, share_line
 from hypersonic.building.host_models import OnHostError, find_host_model
 from hypersonic.building.linking import link, publish_models
 from hypersonic.building.names import check_names, model_name
-from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_fits, check_request, is_f2
+from hypersonic.building.request import (
+    CARD_DEFAULTS,
+    HLS,
+    CardOptions,
+    Progress,
+    Request,
+    check_fits,
+    check_request,
+    is_f2,
+    naming,
+)
 from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.estimate.together import report_together
@@ -75,7 +85,9 @@ def build_together(
     for line in notes:
         on_gate(f"note: {line}")
     converted = [
-        convert(request, card=card, datatypes=datatypes, name="", directory=directory, on_gate=on_gate)
+        convert(
+            request, card=card, datatypes=datatypes, name="", directory=directory, on_gate=naming(request.model.name, on_gate)
+        )
         for request, card in zip(requests, cards, strict=True)
     ]
     if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):

@@ -69,6 +69,7 @@ def build_each(
     BuildError for options that exclude each other."""
     from hypersonic.building.all_models import check_models, split_zoo
     from hypersonic.building.model import build
+    from hypersonic.building.request import naming
     from hypersonic.building.together import build_together
     from hypersonic.own.task import trained_file
 
@@ -80,8 +81,9 @@ def build_each(
             models, together, compute_units=args.compute_units, units=args.units, rates=args.rates,
             on_resources=on_resources, on_gate=on_gate, **build_options(args, step),
         )  # fmt: skip
-    for model in [*([] if together else models), *on_host]:
+    for model in (alone := [*([] if together else models), *on_host]):
+        stem = Path(model).stem
         yield build(
-            model, name=args.name, compute_units=args.units.get(Path(model).stem, args.compute_units),
-            on_resources=on_resources, on_gate=on_gate, **build_options(args, step),
+            model, name=args.name, compute_units=args.units.get(stem, args.compute_units), on_resources=on_resources,
+            on_gate=naming(stem, on_gate) if len(alone) > 1 else on_gate, **build_options(args, step),
         )  # fmt: skip

@@ -4,32 +4,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from hypersonic import Client
-from hypersonic.building.host_models import find_host_model
+from hypersonic.building.host_models import HostModel, find_host_model
 from hypersonic.client.describe import describe
 from hypersonic.client.errors import ClientError, UnknownModelError
 from hypersonic.client.load.errors import LoadError
-from hypersonic.client.load.rows import random_requests
 from hypersonic.client.specs import ModelSpec
 from hypersonic.events.golden import WrongAnswerError
 from hypersonic.events.outcome import Outcome
 from hypersonic.events.sending import ANSWER_TIMEOUT_S, Answers, NoEventsError, closed_loop, send
 from hypersonic.hls.frontend.description import read_zoo_yaml, zoo_models
-from hypersonic.hls.zoo.task import tasks
 from hypersonic.progress import Step
 
-#: rows in a request to a model on the host, which has no generator to say how many an event has
+#: rows in a request to a model on the host
 _HOST_ROWS = 4
-#: the lengths of the axes of any length of such a model
-_LENGTH = 16
 
 
 class NoModelsError(ValueError):
@@ -85,7 +82,7 @@ def infer_all(asked: Asked, progress: Step) -> tuple[list[Line], list[str]]:
     if min(asked.events, asked.clients) < 1 or asked.event_rows < 0:
         got = f"--events is {asked.events}, --clients is {asked.clients} and --event-rows is {asked.event_rows}"
         raise NoEventsError(f"{got}, expected 1 or more of each")
-    names = list(_served_names())
+    names = list(models := _served_models())
     specs, failed = _describe_all(asked.url, names)
     if not specs and failed:
         raise next(iter(failed.values()))
@@ -98,7 +95,7 @@ def infer_all(asked: Asked, progress: Step) -> tuple[list[Line], list[str]]:
     for number, (name, spec) in enumerate(specs.items(), 1):
         step = partial(_numbered, progress, f"{number} of {len(specs)}, {name}")
         step("events")
-        lines.append(_ask(name, spec, asked, step))
+        lines.append(_ask(name, models[name], spec, asked, step))
     order = {name: place for place, name in enumerate(names)}
     return sorted(lines, key=lambda line: order[line.model]), [name for name in names if name not in {*specs, *failed}]
 
@@ -122,16 +119,15 @@ def _numbered(progress: Step, prefix: str, text: str) -> None:
     progress(f"{prefix}: {text}")
 
 
-def _served_names() -> Iterator[str]:
-    """Yield the names under which a server has the zoo's models."""
-    for model in zoo_models():
-        host_model = find_host_model(model, read_zoo_yaml(model))
-        yield host_model.name if host_model else model
+def _served_models() -> dict[str, HostModel | None]:
+    """The names under which a server has the zoo's models, with those of them that run on the host."""
+    found = {model: find_host_model(model, read_zoo_yaml(model)) for model in zoo_models()}
+    return {host.name if host else model: host for model, host in found.items()}
 
 
-def _ask(name: str, spec: ModelSpec, asked: Asked, step: Step) -> Line:
+def _ask(name: str, host: HostModel | None, spec: ModelSpec, asked: Asked, step: Step) -> Line:
     try:
-        return _judged(name, asked, step) if name in tasks() else _on_host(name, spec, asked)
+        return _on_host(host, spec, asked) if host else _judged(name, asked, step)
     except (ClientError, LoadError, WrongAnswerError, ValueError) as error:
         return Line(name, problem=str(error))
 
@@ -146,16 +142,14 @@ def _judged(name: str, asked: Asked, step: Step) -> Line:
     return replace(line, compared=outcome.compared, merit=merit.served, before=merit.before, figure=merit.name)
 
 
-def _on_host(name: str, spec: ModelSpec, asked: Asked) -> Line:
-    """Ask a model that another backend runs on the server's host, with random rows."""
-    rows = min(asked.event_rows or _HOST_ROWS, spec.max_batch_size or 1)
-    shapes = {
-        tensor.name: tuple(_LENGTH if n < 0 else n for n in tensor.shape) for tensor in spec.inputs if min(tensor.shape) < 0
-    }
-    requests = random_requests(spec, rows, asked.seed, count=asked.events, shapes=shapes)
+def _on_host(model: HostModel, spec: ModelSpec, asked: Asked) -> Line:
+    """Ask a model that another backend runs on the server's host."""
+    rows = min(asked.event_rows or _HOST_ROWS, spec.max_batch_size or _HOST_ROWS)
+    module, _, function = model.events.partition(":")
+    events = [getattr(import_module(module), function)(rows, asked.seed + k) for k in range(asked.events)]
     with Client(asked.url, closed_loop(asked.clients, ANSWER_TIMEOUT_S)) as client:
-        load = send(client, name, [tuple(request[tensor.name] for tensor in spec.inputs) for request in requests])
-    return replace(_line(name, load, rows), figure="none: random rows; on the host, there is no csim")
+        load = send(client, model.name, [tuple(event[tensor.name] for tensor in spec.inputs) for event in events])
+    return replace(_line(model.name, load, rows), figure="none: on the host, there is no csim")
 
 
 def _line(name: str, load: Answers, rows: int) -> Line:

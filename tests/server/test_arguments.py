@@ -88,6 +88,13 @@ def test_a_model_repository_that_is_given_twice_is_one() -> None:
     assert parsed("--model-repository=m", "--model-store=m/", "--model-repository=n").model_repository == (Path("m"), Path("n"))
 
 
+def test_the_model_repository_is_the_one_that_build_publishes_in_unless_another_is_given() -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert Options.of(parser.parse_args([])).model_repository == (Path("models"),)
+    assert Options.of(parser.parse_args(["--model-repository=m"])).model_repository == (Path("m"),)
+
+
 def test_deprecated_trace_options_say_what_trace_config_says() -> None:
     opts = parsed(
         "--trace-file=/t.json", "--trace-level=max", "--trace-level", "TENSORS", "--trace-rate=7", "--trace-count", "-1",

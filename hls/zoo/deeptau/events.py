@@ -9,6 +9,7 @@ is not a physics generator. Only numpy; tau i depends on (seed, i) only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,7 @@ from hypersonic.hls.zoo.deeptau.network import CELL_FEATURES, CLASSES, GRIDS, TA
 
 Float = NDArray[np.float64]
 Array = NDArray[np.float32]
+Input = Array | NDArray[np.int64]
 
 CELL_SIZE = {"inner": 0.02, "outer": 0.05}
 #: kinds of objects in a cell, two for each kind of particle; their blocks of features follow each other
@@ -75,6 +77,21 @@ def generate(count: int, seed: int) -> Taus:
             for grid in GRIDS:
                 _fill(grids[f"input_{grid}_{kind}"][i], objects, tau[i, :OWN], block, CELL_SIZE[grid])
     return Taus(input_tau=tau, **grids, kind=classes.astype(np.float32))
+
+
+def whole_grids(count: int, seed: int) -> Mapping[str, Input]:
+    """Return the inputs of one request of `count` taus to deeptau."""
+    return generate(count, seed).inputs()
+
+
+def cell_lists(count: int, seed: int) -> Mapping[str, Input]:
+    """Return the inputs of one request of `count` taus to deeptau_ensemble."""
+    taus = generate(count, seed)
+    inputs: dict[str, Input] = {"input_tau": taus.input_tau}
+    for grid in GRIDS:
+        cells, places = cells_of(taus, grid)
+        inputs |= {**cells, f"input_{grid}_pos": places}
+    return inputs
 
 
 def cells_of(taus: Taus, grid: str) -> tuple[dict[str, Array], NDArray[np.int64]]:

@@ -65,6 +65,11 @@ class Jets:
         return {name: values[first:stop] for name, values in vars(self).items() if name != "label"}
 
 
+def inputs_of(count: int, seed: int) -> dict[str, Array]:
+    """Return the network's inputs, by name, of one request of `count` jets."""
+    return generate(count, seed).inputs()
+
+
 def generate(count: int, seed: int, candidates: int = CANDIDATES, vertices: int = VERTICES) -> Jets:
     """Generate `count` jets, in a millisecond each; the labels take turns."""
     pf = _room(count, len(CANDIDATE_FEATURES), candidates)

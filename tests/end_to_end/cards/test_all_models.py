@@ -15,10 +15,12 @@ from hypersonic.events.outcome import Outcome
 from hypersonic.server_process import start_server
 from tests.end_to_end.command_line import hypersonic, refused
 
+HOST = ("deeptau", "deeptau_ensemble", "particlenet")
+
 
 def test_each_zoo_model_of_a_server_has_a_line_and_the_others_are_named(tmp_path: Path) -> None:
     where = ("--model-repository", tmp_path / "models", "--build-directory", tmp_path / "build")
-    for model in ("facile", "jets", "particlenet"):
+    for model in ("facile", "jets", *HOST):
         built = hypersonic("build", model, "--target", "sw_emu", "--quiet", *where)
         assert built.returncode == 0, built.stderr
     with start_server(tmp_path / "models", "--emulated-cards", "2") as server:
@@ -28,10 +30,10 @@ def test_each_zoo_model_of_a_server_has_a_line_and_the_others_are_named(tmp_path
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = {line["model"]: line for line in json.loads((tmp_path / "result" / "figures.json").read_text())}
-    assert list(lines) == ["facile", "jets", "particlenet"]
+    assert list(lines) == ["deeptau", "deeptau_ensemble", "facile", "jets", "particlenet"]
     assert lines["facile"]["compared"] == 2 * 16_000
     assert lines["jets"]["compared"] == 2 * lines["jets"]["rows"] * 5
-    assert lines["particlenet"]["compared"] == 0, "a model on the host has no csim"
+    assert [lines[name]["compared"] for name in HOST] == [0, 0, 0], "a model on the host has no csim"
     assert all(line["events"] == 2 and line["events_per_s"] > 0 and not line["problem"] for line in lines.values())
     assert "not on the server: anomaly, deepcalo, " in done.stdout
 

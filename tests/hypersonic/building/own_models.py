@@ -27,11 +27,12 @@ output: {{name: y}}
 
 @dataclass
 class OwnModels:
-    """Model files below a directory. link_calls: the simulators that were built, by kernel."""
+    """Model files below a directory. simulated: the kernels with a simulator. gate: of each model's report."""
 
     place: Path
     simulated: list[str] = field(default_factory=list)
     weights: dict[str, int] = field(default_factory=dict)
+    gate: dict[str, Any] = field(default_factory=dict)
 
     def model(self, name: str, kernel: str = "", weights: int = 0) -> str:
         """The path of a new model. kernel: its name in the YAML. weights: the seed of weights that it loads at run time."""
@@ -50,7 +51,8 @@ class OwnModels:
             if seed
             else write_bench_core(*bench_rows(3, 2), directory, name=description.name)
         )
-        return HlsProject(directory, description.name, core.inputs, core.outputs, "", {}), core
+        report = {"gate": self.gate} if self.gate else {}
+        return HlsProject(directory, description.name, core.inputs, core.outputs, "", {}, report), core
 
     def simulate(self, _target: object, project: HlsProject, kernel: Kernel | None, _progress: object) -> Path:
         self.simulated.append(project.name)

@@ -17,6 +17,7 @@ from hypersonic.building.fit import FitOptions
 from hypersonic.building.host_models import OnHostError
 from hypersonic.building.model import build
 from hypersonic.building.together import build_together
+from hypersonic.commands import build as command
 from hypersonic.commands import inspect
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.estimate.kernel import BuildReport
@@ -54,6 +55,21 @@ def test_models_become_one_xclbin_that_is_stored_once_and_published_for_each(own
     ]
     assert list(kernel_images(Xclbin.read(places[0] / "model.xclbin"))) == ["alpha", "beta", "gamma"]
     assert build_together(models, "trigger", repository=repository, units={"alpha": 4}) == places
+
+
+def test_the_accuracy_of_each_of_several_models_begins_with_its_name(own: OwnModels, tmp_path: Path) -> None:
+    own.gate = {
+        "rows": 10, "source": "ten.npy", "fraction_exact": 0.5, "max_abs_difference": 0.25, "tolerance": None, "warnings": []
+    }  # fmt: skip
+    notes: list[str] = []
+    build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_gate=notes.append)
+    of_one = "accuracy: 10 rows (ten.npy) against the trained model: 50.00% of the outputs exact, worst difference 0.25"
+    assert [note.rpartition(",")[0] for note in notes] == [f"alpha: {of_one}", f"beta: {of_one}"]
+    arguments = argparse.ArgumentParser()
+    command.add_arguments(arguments)
+    given = [own.model("gamma"), own.model("delta"), "--model-repository", str(tmp_path), "--no-resources"]
+    assert len([*command.build_each(arguments.parse_args(given), lambda _: None, None, notes.append)]) == 2
+    assert [note.partition(":")[0] for note in notes[2:]] == ["gamma", "delta"]
 
 
 def test_inspect_shows_kernels_units_banks_digests_and_who_shares_the_file(
