@@ -41,7 +41,13 @@ def convert(model: Any, names: Config, name: str, directory: Path, io_type: str 
     if isinstance(model, list) and io_type == "io_stream":
         (directory / f"{name}.refused").write_text("hls4ml has no C++ for it in io_stream")
         return False
-    graph = _graph_of_layers(model, names, options) if isinstance(model, list) else _graph(model, names, options)
+    try:
+        graph = _graph_of_layers(model, names, options) if isinstance(model, list) else _graph(model, names, options)
+    except Exception as error:  # hls4ml has no class of its own for it
+        if "IO Type is not supported" not in str(error):
+            raise
+        (directory / f"{name}.refused").write_text(str(error))
+        return False
     snap_weights(graph)
     graph.write()
     repair(path / "hls")
