@@ -116,7 +116,7 @@ class ComputeUnit(Closing):
         self.released = False
         #: the weights that its runs may read at any time, by the sha256 of the file (weights.py)
         self.weights: dict[str, UnitWeights] = {}
-        self.gate, self.starting, self.clocks = UnitGate(), Lock(), UnitClocks(self.read_register)
+        self.gate, self.starting = UnitGate(), Lock()
         self.to_card, self.from_card = card.to_card, card.from_card
         self._card = card
         self._driver, self._calls, self.reset = card.driver, card.calls, card.driver.reset
@@ -127,6 +127,7 @@ class ComputeUnit(Closing):
         self._closing.callback(self._release, card.driver.close_kernel, self._handle)
         #: True if its registers show its health
         self.tells = health.tells(self.read_register)
+        self.clocks = UnitClocks(self.read_register if self.tells else None)
 
     def group_id(self, argument: int) -> int:
         """The memory bank of a pointer argument. Raises ComputeUnitNotFoundError for an argument that is not a pointer."""

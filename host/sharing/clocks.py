@@ -15,9 +15,10 @@ class UnitClocks:
     """The counter BUSY_CYCLES of a compute unit, divided among its models. Any thread may use it.
 
     Runs of different flows do not overlap on a unit, so it is enough to read the counter when another flow begins.
+    read_register: None for a unit whose registers are not to be read; every count is then 0.
     """
 
-    def __init__(self, read_register: Callable[[int], int]) -> None:
+    def __init__(self, read_register: Callable[[int], int] | None) -> None:
         self._read_register = read_register
         self._lock = Lock()
         self._owner: Flow | None = None
@@ -39,7 +40,7 @@ class UnitClocks:
 
     def _count(self) -> None:
         """Add the clocks since the last call to those of the flow whose runs they were. The lock is held."""
-        now = read_busy_cycles(self._read_register)
+        now = read_busy_cycles(self._read_register) if self._read_register else None
         if now is None:
             return
         if self._owner is not None:
