@@ -63,8 +63,8 @@ lint-rtl:
 check: lint ## run lint and the fast tests, for every change: about 3 minutes on two cores
 	$(BIN)/python -m pytest -m "not slow"
 
-test: ## run lint and all tests: about 45 minutes on two cores, with empty caches
-	@echo "make test: lint and all tests, about 45 minutes on two cores with empty caches; make check takes about 3 minutes"
+test: ## run lint and all tests: about 50 minutes on two cores, with empty caches
+	@echo "make test: lint and all tests, about 50 minutes on two cores with empty caches; make check takes about 3 minutes"
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/python -m pytest
 
