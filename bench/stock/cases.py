@@ -72,6 +72,12 @@ def read_results(file: Path) -> list[Result]:
     return list({value["case"]: Result(**{**value, "kind": Kind(value["kind"])}) for value in values}.values())
 
 
+def words_of(failure: BaseException) -> str:
+    """Return an exception's type and message, at most 600 characters. Paths of installed files begin with their package."""
+    message = re.sub(r"(?:/[^/\n\"']+)*/site-packages/", "", str(failure))
+    return f"{type(failure).__name__}: {' '.join(message.split())}"[:600]
+
+
 def key_of(nodeid: str) -> str:
     """Return a case's name without its folder, and with one name for both of the backends that ours stands for.
 

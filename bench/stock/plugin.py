@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from _pytest.runner import runtestprotocol
 
-from bench.stock.cases import Kind, Result, key_of, place_of, read_results, uncounted
+from bench.stock.cases import Kind, Result, key_of, place_of, read_results, uncounted, words_of
 from bench.stock.keras_2 import use_keras_2
 from bench.stock.order import Order, order_in
 from hypersonic.hls.cache import cache_directory
@@ -95,7 +95,7 @@ class _Cases:
                 kind = Kind.SLOW
             elif self.failure is not None:
                 kind = Kind.EQUAL if seen.compared else Kind.THEIRS
-                words = f"hls4ml's own backend fails too: {_words(self.failure)}"
+                words = f"hls4ml's own backend fails too: {words_of(self.failure)}"
         result = Result(case, kind, words, seen.rows, round(time.monotonic() - begun, 1), round(_cpu_s() - cpu_s, 1))
         with Path(self.order.results).open("a") as file:
             file.write(result.to_line())
@@ -133,14 +133,10 @@ def _end(seen: Any, failure: BaseException | None) -> tuple[Kind, str]:
     if isinstance(failure, TooSlowError):
         return Kind.SLOW, "more processor time than the limit"
     if isinstance(failure, ConversionError):
-        return Kind.REFUSED, _words(failure)
+        return Kind.REFUSED, words_of(failure)
     if not seen.converted:
-        return Kind.UNASKED, f"no model was made: {_words(failure)}"
-    return Kind.CRASHED, _words(failure)
-
-
-def _words(failure: BaseException) -> str:
-    return f"{type(failure).__name__}: {' '.join(str(failure).split())}"[:600]
+        return Kind.UNASKED, f"no model was made: {words_of(failure)}"
+    return Kind.CRASHED, words_of(failure)
 
 
 def _cpu_s() -> float:

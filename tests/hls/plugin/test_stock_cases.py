@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.stock.cases import Kind, Result, file_of, keras_of, key_of, read_results, uncounted
+from bench.stock.cases import Kind, Result, file_of, keras_of, key_of, read_results, uncounted, words_of
 from bench.stock.order import Order, order_in
 from bench.stock.run import run_cases
 from bench.stock.sample import sample
@@ -20,6 +20,13 @@ from bench.stock.table import table
 SAMPLE = tuple((Path(__file__).with_name("stock_sample.txt")).read_text().split("\n")[:-1])
 
 RAN = Result("test_a.py::test_x[Vitis]", Kind.EQUAL, "", 16, 1.5, 1.0)
+
+
+def test_words_of_a_failure_name_no_directory_of_a_machine() -> None:
+    failure = ValueError('in user code:\n File "/home/a user/.venv/lib/python3.11/site-packages/qkeras/qrecurrent.py", line 1')
+    assert words_of(failure).endswith('File "qkeras/qrecurrent.py", line 1')
+    stored = Path(__file__).parents[3] / "bench" / "stock" / "results.jsonl"
+    assert [result.case for result in read_results(stored) if "site-packages" in result.words] == []
 
 
 def test_a_case_for_vivado_and_the_same_for_vitis_are_one() -> None:
