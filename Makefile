@@ -4,19 +4,20 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-PYTHON ?= # an interpreter of Python 3.11 to 3.13; if empty, a 3.11 on PATH, or one that uv fetches
+PYTHON ?= # an interpreter of Python 3.11 to 3.13; if empty, the first of 3.11, 3.12 and 3.13 on PATH, or a 3.11 that uv fetches
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-16)
 MODEL    ?= facile
 PLATFORM ?= u250
+WHOLE    ?= none# which tests of test-all run: none, changed (since they passed last) or all
 LINTS    := lint-style lint-types lint-imports lint-rtl
 TORCH    := .venv-torch
 TORCH_PACKAGES := torch==2.13.0 brevitas==0.13.4 onnx==1.23.2 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.32.0 qonnx==1.0.0
 # Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help dev dev-hgq dev-torch test-torch run check test lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
+.PHONY: help dev dev-hgq dev-torch test-torch run needs check fast test-quick test test-all test-serving lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -25,7 +26,7 @@ dev: $(STAMP) ## make the environment in .venv/, exactly as locked
 
 $(STAMP):
 	@rm -f $(VENV)/.stamp-*
-	@for tool in g++ make perl; do command -v $$tool >/dev/null || { echo "$$tool is not on PATH; on Debian: apt-get install g++ make perl" >&2; exit 2; }; done
+	@bash deploy/tools.sh run
 	@PYTHON="$(strip $(PYTHON))" bash deploy/environment.sh $(VENV) "$$(sed -n 's/^\(uv==[0-9.]*\).*/\1/p' requirements.lock)"
 	@echo "installing the locked environment into $(VENV)/ ..."
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
@@ -60,13 +61,27 @@ lint-imports:
 lint-rtl:
 	$(BIN)/python -m hypersonic.sim.lint
 
-check: lint ## run lint and the fast tests, for every change: about 3 minutes on two cores
+needs:
+	@bash deploy/tools.sh test $(VENV)
+
+check: needs lint fast ## run lint and the fast tests, for every change: about 3 minutes on two cores
+
+fast: $(STAMP) ## run the fast tests
 	$(BIN)/python -m pytest -m "not slow"
 
-test: ## run lint and all tests: about 50 minutes on two cores, with empty caches
-	@echo "make test: lint and all tests, about 50 minutes on two cores with empty caches; make check takes about 3 minutes"
-	@$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest
+test-quick: needs lint ## run lint and all tests but the longest: about 10 minutes on two cores
+	$(BIN)/python -m pytest -m "not long"
+
+test: ## run lint and all tests but those of test-all: about 30 minutes on two cores, with empty caches
+	@echo "make test: lint and the tests, about 30 minutes on two cores with empty caches; make test-quick takes 10, make check 3"
+	@$(MAKE) --no-print-directory needs lint
+	$(BIN)/python -m pytest --whole=$(WHOLE)
+
+test-all: ## run what make test runs, and the tests of whole networks: about 75 minutes on two cores, with empty caches
+	@$(MAKE) --no-print-directory test WHOLE=all
+
+test-serving: ## test the client and the server from a wheel, on any Python: make test-serving PYTHON=python3.14
+	@bash deploy/test_serving.sh $(or $(strip $(PYTHON)),python3)
 
 deploy-check: $(STAMP) ## render, validate and run what is in deploy/, and compare the planner with the published figures
 	$(BIN)/python -m pytest tests/deploy tests/end_to_end/test_prometheus.py
@@ -91,9 +106,10 @@ docs: $(STAMP) ## build the documentation site, build/docs/index.html, and execu
 	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 	@echo "open build/docs/index.html"
 
-lock: $(STAMP) ## update requirements.lock from pyproject.toml (for Python 3.11; tests show if it also resolves for 3.12 and 3.13)
+lock: $(STAMP) ## update requirements.lock from pyproject.toml, and the hashes in the locked requirements below tests/
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra columnar --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
+	$(BIN)/python -m tests.support.lock
 
 clean: ## remove what was built here, except the cache of long builds and build/bitstream
 	@test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name bitstream -exec rm -rf {} +

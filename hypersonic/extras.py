@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 #: extra -> the modules that it adds to the base install. `columnar` has yaml too, and its own messages
@@ -19,6 +20,10 @@ MODULES = {
 }  # fmt: skip
 
 
+#: the first Python for which TensorFlow, and so the extra `build`, has no wheel
+_TOO_NEW = (3, 14)
+
+
 class MissingExtraError(RuntimeError):
     """A module of an extra is not installed. The message names both, and the command that installs the extra."""
 
@@ -31,8 +36,18 @@ def explain_missing(module: str) -> str | None:
     top = module.partition(".")[0]
     for extra, modules in MODULES.items():
         if top.replace("-", "_").removesuffix("_cpu") in modules:
+            if extra == "build" and sys.version_info[:2] >= _TOO_NEW:
+                return _too_new(top)
             return f"this command needs {top}, which is not installed: pip install 'hypersonic[{extra}]'"
     return None
+
+
+def _too_new(module: str) -> str:
+    own = ".".join(map(str, sys.version_info[:2]))
+    return (
+        f"this command needs {module}, but TensorFlow has no wheel for Python {own}: make an environment of Python 3.11, 3.12 or "
+        "3.13, and there pip install 'hypersonic[build]'"
+    )
 
 
 def require(*modules: str) -> None:

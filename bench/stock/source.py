@@ -32,16 +32,19 @@ def hls4ml_tests() -> Path:
 
 
 def _fetch(directory: Path) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        scratch = Path(name)
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch = Path(temporary)
         (scratch / "requirements.txt").write_text(f"{LOCKED}\n")
-        options = ["--quiet", "--no-deps", "--no-binary", "hls4ml", "--require-hashes", "--dest", name]
+        options = ["--quiet", "--no-deps", "--no-binary", "hls4ml", "--require-hashes", "--dest", temporary]
         argv = [sys.executable, "-m", "pip", "download", *options, "-r", str(scratch / "requirements.txt")]
         done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
             raise FetchError(f"hls4ml's source distribution could not be fetched: {done.stderr.strip()[-500:]}")
         with tarfile.open(next(scratch.glob("*.tar.gz"))) as archive:
+            # Not extract(): only Python 3.11.4 and later have its filters.
             for member in archive.getmembers():
-                member.name = member.name.partition("/")[2]
-                if member.name.startswith(_WANTED):
-                    archive.extract(member, directory, filter="data")
+                name = member.name.partition("/")[2]
+                content = archive.extractfile(member) if name.startswith(_WANTED) and member.isreg() else None
+                if content is not None:
+                    (directory / name).parent.mkdir(parents=True, exist_ok=True)
+                    (directory / name).write_bytes(content.read())

@@ -21,6 +21,7 @@ from tests.reference import servers
 from tests.reference.repository import addsub, write
 from tests.reference.servers import Served
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 PYTHONS = ("3.11", "3.12", "3.13")

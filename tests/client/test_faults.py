@@ -8,9 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.support.optional import needs_build
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@needs_build
+@pytest.mark.slow
 def test_2000_requests_survive_a_killed_a_draining_and_a_failing_server() -> None:
     argv = [sys.executable, "bench/client_faults.py", "--requests", "2000", "--json"]
     ended = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -25,6 +25,9 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec as RowTensor
 from hypersonic.hls.zoo.facile.events import log_flat_events
 from hypersonic.server_process import RunningServer, ServerError, start_server
+from tests.support.optional import needs_build
+
+pytestmark = [needs_build, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

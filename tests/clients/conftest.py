@@ -25,7 +25,6 @@ from tests.clients.networks import Network, on_card, summing
 from tests.reference import servers
 from tests.reference.restarting import Restarting
 from tests.reference.servers import Served
-from tests.support.environments import UnavailableError
 
 SERVERS = ("hypersonic", *(("triton",) if os.environ.get("HYPERSONIC_CLIENTS_ASK_TRITON") else ()))
 _EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
@@ -55,10 +54,7 @@ def tritons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restarting[Ser
 @pytest.fixture
 def triton(tritons: Restarting[Served]) -> Iterator[Served]:
     """The real server, started again if an earlier test crashed it."""
-    try:
-        yield tritons.running()
-    except UnavailableError as error:
-        pytest.skip(str(error))
+    yield tritons.running()
     if tritons.has_crashed():
         pytest.fail(f"the reference crashed in this test, which says nothing of it: {tritons.crashes[-1]}")
 

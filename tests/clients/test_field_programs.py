@@ -27,7 +27,6 @@ from tests.clients.conftest import Asked
 from tests.clients.networks import WAIT_S, Network
 from tests.reference import environment
 from tests.reference.servers import Served
-from tests.support.environments import UnavailableError
 
 Floats = NDArray[np.float32]
 TRACKS, MICHEL = "em_trk_none_netout/Softmax", "michel_netout/Sigmoid"
@@ -117,10 +116,7 @@ def test_nusonic_tries_again_in_place(mycnn: Asked) -> None:
 @pytest.mark.parametrize("version", ["", "1"])
 def test_coffea_triton_wrapper(network: Network, tmp_path: Path, version: str) -> None:
     """It pads the rows to a whole batch of what the configuration prefers: 16000. Ours has the same answers."""
-    try:
-        python = environment.environment("coffea") / "bin" / "python"
-    except UnavailableError as error:
-        pytest.skip(str(error))
+    python = environment.environment("coffea") / "bin" / "python"
     rows, answers = tmp_path / "rows.npy", tmp_path / "answers.npy"
     np.save(rows, network.rows)
     asked = (network.server.grpc, network.model, version, network.given, network.wanted)

@@ -18,7 +18,7 @@ from tests.clients.networks import WAIT_S, Network
 from tests.clients.perf_report import CSV_PARTS, Analyzer, Counted, Measurement, analyze
 from tests.reference import environment
 from tests.reference.servers import Served
-from tests.support.environments import Program, UnavailableError
+from tests.support.environments import Program
 from tests.support.waiting import holds_within
 
 REQUESTS = 40
@@ -28,10 +28,7 @@ TWO_AT_ONCE = ("--concurrency-range", "2", "--request-count", str(REQUESTS))
 
 @pytest.fixture(scope="session")
 def published_binary() -> Program:
-    try:
-        return environment.perf_analyzer()
-    except UnavailableError as error:
-        pytest.skip(str(error))
+    return environment.perf_analyzer()
 
 
 @pytest.fixture

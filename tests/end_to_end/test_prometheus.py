@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import threading
 import urllib.parse
@@ -16,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import yaml
 
 from tests.server.conftest import Serve
+from tests.support.optional import skip_without
 from tests.support.waiting import wait_until
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
 #: SuperSONIC's, for KEDA and Envoy's rate limiter: milliseconds of waiting per execution
 QUEUE_MS = "rate(nv_inference_queue_duration_us[30s]) / (rate(nv_inference_exec_count[30s])*1000+0.001)"
 
-pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
+pytestmark = skip_without("prometheus", "prometheus")
 
 
 def promtool(*argv: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import threading
 import urllib.error
 import urllib.request
@@ -22,6 +21,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from hypersonic.server.inference.card import Card, CardReadings
 from tests.server.conftest import Running, Script, Serve, write_model
+from tests.support.optional import require
 
 ARGUMENTS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
@@ -33,9 +33,7 @@ X = np.ones((5, 3), np.float32)
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("Debian's chromium and chromium-driver are not installed")
+    chromium, driver = require("chromium", "chromium"), require("chromedriver", "chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
     for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path}/profile"):

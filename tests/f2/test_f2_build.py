@@ -25,6 +25,7 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
+from tests.support.optional import require
 
 if TYPE_CHECKING:
     from tests.f2.conftest import Built
@@ -254,8 +255,7 @@ def test_the_kit_reads_our_ids() -> None:
 
 
 def test_the_synthesis_script_is_tcl_that_reads_every_file_in_order(site: Site, built: Built, tmp_path: Path) -> None:
-    if shutil.which("tclsh") is None:
-        pytest.skip("tclsh is not here; on Debian: apt-get install tcl")
+    require("tclsh", "tcl")
     script = tmp_path / "synth.tcl"
     script.write_text(synthesis_tcl([source.name for source in built.design.sources]))
     recorder = tmp_path / "run.tcl"

@@ -17,6 +17,7 @@ from hypersonic.host.card_facts import CardFacts, UnitFacts, driver_version, rea
 from hypersonic.host.devices import devices, devices_as_data, find_devices
 from hypersonic.host.library import OVERRIDE
 from tests.host.sysfs_tree import CARD, HWMON, MadeUp, fill
+from tests.support.optional import needs, skip
 
 INTERFACE, XCLBIN = "807a580e5f507d48484d26c2217aa787", "6e1f4b0cfa2d4c7ba1f50b6bb6a7b2aa"
 SHELL = "xilinx_u250_gen3x16_xdma_4_1_202210_1"
@@ -192,7 +193,7 @@ def test_an_address_that_is_none_is_a_card_that_is_gone(sysfs: MadeUp) -> None:
 def test_real_xrt_is_shown_with_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = next((path for path in Path("/usr/lib").glob("*-linux-gnu/libxrt_coreutil.so.2")), None)
     if real is None:
-        pytest.skip("Debian package libxrt1 is not installed")
+        skip(needs("libxrt1"))
     monkeypatch.setenv(OVERRIDE, str(real))
     (title,) = [title for title in rows(devices(tmp_path)) if title.startswith("XRT")]
     assert re.fullmatch(r"XRT 2\.\d+\.\d+", title)

@@ -19,13 +19,14 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
+from tests.support.optional import needs
 
 LIBRARIES = ("libxrt_coreutil.so.2", "libxrt_core.so.2", "libxrt_noop.so.2", "libxrt_hwemu.so.2")
 #: upstream removed noop in June 2026; Debian 12 has XRT 2.13
 PLACES = tuple(Path(place) for place in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"))
 XRT = next((place for place in PLACES if all((place / name).exists() for name in LIBRARIES)), None)
 
-pytestmark = pytest.mark.skipif(XRT is None, reason="Debian package libxrt1 (XRT 2.13 with its noop shim) is not installed")
+pytestmark = pytest.mark.skipif(XRT is None, reason=needs("libxrt1", detail="XRT 2.13 with its noop shim"))
 
 DRIVE = """
 import json, sys

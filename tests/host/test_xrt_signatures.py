@@ -19,6 +19,7 @@ from hypersonic.host.library import SONAME
 from hypersonic.host.version import file_version
 from hypersonic.host.xrt import _PROTOTYPES, Library, _Uuid
 from hypersonic.sim.library import library_path
+from tests.support.optional import needs
 
 FACTS = Path(__file__).with_name("xrt_facts.h")
 #: Debian's libxrt-dev, XRT's own packages
@@ -67,7 +68,7 @@ def real_library() -> Path | None:
 
 
 XRT = real_library()
-needs_xrt = pytest.mark.skipif(XRT is None, reason="Debian package libxrt1 is not installed")
+needs_xrt = pytest.mark.skipif(XRT is None, reason=needs("libxrt1"))
 
 
 def facts() -> dict[str, tuple[Any, tuple[Any, ...]]]:
@@ -107,7 +108,7 @@ def compare(directory: Path, declarations: str) -> str:
     return subprocess.run(command, input=source, capture_output=True, text=True, check=False).stderr
 
 
-@pytest.mark.skipif(HEADERS is None, reason="Debian package libxrt-dev is not installed")
+@pytest.mark.skipif(HEADERS is None, reason=needs("libxrt-dev"))
 def test_xrts_own_headers_agree_with_each_declaration_and_constant(tmp_path: Path) -> None:
     declarations = FACTS.read_text()
     assert compare(tmp_path, declarations) == ""

@@ -40,7 +40,7 @@ def literals() -> frozenset[str]:
     files = [file for file in tracked_files() if file.relative_to(ROOT).parts[0] in _ROOMS and not file.is_symlink()]
     strings = {string for file in files if file.suffix == ".py" for string in literals_of(file.read_text())}
     others = [file for file in files if file.suffix in {".cpp", ".h"}]
-    others += [ROOT / "Makefile", ROOT / "deploy" / "environment.sh"]
+    others += [ROOT / "Makefile", ROOT / "deploy" / "environment.sh", ROOT / "deploy" / "tools.sh"]
     return frozenset(strings | {line for file in others for line in file.read_text().splitlines()})
 
 

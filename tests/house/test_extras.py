@@ -59,6 +59,16 @@ def test_no_module_is_in_two_extras() -> None:
     assert len(set(modules)) == len(modules)
 
 
+def test_a_python_without_tensorflow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 14, 8, "final", 0))
+    assert extras.explain_missing("hls4ml") == (
+        "this command needs hls4ml, but TensorFlow has no wheel for Python 3.14: make an environment of Python 3.11, 3.12 or "
+        "3.13, and there pip install 'hypersonic[build]'"
+    )
+    other = extras.explain_missing("uvicorn")
+    assert other == "this command needs uvicorn, which is not installed: pip install 'hypersonic[server]'"
+
+
 @pytest.mark.parametrize(("module", "extra"), [("uvicorn.config", "server"), ("yaml", "build"), ("tensorflow-cpu", "build")])
 def test_a_missing_module_of_an_extra_is_one_sentence_and_the_users_to_mend(module: str, extra: str) -> None:
     text, code = cli.explain_error(ModuleNotFoundError(f"No module named {module!r}", name=module))

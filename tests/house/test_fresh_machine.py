@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make dev` where Python 3.11 is missing: deploy/environment.sh with a real uv, pip and venv; the lock for 3.12 and 3.13."""
+"""`make dev` on machines with several Pythons or none: deploy/environment.sh with a real uv, pip and venv. The locks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ import shutil
 import socket
 import subprocess
 import sys
-import sysconfig
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.support.environments import NUMPY_1, PYTHONS, interpreter, is_offline
+from tests.support.lock import lock_files
+from tests.support.optional import skip
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "deploy" / "environment.sh"
 UV = Path(sys.executable).with_name("uv")
 REAL = Path(os.path.realpath(sys.executable))
 TOOLS = ("bash", "sh", "env", "rm", "grep", "sed")
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="needs Python 3.11")]
+#: major.minor of the Python that runs the tests
+OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
+pytestmark = pytest.mark.slow
 
 
 def locked_uv() -> str:
@@ -62,10 +67,10 @@ class Machine:
     def left(self) -> list[str]:
         return sorted(file.name for file in self.venv.parent.iterdir())
 
-    def check_made(self, done: subprocess.CompletedProcess[str]) -> None:
+    def check_made(self, done: subprocess.CompletedProcess[str], version: str = OWN) -> None:
         assert done.returncode == 0, done.stderr
         assert self.left() == [".venv"]
-        for program, expected in (("python", "Python 3.11."), ("uv", locked_uv().replace("==", " "))):
+        for program, expected in (("python", f"Python {version}."), ("uv", locked_uv().replace("==", " "))):
             output = subprocess.run([self.venv / "bin" / program, "--version"], capture_output=True, text=True, check=True)
             assert output.stdout.startswith(expected)
 
@@ -77,19 +82,22 @@ class Machine:
 
 
 def debian(version: str, *missing: str) -> str:
-    """A python3 that claims this version and lacks some modules, as Debian's does; otherwise it is real."""
+    """A python3 that claims this version to a shell script and lacks some modules, as Debian's does; otherwise it is real."""
     lacks = "".join(f'[ "$2" = {module} ] && {{ echo "No module named {module}"; exit 1; }}\n' for module in missing)
     return f'[ "$1" = -c ] && {{ echo {version}; exit 0; }}\n{lacks}exec {REAL} "$@"\n'
 
 
 def published(directory: Path) -> Mapping[str, str]:
-    """uv's list of Pythons with one entry: an archive whose interpreter starts the one that runs this."""
+    """uv's list of Pythons with one entry: an archive whose interpreter starts a 3.11 of this machine."""
+    real = interpreter(("3.11",)).path
     python = directory / "python"
     (python / "bin").mkdir(parents=True)
     (python / "lib" / "python3.11").mkdir(parents=True)
-    (python / "bin" / "python3.11").write_text(f'#!/bin/sh\nexec {REAL} "$@"\n')
+    (python / "bin" / "python3.11").write_text(f'#!/bin/sh\nexec {real} "$@"\n')
     (python / "bin" / "python3.11").chmod(0o755)
-    for config in Path(sysconfig.get_path("stdlib")).glob("_sysconfigdata_*.py"):  # uv looks for one
+    where = "import sysconfig; print(sysconfig.get_path('stdlib'))"
+    library = Path(subprocess.run([real, "-c", where], capture_output=True, text=True, check=True).stdout.strip())
+    for config in library.glob("_sysconfigdata_*.py"):  # uv looks for one
         shutil.copy(config, python / "lib" / "python3.11")
     archive = directory / "python.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
@@ -118,37 +126,62 @@ def nowhere() -> str:
 def test_uv_fetches_a_python_3_11_and_what_failed_offline_works_next_time(tmp_path: Path, nowhere: str) -> None:
     machine = Machine(tmp_path, uv=UV)
     offline = machine.make(**offered(tmp_path, nowhere))
-    machine.check_refused(offline, "Python 3.11 is needed", "(python3 there: none)", nowhere, "PYTHON=/path/to/python3.11")
-    machine.check_made(machine.make(**published(tmp_path)))
+    machine.check_refused(
+        offline, "Python 3.11, 3.12 or 3.13 is needed", "(python3 there: none)", nowhere, "PYTHON=/path/to/python3.13"
+    )
+    machine.check_made(machine.make(**published(tmp_path)), "3.11")
     assert list((tmp_path / "home").glob("uv/python/cpython-3.11.7-*/bin/python3.11"))
 
 
 def test_a_pip_without_venv_that_may_not_install_into_the_system_gets_uv(tmp_path: Path) -> None:
     if subprocess.run([REAL, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
-        pytest.skip("needs Debian's python3-pip")
-    machine = Machine(tmp_path, python3=debian("3.12", "venv"))
-    machine.check_made(machine.make(**published(tmp_path)))
+        skip("needs the Debian package python3-pip")
+    machine = Machine(tmp_path, python3=debian("3.14", "venv"))
+    machine.check_made(machine.make(**published(tmp_path)), "3.11")
 
 
 def test_without_uv_pip_and_venv_the_message_says_what_to_install(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, python3=debian("3.13", "venv", "pip"))
-    words = ("(python3 there: 3.13)", "No module named pip", "apt-get install python3-venv", "make dev PYTHON=python3\n")
+    machine = Machine(tmp_path, python3=debian("3.14", "venv", "pip"))
+    words = ("(python3 there: 3.14)", "No module named pip", "apt-get install python3-venv", "pip install '.[server]'\n")
     machine.check_refused(machine.make(), *words)
 
 
-def test_python_3_11_without_venv_is_taken_by_uv(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, uv=UV, python3_11=debian("3.11", "venv"))
+def test_a_python_without_venv_is_taken_by_uv(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, uv=UV, **{f"python{OWN.replace('.', '_')}": debian(OWN, "venv")})
     machine.check_made(machine.make())
 
 
-@pytest.mark.parametrize(("named", "words"), [("old", "is Python 3.9, expected 3.11"), ("nope", "PYTHON=nope does not run")])
+@pytest.mark.parametrize("version", PYTHONS)
+def test_any_supported_python_on_path_is_taken_without_an_option(tmp_path: Path, version: str) -> None:
+    machine = Machine(tmp_path, uv=UV, python3=debian(version))
+    done = machine.make()
+    machine.check_made(done)
+    assert "uv finds or fetches" not in done.stdout
+
+
+@pytest.mark.parametrize(("there", "taken"), [(("3.13", "3.12", "3.11"), "3.11"), (("3.14", "3.13", "3.12"), "3.12")])
+def test_the_earliest_supported_python_on_path_is_taken_first(tmp_path: Path, there: tuple[str, ...], taken: str) -> None:
+    log = tmp_path / "taken"
+    programs = {
+        f"python{version.replace('.', '_')}": f'[ "$1" = -m ] && echo {version} >> {log}\n{debian(version)}'
+        for version in there
+    }
+    machine = Machine(tmp_path, uv=UV, **programs)
+    machine.check_made(machine.make())
+    assert log.read_text().split()[0] == taken
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [("old", "is Python 3.9, expected 3.11, 3.12 or 3.13"), ("new", "is Python 3.14"), ("nope", "PYTHON=nope does not run")],
+)
 def test_a_python_that_is_named_and_cannot_be_taken_is_refused(tmp_path: Path, named: str, words: str) -> None:
-    machine = Machine(tmp_path, uv=UV, old="echo 3.9", python3_11=REAL)
+    machine = Machine(tmp_path, uv=UV, old="echo 3.9", new="echo 3.14", python3=REAL)
     machine.check_refused(machine.make(PYTHON=named), words)
 
 
 def test_an_environment_that_is_there_stays_where_it_cannot_be_renewed(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, uv=UV, python3_11=debian("3.11", "venv"))
+    machine = Machine(tmp_path, uv=UV, python3=debian(OWN, "venv"))
     assert machine.make().returncode == 0
     done = machine.make("uv==0.0.1", UV_OFFLINE="1")
     assert (done.returncode, machine.left()) == (2, [".venv"])
@@ -157,7 +190,7 @@ def test_an_environment_that_is_there_stays_where_it_cannot_be_renewed(tmp_path:
 
 def test_what_an_interrupted_run_left_is_completed(tmp_path: Path) -> None:
     """A virtual environment without pip and uv, as a kill leaves it, and one whose Python is gone."""
-    machine = Machine(tmp_path, uv=UV, python3_11=debian("3.11", "venv"))
+    machine = Machine(tmp_path, uv=UV, python3=debian(OWN, "venv"))
     assert machine.make().returncode == 0
     (machine.venv / "bin" / "uv").unlink()
     machine.check_made(machine.make())
@@ -172,12 +205,34 @@ def test_make_passes_on_the_python_that_is_named(tmp_path: Path) -> None:
     assert "PYTHON=/nowhere/python3.11 does not run" in done.stderr
 
 
-@pytest.mark.parametrize("version", ["3.12", "3.13"])
-def test_the_locked_packages_are_those_of_later_pythons(version: str) -> None:
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_locked_packages_are_those_of_each_python(version: str) -> None:
     extras = [word for extra in ("build", "columnar", "onnxruntime", "trace", "jwt") for word in ("--extra", extra)]
     words = ["pyproject.toml", *extras, "--group=dev", f"--python-version={version}", "--constraint=requirements.lock"]
-    argv = [str(UV), "pip", "compile", *words, "--no-header", "--no-annotate", "--no-python-downloads", "--quiet"]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = run_uv("pip", "compile", *words, "--no-header", "--no-annotate", "--no-python-downloads", "--quiet")
     lock = re.findall(r"^([a-z0-9][^ ]*==[^ ]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
     assert [line for line in done.stdout.splitlines() if "==" in line] == lock
+
+
+#: published as sources only, all of them plain Python
+SOURCES = ("law", "parse", "pynq", "pynqmetadata", "pyparser")
+#: for two of the Pythons only, as tests/support/environments.py says
+OLDER = ("pynq.txt", "pytriton.txt", "tritonserver.txt")
+
+
+@pytest.mark.whole("requirements.lock", "tests/*.txt")
+@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize("lock", [ROOT / "requirements.lock", *lock_files()], ids=lambda file: file.name)
+def test_each_lock_has_the_hash_of_a_wheel_for_each_python(lock: Path, version: str, tmp_path: Path) -> None:
+    if lock.name in OLDER and version not in NUMPY_1:
+        return
+    words = ["--dry-run", "--no-deps", "--require-hashes", "--only-binary=:all:", *(f"--no-binary={name}" for name in SOURCES)]
+    run_uv("pip", "install", *words, f"--python-version={version}", f"--target={tmp_path}", "-r", str(lock))
+
+
+def run_uv(*words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([str(UV), *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode and is_offline(done.stderr):
+        skip("needs the network")
+    assert done.returncode == 0, done.stderr
+    return done

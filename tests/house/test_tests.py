@@ -12,7 +12,7 @@ import pytest
 
 from tests.house.graph import ROOT
 from tests.house.tracked import tracked_files
-from tests.support.slow import SLOW_FOLDERS, STARTERS, is_slow
+from tests.support.slow import LONG_FOLDERS, SLOW_FOLDERS, STARTERS, is_long, is_slow
 
 WAITING = ROOT / "tests" / "support" / "waiting.py"
 
@@ -108,6 +108,7 @@ def test_a_loop_that_sleeps_is_found(tmp_path: Path) -> None:
         ("tests/server/repository/test_hung_loads.py", True),  # through a helper module
         ("tests/hls/test_row.py", False),
         ("tests/server/rpc/test_stream.py", False),
+        ("tests/client/test_streams.py", False),  # with a scripted server in its own process
         ("tests/house/test_tree.py", False),
     ],
 )
@@ -115,7 +116,13 @@ def test_a_test_is_slow_by_its_folder_or_by_its_imports(file: str, slow: bool) -
     assert is_slow(ROOT / file) is slow
 
 
+def test_a_test_is_long_by_its_folder() -> None:
+    assert is_long(ROOT / "tests/deploy/sites/test_image.py")
+    assert not is_long(ROOT / "tests/hls/test_convert.py")
+
+
 def test_the_rule_for_slow_tests_names_folders_and_modules_that_exist() -> None:
-    assert all((ROOT / folder).is_dir() for folder in SLOW_FOLDERS)
+    assert all((ROOT / folder).is_dir() for folder in (*SLOW_FOLDERS, *LONG_FOLDERS))
+    assert len(set(SLOW_FOLDERS)) == len(SLOW_FOLDERS)
     ours = [ROOT.joinpath(*starter.split(".")) for starter in STARTERS if starter.startswith("hypersonic.")]
     assert all(path.is_dir() or path.with_suffix(".py").is_file() for path in ours)

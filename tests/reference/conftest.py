@@ -10,16 +10,13 @@ import pytest
 
 from tests.reference import environment, repository
 from tests.reference.pair import Pairs, pairs
-from tests.support.environments import Program, UnavailableError
+from tests.support.environments import Program
 
 
 @pytest.fixture(scope="session")
 def reference() -> Program:
     """The real server's program, or the reason why there is none."""
-    try:
-        return environment.tritonserver()
-    except UnavailableError as error:
-        pytest.skip(str(error))
+    return environment.tritonserver()
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which test modules are slow, so that `make check` leaves them out.
+"""Which test modules are slow, so that `make check` leaves them out, and which are long, so that `make test-quick` does.
 
 A module is slow if it is in one of SLOW_FOLDERS, or if it imports one of STARTERS, itself or through a helper module of tests/.
-A single test is slow if it is marked with `@pytest.mark.slow`.
+It is long if it is in one of LONG_FOLDERS. A single test has the mark `slow` or `long`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ ROOT = Path(__file__).parents[2]
 
 #: every test there needs a server process, a Verilated kernel or another program, often through a fixture of conftest.py
 SLOW_FOLDERS = (
-    "sim/tb", "tests/client", "tests/clients", "tests/deploy", "tests/end_to_end", "tests/f2", "tests/faults", "tests/pynq",
-    "tests/reference", "tests/sim",
-    "sim/tb", "tests/client", "tests/clients", "tests/deploy/envoy", "tests/end_to_end", "tests/f2", "tests/faults",
-    "tests/pynq", "tests/reference", "tests/sim",
+    "sim/tb", "tests/clients", "tests/deploy", "tests/end_to_end", "tests/f2", "tests/faults", "tests/pynq", "tests/reference",
+    "tests/sim",
 )  # fmt: skip
 
-#: no test there is slow because of its imports or its folder: they ask git and start short commands, or only compute
-QUICK_FOLDERS = ("tests/house", "tests/sim/farm")
+#: the longest: farms, hosts, images and whole networks; `make test-quick` leaves them out
+LONG_FOLDERS = ("tests/deploy", "tests/docs", "tests/hls/plugin", "tests/hls/zoo", "tests/pynq", "tests/reference")
+
+#: no test there is slow because of its imports or its folder: they ask git, start short commands, or only compute
+QUICK_FOLDERS = ("tests/client", "tests/house", "tests/sim/farm")
 
 #: modules that start processes, run Verilator, Yosys or g++, convert models with hls4ml, or import TensorFlow
 STARTERS = (
@@ -42,6 +43,11 @@ def is_slow(file: Path) -> bool:
     if folders & set(QUICK_FOLDERS):
         return False
     return bool(folders & set(SLOW_FOLDERS)) or any(imports_starter(module) for module in imported_modules(file))
+
+
+def is_long(file: Path) -> bool:
+    """Return whether all tests of this file are long."""
+    return file.is_relative_to(ROOT) and bool({str(folder) for folder in file.relative_to(ROOT).parents} & set(LONG_FOLDERS))
 
 
 @cache

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from hypersonic.sim.xrt_bridge.environment import XrtNotFoundError, find_xrt
+from tests.support.optional import needs
 
 
 def has_xrt() -> bool:
@@ -16,4 +17,4 @@ def has_xrt() -> bool:
     return True
 
 
-needs_xrt = pytest.mark.skipif(not has_xrt(), reason="Debian package libxrt1 (XRT 2.13 with its hw_emu shim) is not installed")
+needs_xrt = pytest.mark.skipif(not has_xrt(), reason=needs("libxrt1", detail="XRT 2.13 with its hw_emu shim"))

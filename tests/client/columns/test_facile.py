@@ -17,6 +17,9 @@ from hypersonic.client.columns import open_source, read_mapping, read_metadata
 from hypersonic.client.columns.rows import make_rows
 from hypersonic.events.golden import check_against_csim
 from hypersonic.server_process import RunningServer, start_server
+from tests.support.optional import needs_build
+
+pytestmark = [needs_build, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from hypersonic.client.settings import Settings
 from tests.clients.workers.pages import DOCS, Servers, page_servers, read_blocks
 from tests.end_to_end.tutorial import Commands, is_shown
 from tests.reference import environment
-from tests.support.environments import UnavailableError
 
 ROOT = DOCS.parent
 PAGE = (DOCS / "client.md").read_text()
@@ -60,10 +59,7 @@ def test_every_block_of_the_clients_page_runs_and_prints_what_it_shows(
 )
 def test_the_programs_for_workers_run(servers: Servers, name: str, packages: str, expected: list[str], tmp_path: Path) -> None:
     """In environments that have dask, coffea and law, whose packages are not the project's."""
-    try:
-        python = environment.environment(packages) / "bin" / "python"
-    except UnavailableError as error:
-        pytest.skip(str(error))
+    python = environment.environment(packages) / "bin" / "python"
     texts = {block.mark.removeprefix("file: "): block.text for block in read_blocks("client-workers.md")}
     (tmp_path / name).write_text(servers.named_in(texts[name]))
     done = subprocess.run(

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.reference import environment
-from tests.support.environments import UnavailableError
 from tests.support.scripted_server import Script, scripted_server, wait
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,10 +22,7 @@ PROGRAM = Path(__file__).with_name("coffea_overlap_program.py")
 @pytest.fixture(scope="module")
 def python() -> Path:
     """The Python of coffea's environment."""
-    try:
-        return environment.environment("coffea") / "bin" / "python"
-    except UnavailableError as error:
-        pytest.skip(str(error))
+    return environment.environment("coffea") / "bin" / "python"
 
 
 def printed(python: Path, task: str, script: Script) -> Any:

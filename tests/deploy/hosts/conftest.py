@@ -10,13 +10,15 @@ import pytest
 
 from tests.deploy.hosts.namespaces import Network, network, why_not
 from tests.deploy.hosts.programs import write_models
+from tests.support.optional import needs_root, require, skip
 
 
 @pytest.fixture(scope="session")
 def can_have_hosts() -> None:
     """Skip the tests where a process cannot make network namespaces."""
+    require("ip", "iproute2")
     if reason := why_not():
-        pytest.skip(f"needs root, the Debian package iproute2 and /dev/net/tun: {reason}")
+        skip(needs_root() or f"needs network namespaces and /dev/net/tun: {reason}")
 
 
 @pytest.fixture

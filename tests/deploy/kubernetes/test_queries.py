@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,9 @@ import pytest
 from tests.deploy.kubernetes.autoscaler import decide
 from tests.deploy.kubernetes.programs import Manifest, one
 from tests.deploy.kubernetes.promql import FARM, MINUTES, STEP_S, documented, evaluate, expressions, metrics_of, series
+from tests.support.optional import skip_without
 
-pytestmark = pytest.mark.skipif(shutil.which("promtool") is None, reason="Debian's prometheus is not installed")
+pytestmark = skip_without("promtool", "prometheus")
 
 #: of kube-state-metrics, and Prometheus' own
 FOREIGN = {

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hypersonic.hls.cache import cache_directory, cached
 from tests.deploy.sites.dockerfile import Stage, State, parse
+from tests.support.optional import needs, needs_root
 
 ROOT = Path(__file__).parents[3]
 #: what debootstrap makes for a base
@@ -55,9 +56,9 @@ class Image:
 def missing() -> str:
     """Why images cannot be built here; "" if they can."""
     if shutil.which("debootstrap", path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None:
-        return "Debian package debootstrap is not installed"
-    if os.geteuid() != 0:
-        return "chroot and mount need root"
+        return needs("debootstrap")
+    if reason := needs_root():
+        return reason
     with tempfile.TemporaryDirectory() as directory:
         for name in ("lower", "upper", "work", "top"):
             Path(directory, name).mkdir()
@@ -65,7 +66,7 @@ def missing() -> str:
         done = subprocess.run(
             _unshared([f"mount -t overlay -o {options} overlay {directory}/top"]), capture_output=True, check=False
         )
-    return "" if done.returncode == 0 else f"overlay file systems cannot be mounted here: {done.stderr.decode().strip()}"
+    return "" if done.returncode == 0 else f"needs overlay file systems: {done.stderr.decode().strip()}"
 
 
 def build(file: Path, **build_arguments: str) -> Image:

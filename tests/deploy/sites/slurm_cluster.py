@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.optional import needs, needs_root
 from tests.support.waiting import wait_until
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "mungekey", "sbatch", "scancel", "scontrol")
@@ -56,8 +57,8 @@ def missing_programs() -> str:
     """Why the cluster cannot be started here; "" if it can."""
     missing = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
     if missing:
-        return f"{', '.join(missing)} not found; Debian packages slurm-wlm and munge"
-    return "" if os.geteuid() == 0 else "slurmd runs as root"
+        return needs("slurm-wlm", "munge", detail=f"{', '.join(missing)} not found")
+    return needs_root()
 
 
 def _path() -> str:

@@ -6,22 +6,20 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from hypersonic.server.app import add_arguments
 from hypersonic.server.options import Options
+from tests.support.optional import skip_without
 
 ROOT = Path(__file__).parents[3]
 UNIT = ROOT / "deploy" / "systemd" / "hypersonic.service"
 #: systemd calls an exposure below 2.0 OK at the good end; what remains is network, cards and children that a server needs
 MOST_EXPOSURE = 2.0
 
-needs_systemd = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="Debian package systemd is not installed")
+needs_systemd = skip_without("systemd-analyze", "systemd")
 
 
 def settings() -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
+from tests.support.optional import require
 
 STAND_INS = Path(__file__).resolve().parent / "stand_ins"
 U250 = find_platform("u250")
@@ -63,8 +64,7 @@ class Vendor:
 
 @pytest.fixture
 def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Vendor:
-    if shutil.which("tclsh") is None:
-        pytest.skip("tclsh is not here; on Debian: apt-get install tcl")
+    require("tclsh", "tcl")
     place = tmp_path / "vendor"
     programs = place / "bin"
     programs.mkdir(parents=True)

@@ -31,6 +31,7 @@ from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
 from tests.support.multi_tensor_kernel import NAME, simulator
+from tests.support.optional import needs_build
 from tests.support.server_program import Program, program
 
 X, Y = several_rows()
@@ -139,6 +140,7 @@ def checked(tensors: Tensors, config: ModelConfig) -> CheckedRequest:
     return check_request(InferRequest("", tuple(inputs)), config)
 
 
+@needs_build
 def test_the_same_on_the_rtl_of_the_kernel(tmp_path: Path) -> None:
     with program("--model-repository", str(repository(tmp_path, Target.HW_EMU))) as running:
         merged(running, 2)

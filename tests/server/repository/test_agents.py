@@ -76,7 +76,7 @@ def test_a_model_whose_checksums_are_right_is_loaded(tmp_path: Path, opened: Ope
         ({"SHA256:1/shift": md5(b"5")}, "Unsupported checksum algorithm: SHA256, expected MD5"),
         ({"MD5:../secret": md5(b"5")}, r"\.\./secret leads out of the model's directory"),
         ({"MD5:1/../../secret": md5(b"5")}, "leads out of the model's directory"),
-        ({r"MD5:a\000b": md5(b"5")}, "is not a file name: embedded null"),
+        ({r"MD5:a\000b": md5(b"5")}, "is not a file name: .*embedded null"),
         ({r"MD5:a\nb": md5(b"5")}, r"failed to open text file for read a\\nb: No such file"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -164,7 +165,7 @@ def test_a_used_link_that_leads_nowhere_is_its_models_reason(tmp_path: Path, ser
     (directory / "labels").symlink_to(target)
     [(_, _, state, reason)] = rows(served())
     assert state == "UNAVAILABLE"
-    assert "m/labels is a loop" in reason or "m/labels: No such file" in reason
+    assert re.search(r"m/labels( is a loop|: No such file|: Too many levels of symbolic links)", reason)
 
 
 @pytest.mark.parametrize("target", ["../gone", "m"])

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: the alignment of tensors in the shared memory
 ALIGN_BYTES = 64
-#: references to the input memory's array while the model holds none: the window's, a local name, getrefcount's argument
-_OWN_REFERENCES = 3
 
 
 class Description(NamedTuple):
@@ -64,6 +62,10 @@ class Window:
     def size_bytes(self) -> int:
         """The number of mapped bytes."""
         return len(self.flat)
+
+    def references(self) -> int:
+        """Return the number of references to `flat`, counted alike each time; compare two, since it differs between Pythons."""
+        return sys.getrefcount(self.flat)
 
     def show(self, base: int, size_bytes: int) -> None:
         """Map this part, unless it is mapped already. The model's views of an earlier part stay valid."""
@@ -109,9 +111,11 @@ class Runs:
         PROCESS.may_infer = True
         _, base, size_bytes, requests = message
         self._inputs.show(base, size_bytes)
+        references = self._inputs.references()
         view = self._inputs.flat.copy() if self._copying else self._inputs.flat
         answer = self._decoupled(view, requests) if self._description.decoupled else self._plain(view, requests)
-        kept = not self._copying and sys.getrefcount(view) > _OWN_REFERENCES
+        del view
+        kept = not self._copying and self._inputs.references() > references
         # a model that keeps one input may keep them all: from now on each run gets its own copy
         self._copying = self._copying or kept
         if answer[0] == "done":

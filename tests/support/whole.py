@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tests that only `make test-all` runs, and the record of what they last passed on.
+
+`@pytest.mark.whole("hls", "requirements.lock")` names what a test covers: files and folders of the repository, or patterns of
+git's (`tests/*.txt` are those in all folders below). The option --whole says which of these tests run: `none`, `changed` (those
+of which the covered files differ from the record) or `all`. When all tests with the same covered paths have passed, the hash of
+these files goes into RECORD, which is committed with the change. So CI runs them only for a change that nobody has run them on.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from hypersonic.hls.cache import content_sha256
+
+ROOT = Path(__file__).parents[2]
+RECORD = Path(__file__).with_name("whole.json")
+CHOICES = ("none", "changed", "all")
+
+
+def group_of(covered: Sequence[str]) -> str:
+    """Return the key of RECORD for what a mark names.
+
+    Raises ValueError if it names nothing, or a file or folder that does not exist.
+    """
+    missing = [name for name in covered if "*" not in name and not (ROOT / name).exists()]
+    if missing or not covered:
+        raise ValueError(f"the mark `whole` names {', '.join(missing) or 'nothing'}, expected files or folders of this project")
+    return " ".join(sorted(covered))
+
+
+@cache
+def hash_of(group: str, root: Path = ROOT) -> str:
+    """Return the SHA-256 of the names and contents of a group's files, tracked ones and new ones that git does not ignore."""
+    argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *group.split()]
+    names = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")
+    files = [root / name for name in sorted(set(names)) if name]
+    return content_sha256(
+        [part for file in files if file.is_file() for part in (str(file.relative_to(root)), file.read_bytes())]
+    )
+
+
+def recorded(record: Path = RECORD) -> dict[str, str]:
+    """Return the hash for each group in the record."""
+    groups: dict[str, str] = json.loads(record.read_text()) if record.is_file() else {}
+    return groups
+
+
+def is_wanted(group: str, choice: str) -> bool:
+    """Return whether the tests of a group run. choice: one of CHOICES."""
+    return choice == "all" or (choice == "changed" and recorded().get(group) != hash_of(group))
+
+
+def record_passed(groups: Iterable[str], record: Path = RECORD) -> None:
+    """Write the hashes of these groups into the record."""
+    passed = {group: hash_of(group) for group in groups}
+    if passed:
+        record.write_text(json.dumps(recorded(record) | passed, indent=1, sort_keys=True) + "\n")
