@@ -45,8 +45,8 @@ def explain_missing(module: str) -> str | None:
 def _too_new(module: str) -> str:
     own = ".".join(map(str, sys.version_info[:2]))
     return (
-        f"this command needs {module}, but TensorFlow has no wheel for Python {own}: make an environment of Python 3.11, 3.12 or "
-        "3.13, and there pip install 'hypersonic[build]'"
+        f"this command needs {module}, but TensorFlow has no wheel for Python {own}: make an environment of Python 3.11, 3.12 "
+        "or 3.13, and there pip install 'hypersonic[build]'"
     )
 
 
