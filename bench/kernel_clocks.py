@@ -29,9 +29,8 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
-from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.errors import ConversionError, ToolError
 from hypersonic.hls.row import Row
-from hypersonic.hls.verilator import ToolError
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.direct import MemoryTiming, Simulation
 from hypersonic.sim.simulator import build_hardware_simulator

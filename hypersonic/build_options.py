@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypersonic.arguments import add_network_option, parse_percent
+from hypersonic.arguments import add_memory_option, add_network_option, parse_percent
 
 
 def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
@@ -69,6 +69,7 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
     parser.add_argument(
         "--compute-units", type=int, default=1, metavar="N", help="number of instances of the kernel on the card"
     )
+    add_memory_option(parser)
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Protocol, cast
@@ -18,6 +21,7 @@ from typing import Protocol, cast
 from hypersonic import __version__
 from hypersonic.commands import NAMES
 from hypersonic.extras import explain_missing
+from hypersonic.hls.bounded.memory import VARIABLE
 
 #: exit codes: success, a fault of hypersonic or its environment, an error that the user can correct
 OK, OURS, USERS = 0, 1, 2
@@ -44,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("hypersonic.client").addHandler(logging.NullHandler())  # failures are in the command's own output
     try:
         command: Callable[[argparse.Namespace], int] = args.command
-        return command(args)
+        with _tools_bounded(args):
+            return command(args)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -57,6 +62,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         text, code = explain_error(error)
         print(f"hypersonic: error: {text}", file=sys.stderr)
         return code
+
+
+@contextmanager
+def _tools_bounded(args: argparse.Namespace) -> Iterator[None]:
+    """Pass --memory on to this process and its children, and let a closed terminal and SIGTERM end the tools, which run in
+    groups of their own, as Ctrl-C does. Nothing for a command without --memory."""
+    if not hasattr(args, "memory"):
+        yield
+        return
+    main_thread = threading.current_thread() is threading.main_thread()
+    before = {which: signal.getsignal(which) for which in (signal.SIGHUP, signal.SIGTERM)} if main_thread else {}
+    for which, action in before.items():
+        if action == signal.SIG_DFL:
+            signal.signal(which, signal.default_int_handler)
+    try:
+        with _environment({VARIABLE: args.memory} if args.memory else {}):
+            yield
+    finally:
+        for which, action in before.items():
+            signal.signal(which, action)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -14,6 +14,7 @@ from pathlib import Path
 from hypersonic.firmware.f2.design import F2Design
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
+from hypersonic.hls.rtl.size import size_of
 from hypersonic.sim.library import EMU
 from hypersonic.sim.memories import MEMORIES, write_memories
 from hypersonic.sim.simulator import IMAGE_NAME, harness_constants, patience_clocks
@@ -36,6 +37,7 @@ def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambd
         built = verilator.shared_library(
             directory, sources=(*design.lint_waivers, *design.sources), top=design.top, harness=harness,
             output=IMAGE_NAME, prefix="Vf2", includes=(EMU, directory),
+            size=size_of(design.name, [kernel.core for kernel, _ in design.kernels], design.sources, kernel=True),
         )  # fmt: skip
         verilator.run(["strip", "--strip-unneeded", "-o", directory / IMAGE_NAME, built], directory)
         shutil.rmtree(directory / "obj")

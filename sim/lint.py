@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls import verilator
+from hypersonic.hls.errors import ToolError
 from hypersonic.hls.sources import source_files
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
@@ -33,7 +34,7 @@ def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:
     search = [option for folder in folders for option in ("-y", str(folder), f"-I{folder}")]
     try:
         verilator.lint([*waivers, module], module.stem, *search)
-    except verilator.ToolError as error:
+    except ToolError as error:
         return str(error)
     return ""
 
@@ -45,7 +46,7 @@ def lint_kernel() -> str:
         kernel = write_kernel(write_rf_bench(*rows, Path(scratch), reuse_factor=12), Path(scratch))
         try:
             verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top)
-        except verilator.ToolError as error:
+        except ToolError as error:
             return str(error)
     return ""
 

@@ -16,12 +16,15 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.target import Target
 from hypersonic.hls import verilator
-from hypersonic.hls.cache import cached, content_hash, content_sha256
+from hypersonic.hls.bounded.memory import limit_bytes
+from hypersonic.hls.bounded.need import Rtl, check_need
+from hypersonic.hls.cache import cached, content_hash, content_sha256, is_cached
 from hypersonic.hls.csim import compiled as csim
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.packing.codes import Codes, converters
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
+from hypersonic.hls.rtl.size import size_of
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.library import EMU
@@ -89,16 +92,30 @@ def build_hardware_simulator(kernel: Kernel, progress: Callable[[str], None] = l
         harness = (EMU / "hw_model.cpp", write_memories(kernel.core.memories, directory))
         built = verilator.shared_library(
             directory, sources=(*kernel.lint_waivers, *kernel.sources), top=kernel.top, harness=harness,
-            output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory),
+            output=IMAGE_NAME, prefix="Vkernel", includes=(EMU, directory), size=_size(kernel),
         )  # fmt: skip
         _strip(built, directory / IMAGE_NAME)
         shutil.rmtree(directory / "obj")
 
+    return cached("simulator", _parts(kernel), build) / IMAGE_NAME
+
+
+def check_simulator(kernel: Kernel) -> None:
+    """Raise ToolMemoryError if Verilator would need more memory for the kernel than its limit, and has not built it before."""
+    if not is_cached("simulator", _parts(kernel)):
+        check_need(_size(kernel), limit_bytes())
+
+
+def _parts(kernel: Kernel) -> list[str | bytes | Path]:
+    """Everything that the simulator of a kernel is built from."""
     sources = (
         *kernel.sources, *kernel.lint_waivers, *kernel.core.memories, MEMORIES, *(EMU / name for name in _HW_SOURCES)
     )  # fmt: skip
-    parts: list[str | bytes | Path] = ["hw_emu", *verilator.build_key(), constants, kernel.top, *sources]
-    return cached("simulator", parts, build) / IMAGE_NAME
+    return ["hw_emu", *verilator.build_key(), kernel_constants(kernel), kernel.top, *sources]
+
+
+def _size(kernel: Kernel) -> Rtl:
+    return size_of(f"kernel {kernel.name}", [kernel.core], kernel.sources, kernel=True)
 
 
 def kernel_constants(kernel: Kernel) -> str:

@@ -19,7 +19,7 @@ from bench.sharing import parts
 from bench.sharing.figure import Figure, Part
 from hypersonic.commands.bench import add_sharing_options
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.hls.verilator import ToolError
+from hypersonic.hls.errors import ToolError
 
 
 def part_names() -> list[str]:

@@ -21,7 +21,7 @@ from bench.stock.cases import Kind, Result, key_of, place_of, read_results, unco
 from bench.stock.keras_2 import use_keras_2
 from bench.stock.order import Order, order_in
 from hypersonic.hls.cache import cache_directory
-from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.errors import ConversionError, ToolMemoryError
 
 #: builds in the cache that only one case uses
 _OF_A_CASE = ("rtl", "csim", "csim_object")
@@ -132,7 +132,7 @@ def _end(seen: Any, failure: BaseException | None) -> tuple[Kind, str]:
         return (Kind.EQUAL, "") if seen.compared else (Kind.UNASKED, "the case asks for no answers")
     if isinstance(failure, TooSlowError):
         return Kind.SLOW, "more processor time than the limit"
-    if isinstance(failure, ConversionError):
+    if isinstance(failure, ConversionError | ToolMemoryError):
         return Kind.REFUSED, words_of(failure)
     if not seen.converted:
         return Kind.UNASKED, f"no model was made: {words_of(failure)}"

@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from hypersonic.firmware.bitstream.errors import StepError
+from hypersonic.hls.bounded import tool
+from hypersonic.hls.bounded.memory import limit_bytes
 from hypersonic.hls.cache import content_hash
 
 Progress = Callable[[str], None]
@@ -140,7 +142,7 @@ def is_done(step: Step, build: Path) -> bool:
 
 def run_step(step: Step, build: Path, progress: Progress = lambda _: None) -> None:
     """Run a tool to its end, move its products into place, and write the stamp. Raises StepError when the tool fails or a
-    product is missing."""
+    product is missing, and ToolMemoryError when it needs more memory than its limit."""
     progress(f"{step.title} (log: {step.log(build)})")
     inputs = _inputs_hash(step, build)
     for product in step.products:
@@ -203,14 +205,15 @@ def _call(step: Step, build: Path, progress: Progress) -> tuple[int, list[str]]:
             )  # fmt: skip
         except OSError as error:
             raise StepError(f"{step.title}: {step.argv[0]} does not start: {error.strerror}") from error
-        try:
-            _follow(process, sinks, lines, progress)
-            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        except BaseException:  # such as Ctrl-C: the tool must not go on without this process
-            _ask_to_end(process)
-            raise
-        finally:
-            _end(process)
+        with tool.watching(process, f"{step.title}: {Path(step.argv[0]).name}", limit_bytes()):
+            try:
+                _follow(process, sinks, lines, progress)
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            except BaseException:  # such as Ctrl-C: the tool must not go on without this process
+                _ask_to_end(process)
+                raise
+            finally:
+                _end(process)
     return process.returncode, list(lines)
 
 

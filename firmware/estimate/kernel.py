@@ -39,9 +39,8 @@ from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.errors import ProjectError
+from hypersonic.hls.errors import ProjectError, ToolError
 from hypersonic.hls.resources import KINDS, LABELS, Amounts, amount_text
-from hypersonic.hls.verilator import ToolError
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 Progress = Callable[[str], None]

@@ -19,9 +19,13 @@ from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.yowasp import COMPILED, PROGRAM, compiled_yosys, tool_version
+from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, python_environment
-from hypersonic.hls.verilator import ToolError
+from hypersonic.hls.errors import ToolError
+
+#: what runs, for messages
+_WHAT = "the synthesis by Yosys"
 
 #: the family of every card in platforms/: Virtex UltraScale+
 FAMILY = "xcup"
@@ -219,18 +223,15 @@ def run(script: str, directory: Path) -> float:
     environment = {**python_environment(), COMPILED: str(compiled_yosys())}
     log = directory / _LOG
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            python_argv("-c", PROGRAM, "-s", script), env=environment,
-            cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        except BaseException:
-            process.kill()
-            raise
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise _error(log.read_text(errors="replace"), process.returncode)
+        options: dict[str, Any] = {"env": environment, "cwd": directory, "stdin": subprocess.DEVNULL}
+        argv = python_argv("-c", PROGRAM, "-s", script)
+        with tool.start(argv, _WHAT, **options, stdout=output, stderr=subprocess.STDOUT) as running:
+            _, status, usage = os.wait4(running.process.pid, 0)
+            code = running.process.returncode = os.waitstatus_to_exitcode(status)
+    if code:
+        said = log.read_text(errors="replace")
+        tool.check(running, _WHAT, said)
+        raise _error(said, code)
     return usage.ru_utime + usage.ru_stime
 
 

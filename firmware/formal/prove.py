@@ -25,6 +25,7 @@ from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.yowasp import COMPILED, compiled_yosys
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
+from hypersonic.hls.errors import ToolError
 from hypersonic.hls.sources import source_files
 
 FORMAL = Path(__file__).resolve().parent
@@ -82,7 +83,7 @@ def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, ta
     argv = ["env", path, f"{COMPILED}={compiled_yosys()}", "yowasp-sby", "-f", "-j", "1", *_TOOLS]
     try:
         log = verilator.run([*argv, f"{name}.sby", *tasks], directory)
-    except verilator.ToolError as error:
+    except ToolError as error:
         raise ProofError(_complaint(name, directory, str(error))) from error
     return _verdict(name, log)
 

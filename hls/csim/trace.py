@@ -25,7 +25,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, refuse, run_child
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.description import description_file, read_description, sides_of
 from hypersonic.hls.frontend.graph import write_project
@@ -86,7 +86,7 @@ def trace_layers(model_file: Path, project: HlsProject, rows: Sequence[NDArray[n
             x = Path(scratch) / "x.npz"
             np.savez(x, allow_pickle=False, **{str(place): each for place, each in enumerate(inputs)})
             argv = python_argv("-m", __name__, str(model_file), str(project.path), str(x), str(directory / "layers.json"))
-            done = run_child(argv, environment_of(model_file))
+            done = run_child(argv, environment_of(model_file), f"the comparison of the layers of {model_file}")
         if done.code:
             raise NoTraceError(done.refusal or f"its process ended with {done.code}: {done.last}")
 
@@ -107,7 +107,7 @@ def main(argv: Sequence[str]) -> int:
         wire = [stored[str(place)] for place in range(len(stored.files))]
     try:
         layers = _trace(model_file, project, wire)
-    except ConversionError as error:
+    except (ConversionError, ToolMemoryError) as error:
         return refuse(error)
     Path(argv[3]).write_text(json.dumps([asdict(layer) for layer in layers]))
     return 0

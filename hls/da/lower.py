@@ -48,10 +48,13 @@ from hypersonic.hls.da.unroll import unrolled
 LARGE = 4_000
 
 
-def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: None) -> AdderGraph:
+def adder_graph(
+    network: Network, progress: Callable[[str], None] = lambda _: None, counts: dict[str, int] | None = None
+) -> AdderGraph:
     """Return the whole network as one graph from raw inputs to raw outputs, the elements of all tensors in order.
 
-    progress: called with a line for each matrix of more than LARGE digits.
+    progress: called with a line for each matrix of more than LARGE digits. counts: is given the number of operations that each
+    layer adds, by its name; those that an earlier layer has too are that one's.
     Raises UnsupportedLayerError, with the layer's name, for arithmetic that adders cannot do exactly.
     """
     graph = AdderGraph()
@@ -65,7 +68,10 @@ def adder_graph(network: Network, progress: Callable[[str], None] = lambda _: No
     for layer in network.layers:
         if isinstance(layer, Dense) and count_digits(layer.weight.raw) > LARGE:
             progress(f"factoring layer {layer.name}, {' x '.join(map(str, layer.weight.raw.shape))} weights")
+        before = len(graph.nodes)
         numbers[layer.name] = tuple(cast(graph, y, layer.result) for y in _apply(graph, layer, numbers))
+        if counts is not None:
+            counts[layer.name] = len(graph.nodes) - before
     outputs = [y for name in network.outputs for y in numbers[name]]
     types = network.output_types
     return graph.finished(tuple(graph.shift(y.node, to.fraction - y.fraction) for y, to in zip(outputs, types, strict=True)))

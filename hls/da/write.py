@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.core import AXIS_RTL, Core, Logic
+from hypersonic.hls.core import AXIS_RTL, Core, Logic, Operations
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.da.emit import Lanes, core_module, network_module
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import Network
+from hypersonic.hls.da.network import Layer, Network, Unrolled
 from hypersonic.hls.da.schedule import Schedule, schedule
 from hypersonic.hls.row import Row
 
@@ -33,7 +33,8 @@ def write_core(
     UnsupportedLayerError, with the layer's name.
     """
     x, y = Lanes(network.input_types), Lanes(network.output_types)
-    plan = schedule(adder_graph(network, progress), y.widths)
+    counts: dict[str, int] = {}
+    plan = schedule(adder_graph(network, progress, counts), y.widths)
     directory.mkdir(parents=True, exist_ok=True)
     inner, top = f"{name}_network", f"{name}_core"
     (directory / f"{inner}.sv").write_text(network_module(inner, plan, x, y))
@@ -43,9 +44,14 @@ def write_core(
     core = Core(
         name, CoreKind.DA, top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CLOCKS,
         logic=Logic(plan.estimated_luts, plan.register_bits),
+        layers=tuple(Operations(layer.name, _kind(layer), counts[layer.name]) for layer in network.layers),
     )  # fmt: skip
     core.save(directory)
     return core, _figures(core, plan)
+
+
+def _kind(layer: Layer) -> str:
+    return type(layer.read if isinstance(layer, Unrolled) else layer).__name__
 
 
 def _figures(core: Core, plan: Schedule) -> dict[str, Any]:

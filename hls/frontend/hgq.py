@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import PROGRESS, keras_2_environment, python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
@@ -75,9 +75,9 @@ def installed(progress: Callable[[str], None] = lambda _: None) -> Path:
         requirements = directory / "requirements.txt"
         requirements.write_text(f"{LOCKED}\n")
         options = ["install", "--quiet", "--no-deps", "--require-hashes", "--target", str(directory), "-r", str(requirements)]
-        done = subprocess.run([*_installer(), *options], capture_output=True, text=True, errors="replace", check=False)
-        if done.returncode:
-            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        done = tool.run([*_installer(), *options], "the installation of HGQ2", apart=True)
+        if done.code:
+            lines = [line.strip() for line in done.errors.splitlines() if line.strip()]
             raise ConversionError(
                 f"the model needs HGQ2, which could not be installed: {lines[-1] if lines else 'no output'}; run make dev-hgq "
                 "where the package index can be reached, or copy the cache's folder hgq from there"

@@ -36,7 +36,7 @@ def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> 
             x = Path(scratch) / "x.npz"
             _save(x, inputs)
             argv = python_argv("-m", __name__, str(model_file), str(x), str(directory / "y.npz"))
-            done = run_child(argv, environment_of(model_file))
+            done = run_child(argv, environment_of(model_file), f"the trained model {model_file}")
         if done.code:
             raise ConversionError(f"{model_file} gives no predictions: its process ended with {done.code}: {done.last}")
 

@@ -92,7 +92,7 @@ def survey(model_file: Path, rows: Path | None = None) -> Survey:
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "survey.json"
         argv = python_argv("-m", __name__, str(model_file), str(out), *([str(rows)] if rows else []))
-        done = run_child(argv, environment_of(model_file))
+        done = run_child(argv, environment_of(model_file), f"the survey of {model_file}")
         if done.refusal:
             raise ConversionError(done.refusal)
         if done.code:

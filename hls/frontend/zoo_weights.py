@@ -63,7 +63,7 @@ def sources_of(reference: str) -> list[Path]:
 
 def _make(network: str, file: Path, name: str) -> None:
     argv = python_argv("-m", __name__, network, str(file))
-    done = run_child(argv, keras_2_environment())
+    done = run_child(argv, keras_2_environment(), f"network {network!r}")
     if done.code or not file.is_file():
         raise ConversionError(
             f"network {network!r} did not write {name}: its process ended with {done.code}, its last line was: "

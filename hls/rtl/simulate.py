@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import RTL, Core, Port, core_signals, declare
 from hypersonic.hls.row import Row
+from hypersonic.hls.rtl.size import size_of
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import build_key, shared_library
 from hypersonic.hls.weight_stream import WEIGHT_BITS
@@ -97,8 +98,10 @@ def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
         flags = [optimisation, f"-DX_BITS={max(map(_x_bits, cores))}", f"-DY_BITS={max(map(_y_bits, cores))}"]
         flags.append(f"-DW_STREAMS={sum(len(core.weight_streams) for core in cores)}")
         built = shared_library(
-            directory, sources=[*sources, file], top="cores", harness=[_HARNESS], output=_LIBRARY, prefix="Vcores", cflags=flags
-        )
+            directory, sources=[*sources, file], top="cores", harness=[_HARNESS], output=_LIBRARY, prefix="Vcores",
+            cflags=flags,
+            size=size_of(f"core {', '.join(dict.fromkeys(core.name for core in cores))}", cores, sources),
+        )  # fmt: skip
         built.rename(directory / _LIBRARY)
 
     return cached("rtl", [*build_key(), optimisation, top, _HARNESS, *sources], build) / _LIBRARY

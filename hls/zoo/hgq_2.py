@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.bounded import tool
 from hypersonic.hls.child import python_argv
 from hypersonic.hls.frontend.hgq import environment
 
@@ -41,7 +42,9 @@ def run_in_environment(module: str, argv: Sequence[str]) -> int | None:
     """Run `python -m module argv` where HGQ2 is installed and return its exit code. None if this process is such a one."""
     if find_spec("hgq") is not None:
         return None
-    return subprocess.run(python_argv("-m", module, *argv), env=environment(print), check=False).returncode
+    options = {"env": environment(print), "stdin": subprocess.DEVNULL}
+    with tool.start(python_argv("-m", module, *argv), f"the training {module}", **options) as training:
+        return training.process.wait()
 
 
 @lru_cache(maxsize=1)

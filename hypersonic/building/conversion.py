@@ -12,13 +12,15 @@ from typing import Any
 from hypersonic.building.converted import Converted
 from hypersonic.building.datatypes import set_datatypes
 from hypersonic.building.directory import check_directory, leave
-from hypersonic.building.request import HLS, Progress, Request
+from hypersonic.building.request import HLS, Progress, Request, is_f2
 from hypersonic.building.weights import describe_weights
 from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
 from hypersonic.firmware.kernel.write import keep_kernel
+from hypersonic.firmware.target import Target
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.core import Core
 from hypersonic.hls.project import HlsProject
+from hypersonic.sim.simulator import check_simulator
 
 
 def convert(
@@ -39,6 +41,8 @@ def convert(
     if directory:
         check_directory(directory / project.name)
     kernel = keep_kernel(core) if core else None
+    if kernel and request.target is Target.HW_EMU and not is_f2(request.platform):
+        check_simulator(kernel)  # here, because the steps before the simulator take minutes for a large one
     if directory:
         leave(project, kernel, directory / project.name)
     return Converted(request, project, core, kernel, name or project.name)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hypersonic.arguments import add_memory_option
+
 HELP = "write the YAML beside a trained model of your own, with which `hypersonic build` builds it"
 
 
@@ -22,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the file to write (default: MODEL with the suffix .yaml, where the other commands look for it)",
     )  # fmt: skip
     parser.add_argument("--force", action="store_true", help="replace a file that exists")
+    add_memory_option(parser)
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 

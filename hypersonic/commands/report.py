@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hypersonic.arguments import add_network_option, add_own_options
+from hypersonic.arguments import add_memory_option, add_network_option, add_own_options
 
 HELP = "compare models as float network, quantised network, csim and RTL; write a table and pictures"
 
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
     add_network_option(parser)
     add_own_options(parser)
+    add_memory_option(parser)
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 

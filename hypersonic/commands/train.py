@@ -27,8 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train the model in a child process, which must load Keras 2 before anything else imports Keras. Return its exit code."""
     from hypersonic.extras import require
+    from hypersonic.hls.bounded import tool
     from hypersonic.hls.child import keras_2_environment, python_argv
 
     require("tf_keras", "qkeras")
     argv = python_argv("-m", f"hypersonic.hls.zoo.{args.model}.train", *args.arguments)
-    return subprocess.run(argv, env={**keras_2_environment(), "TF_CPP_MIN_LOG_LEVEL": "2"}, check=False).returncode
+    environment = {**keras_2_environment(), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    with tool.start(argv, f"the training of {args.model}", env=environment, stdin=subprocess.DEVNULL) as training:
+        return training.process.wait()

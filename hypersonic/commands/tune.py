@@ -7,7 +7,7 @@ import argparse
 import signal
 from pathlib import Path
 
-from hypersonic.arguments import parse_percent
+from hypersonic.arguments import add_memory_option, parse_percent
 
 HELP = "search the types and reuse factors of a model of your own that cost least on a card, and write its YAML"
 
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot", type=Path, metavar="FILE", help="the picture to write (default: MODEL with the suffix .tune.png)"
     )
     parser.add_argument("--force", action="store_true", help="replace a YAML that exists")
+    add_memory_option(parser)
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 

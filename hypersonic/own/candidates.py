@@ -7,7 +7,7 @@ import json
 import subprocess
 import tempfile
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.bounded import tool
 from hypersonic.hls.child import ended, python_argv
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.hgq import environment_of
@@ -28,12 +29,14 @@ _PROGRAM, _DONE = "hypersonic.own.converting", "hypersonic: answered"
 class Candidates:
     """A process that has a model loaded. It starts with the first request; any thread may ask.
 
-    model: the model file. Every method raises ConversionError for what the conversion refuses, and if the process ends.
+    model: the model file. Every method raises ConversionError for what the conversion refuses, and if the process ends,
+    and ToolMemoryError if it needs more memory than its limit.
     """
 
     def __init__(self, model: Path) -> None:
         self._model = model
         self._lock = threading.Lock()
+        self._stack = ExitStack()
         self._process: subprocess.Popen[str] | None = None
         self._scratch = tempfile.TemporaryDirectory()
         self._count = 0
@@ -42,10 +45,13 @@ class Candidates:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._process is not None:
-            with suppress(BrokenPipeError):
-                self._process.communicate()
-        self._scratch.cleanup()
+        try:
+            if self._process is not None and error is None:
+                with suppress(BrokenPipeError):
+                    self._process.communicate()
+            self._stack.__exit__(kind, error, trace)
+        finally:
+            self._scratch.cleanup()
 
     def inputs(self) -> list[tuple[str, tuple[int, ...]]]:
         """Return the name and the shape of each input."""
@@ -87,6 +93,7 @@ class Candidates:
                 log.append(line)
             else:
                 last = ended(process.wait(), log).last
+                self._stack.close()  # raises if it needed more memory than its limit
                 raise ConversionError(f"the conversions of {self._model} ended with {process.returncode}: {last}")
             answer = json.loads(reply.read_text())
         if "refused" in answer:
@@ -95,7 +102,6 @@ class Candidates:
 
     def _start(self) -> subprocess.Popen[str]:
         argv = python_argv("-m", _PROGRAM, str(self._model))
-        return subprocess.Popen(
-            argv, env=environment_of(self._model), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace",
-        )  # fmt: skip
+        options = {**tool.PIPED, "stdin": subprocess.PIPE}
+        started = tool.start(argv, f"the process that converts {self._model}", env=environment_of(self._model), **options)
+        return self._stack.enter_context(started).process

@@ -20,7 +20,7 @@ import numpy as np
 
 from hypersonic.hls.convert import write_converted
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.reuse import possible_reuse
@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             trained = trained or load_trained(Path(argv[0]))
             answer = {"answer": _REQUESTS[request["do"]](trained, request)}
-        except (ConversionError, SpecMismatchError) as error:
+        except (ConversionError, SpecMismatchError, ToolMemoryError) as error:
             answer = {"refused": " ".join(str(error).split())}
         Path(request["reply"]).write_text(json.dumps(answer))
         sys.stdout.write("\nhypersonic: answered\n")

@@ -17,7 +17,7 @@ from hypersonic.building import conversion
 from hypersonic.building import model as building
 from hypersonic.building.errors import BuildError
 from hypersonic.events.infer import MetricsError, count_units, read_kernel_clocks
-from hypersonic.hls.verilator import MissingToolError, ToolError
+from hypersonic.hls.errors import MissingToolError, ToolError
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.server_process import start_server
 from tests.end_to_end.command_line import hypersonic, places, refused

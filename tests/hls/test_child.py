@@ -80,7 +80,7 @@ def test_the_server_of_a_run_runs_no_file_of_the_working_directory(planted: Path
 
 def test_a_childs_refusal_reaches_its_parent_as_one_line() -> None:
     program = "from hypersonic.hls.child import refuse; import sys; sys.exit(refuse(ValueError('no\\n  such layer')))"
-    assert run_child(python_argv("-c", program), python_environment()) == Ended(
+    assert run_child(python_argv("-c", program), python_environment(), "the test") == Ended(
         2, "no such layer", "hypersonic refuses: no such layer"
     )
 
@@ -94,7 +94,7 @@ def test_a_childs_refusal_reaches_its_parent_as_one_line() -> None:
     ],
 )
 def test_a_child_that_ends_otherwise_refuses_nothing(program: str, expected: Ended) -> None:
-    assert run_child(python_argv("-c", program), python_environment()) == expected
+    assert run_child(python_argv("-c", program), python_environment(), "the test") == expected
 
 
 def test_every_child_python_is_started_by_the_one_rule() -> None:

@@ -19,13 +19,12 @@ from hypersonic.hls import build as building
 from hypersonic.hls.build import ConversionFailedError, build_project, is_converted
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.errors import ConversionError, ProjectError, UnsupportedLayerError
+from hypersonic.hls.errors import ConversionError, ProjectError, ToolError, UnsupportedLayerError
 from hypersonic.hls.frontend.description import DescriptionError, describe, find_model, read_description
 from hypersonic.hls.frontend.onnx import model as onnx_model
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
-from hypersonic.hls.verilator import ToolError
 from tests.support.shadow_modules import plant, ran
 
 HERE = Path(__file__).resolve().parent

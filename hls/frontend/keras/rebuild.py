@@ -72,7 +72,7 @@ def in_keras_2(file: Path) -> Path:
     def rebuild(directory: Path) -> None:
         argv = python_argv("-m", __name__, str(file), str(directory / "model.h5"))
         environment = python_environment(KERAS_BACKEND="tensorflow", CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
-        done = run_child(argv, environment)
+        done = run_child(argv, environment, f"the rebuilding of {file} in Keras 2")
         if done.refusal:
             raise ConversionError(done.refusal)
         if done.code:

@@ -66,7 +66,8 @@ def export_module(model: str, progress: Callable[[str], None] = lambda _: None) 
     with tempfile.TemporaryDirectory() as scratch:
         out, said = Path(scratch) / "model.onnx", Path(scratch) / "said.json"
         program = Path(__file__).with_name("program.py")
-        done = run_child(script_argv(program, str(file), function, str(out), str(said), python=python), foreign_environment())
+        argv = script_argv(program, str(file), function, str(out), str(said), python=python)
+        done = run_child(argv, foreign_environment(), f"the export of {model}")
         if done.code:
             raise TorchError(f"{model} is not exported: its process ended with {done.code}: {done.last}")
         answers = json.loads(said.read_text())

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from hypersonic.firmware.bitstream.errors import StepError
 from hypersonic.firmware.bitstream.steps import EXPLANATIONS, Product, Step, is_done, locked, run_step, run_steps
+from hypersonic.hls.errors import ToolMemoryError
 
 
 def _step(name: str, script: str, *inputs: str, key: str = "", leaves: str = "") -> Step:
@@ -92,6 +94,17 @@ def test_half_a_product_of_a_failed_tool_is_not_taken(tmp_path: Path) -> None:
         with pytest.raises(StepError, match="ended with 3"):
             run_step(step, tmp_path)
     assert not (tmp_path / "a.out").exists()
+    assert not is_done(step, tmp_path)
+
+
+def test_a_tool_that_needs_more_memory_than_its_limit_is_ended_and_its_step_is_not_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_MEMORY", "100M")
+    takes = "x = bytearray(b'x') * (200 << 20); import time; time.sleep(600)"
+    step = _step("a", f'echo > partial/a; {sys.executable} -c "{takes}"')
+    with pytest.raises(ToolMemoryError, match=r"^making a: sh needs more memory .* of which python.* the limit is 100 MB"):
+        run_step(step, tmp_path)
     assert not is_done(step, tmp_path)
 
 

@@ -18,6 +18,7 @@ from hypersonic.firmware.kernel.write import keep_kernel, write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, Port
 from hypersonic.hls.core_kind import CoreKind
+from hypersonic.hls.errors import ToolError
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec
@@ -222,7 +223,7 @@ BAD_PARAMETERS = [
 
 @pytest.mark.parametrize(("module", "parameter", "message"), BAD_PARAMETERS)
 def test_a_bad_parameter_stops_elaboration_by_name_and_value(module: str, parameter: str, message: str) -> None:
-    with pytest.raises(verilator.ToolError) as caught:
+    with pytest.raises(ToolError) as caught:
         verilator.lint(rtl_sources(module), module, f"-G{parameter}")
     assert module in str(caught.value)
     assert message in str(caught.value)

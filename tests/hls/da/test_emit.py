@@ -25,14 +25,14 @@ from hypersonic.hls.da.network import (
     Wiring,
 )
 from hypersonic.hls.da.write import write_core
-from hypersonic.hls.errors import ProjectError
+from hypersonic.hls.errors import ProjectError, ToolError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.stages.table import Table
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
-from hypersonic.hls.verilator import LOG, ToolError, lint, warnings
+from hypersonic.hls.verilator import LOG, lint, warnings
 
 #: a type by its width and the bits right of its point
 fixed_point = FixedPoint.with_fraction

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The memory that Verilator takes for da cores of several sizes, beside the estimate of hls/bounded/need.py.
+
+python -m bench.tool_memory [--kernel] [NETWORK ...] [--memory 4G]
+
+NETWORK: pool:N, an AveragePooling2D of N x N x 5 numbers; relu:N, N numbers; dense:N:L, L matrices of N x N with weights of 4
+bits. --kernel measures the kernel around the core, whose rows are FP32, as for hw_emu. Verilator's figure is its largest
+resident set. The last line is a fit of the constants, in the order of need.py, by least squares of the relative differences;
+need.py has round figures near it, none of them negative.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hypersonic.firmware.kernel.write import keep_kernel
+from hypersonic.hls import verilator
+from hypersonic.hls.bounded.memory import limit_bytes
+from hypersonic.hls.bounded.need import Rtl
+from hypersonic.hls.core import Core
+from hypersonic.hls.da.network import Activation, Dense, Layer, Network, Source, Unrolled
+from hypersonic.hls.da.write import write_core
+from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.rf.layers import Tensor, Window
+from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.row import Row
+from hypersonic.hls.rtl.size import size_of
+from hypersonic.hls.spec import TensorSpec
+
+_TYPE = FixedPoint(16, 6)
+NETWORKS = ("pool:8", "pool:16", "pool:24", "pool:32", "pool:48", "relu:1000", "relu:4000", "dense:32:2", "dense:64:2")
+_OPTIONS = (
+    "--cc", "-Wno-fatal", "--x-assign", "fast", "--noassert", "--output-split", "60000", "--output-split-cfuncs", "1000",
+)  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a row for each network, and the fit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", default=NETWORKS, metavar="NETWORK")
+    parser.add_argument("--kernel", action="store_true", help="the kernel, not the core alone")
+    parser.add_argument("--memory", default="", metavar="SIZE", help="leave out what is estimated to need more")
+    asked = parser.parse_args(argv)
+    limit, rows, measured = limit_bytes(asked.memory), list[Rtl](), list[int]()
+    print("| network | lines | bits in | bits out | Verilator, MB | estimate, MB | factor |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for name in asked.networks:
+        with tempfile.TemporaryDirectory() as directory:
+            rtl, files, top = design(name, Path(directory), kernel=asked.kernel)
+            if limit is None or rtl.needed_bytes <= limit:
+                rows.append(rtl)
+                measured.append(verilator_bytes(files, top, Path(directory)))
+                _say(name, rtl, measured[-1])
+    if len(rows) > len(_terms(rows[0])):
+        terms = np.array([_terms(rtl) for rtl in rows]) / np.array(measured)[:, None]
+        print("a fit:", ", ".join(f"{value:.3g}" for value in np.linalg.lstsq(terms, np.ones(len(rows)))[0]))
+    return 0
+
+
+def _say(name: str, rtl: Rtl, measured: int) -> None:
+    bits_in, bits_out = (sum(side.bits for side in sides) for sides in (rtl.inputs, rtl.outputs))
+    factor = measured / rtl.verilator_bytes
+    print(
+        f"| {name} | {rtl.lines:,} | {bits_in:,} | {bits_out:,} | {measured / 1e6:.0f} | {rtl.verilator_bytes / 1e6:.0f} "
+        f"| {factor:.2f} |",
+        flush=True,
+    )
+
+
+def _terms(rtl: Rtl) -> tuple[float, ...]:
+    """What the constants of need.py are multiplied by, in their order."""
+    squares = (sum(side.elements * side.bits for side in sides) for sides in (rtl.inputs, rtl.outputs))
+    return (1.0, float(rtl.lines), *map(float, squares), *([float(rtl.converters)] if rtl.converters else []))
+
+
+def verilator_bytes(files: Sequence[Path], top: str, directory: Path) -> int:
+    """Bytes of Verilator's largest resident set."""
+    argv = ["verilator", *_OPTIONS, "--Mdir", str(directory / "obj"), "--top-module", top, *map(str, files)]
+    with subprocess.Popen(argv, env=verilator.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"verilator ended with {process.returncode}")
+    return usage.ru_maxrss << 10
+
+
+def design(name: str, directory: Path, *, kernel: bool) -> tuple[Rtl, Sequence[Path], str]:
+    """The size of a network's core or kernel, its files, and the top module."""
+    core = write_named(name, directory)
+    if not kernel:
+        return size_of(name, [core], core.sources), core.sources, core.top
+    around = keep_kernel(core)
+    files = (*around.lint_waivers, *around.sources)
+    return size_of(name, [core], around.sources, kernel=True), files, around.top
+
+
+def write_named(name: str, directory: Path) -> Core:
+    """Write the core of a network such as pool:8 (see the module's description) into `directory`."""
+    kind, *sizes = name.split(":")
+    network = _MAKERS[kind](*map(int, sizes))
+    x, y = (
+        Row(tuple(TensorSpec(each, (network.sizes[each],), network.results[each]) for each in names))
+        for names in ([source.name for source in network.inputs], network.outputs)
+    )
+    return write_core(network, kind, x, y, directory)[0]
+
+
+def _pool(size: int) -> Network:
+    x, y = Tensor("x", (size, size, 5), _TYPE), Tensor("pool", (size // 2, size // 2, 5), _TYPE)
+    pool = Pool("pool", x, y, PoolOperation.AVERAGE, Window((2, 2), (2, 2)), FixedPoint(18, 8))
+    return Network("pool", (Source("x", x.size, _TYPE),), (Unrolled("pool", ("x",), pool),), ("pool",))
+
+
+def _relu(size: int) -> Network:
+    return Network("relu", (Source("x", size, _TYPE),), (Activation("relu", "x", True, _TYPE),), ("relu",))
+
+
+def _dense(size: int, count: int) -> Network:
+    rng = np.random.default_rng(1)
+
+    def weights() -> NDArray[np.int64]:
+        return rng.integers(-8, 8, (size, size))
+
+    names = ["x", *(f"dense_{number}" for number in range(count))]
+    zeros = Constants(np.zeros(size, np.int64), 4)
+    layers: list[Layer] = [
+        Dense(name, before, Constants(weights(), 4), zeros, FixedPoint(30, 16), _TYPE) for before, name in pairwise(names)
+    ]
+    return Network("dense", (Source("x", size, _TYPE),), tuple(layers), (names[-1],))
+
+
+_MAKERS: dict[str, Callable[..., Network]] = {"pool": _pool, "relu": _relu, "dense": _dense}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts an external tool under a limit of memory. Every tool that a build starts is started here.
+
+A thread measures every tenth of a second what the tool and all of its descendants hold together, so that the compilers of a
+`make -j` share the limit, and ends all of them when it is more. An address space limit (RLIMIT_AS) would be kept by the kernel,
+but for each process alone, and TensorFlow and WebAssembly reserve many times what they use.
+
+Tools have a process group of their own. Ctrl-C reaches this process, which then ends the group and those below
+it. There is no limit of time: a build of hours is no fault.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypersonic.hls.bounded.memory import VARIABLE, in_words, limit_bytes
+from hypersonic.hls.bounded.processes import NOTHING, Held, Process, end, family, find, held, kill
+from hypersonic.hls.errors import ToolMemoryError
+
+#: what to do about a tool that needs too much memory
+WAY_OUT = (
+    "let the network compute in pieces: hls4ml's io_type io_stream, or Strategy Resource with a ReuseFactor (--core rf); or "
+    "run its C++ with --target sw_emu; or allow more with --memory"
+)
+
+#: options of `start` for output that is read as it comes
+PIPED: dict[str, Any] = {
+    "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"
+}  # fmt: skip
+
+#: seconds between measurements, and how many times longer than a measurement it is at least
+_PERIOD_S, _RARER = 0.1, 20
+
+#: Where the kernel lacks memory it ends a tool rather than this process, which can say so (/proc/PID/oom_score_adj).
+_FIRST_TO_GO = "500"
+
+#: what tools print when they, or a child of theirs, got no memory
+_STARVED = re.compile(
+    r"Killed signal terminated program|\bKilled\b.*\bcc1plus|std::bad_alloc|[Oo]ut of memory|virtual memory exhausted|"
+    r"Cannot allocate memory|^MemoryError",
+    re.MULTILINE,
+)
+
+
+@dataclass
+class Watched:
+    """A tool that runs. limit: bytes, None without a limit. peak: the most that was measured. over: what broke the limit."""
+
+    process: subprocess.Popen[Any]
+    limit: int | None
+    peak: Held = NOTHING
+    over: Held | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """A tool that ended. code: its exit code, or minus a signal. output, errors: what it printed. peak_bytes: see Watched."""
+
+    code: int
+    output: str
+    errors: str
+    peak_bytes: int
+
+
+def run(
+    argv: Sequence[str], what: str, *, cwd: Path | None = None, env: Mapping[str, str] | None = None, apart: bool = False
+) -> Done:
+    """Run a tool until it ends, and return its exit code and output.
+
+    what: the tool and its work, for messages. apart: keep standard error apart from the output. Raises ToolMemoryError when it
+    needs more memory than its limit, or when the system had none left.
+    """
+    with start(argv, what, cwd=cwd, env=env, **PIPED | ({"stderr": subprocess.PIPE} if apart else {})) as tool:
+        output, errors = tool.process.communicate()
+    check(tool, what, f"{output}\n{errors or ''}")
+    return Done(tool.process.returncode, output, errors or "", tool.peak.size_bytes)
+
+
+@contextmanager
+def start(argv: Sequence[str], what: str, **options: Any) -> Iterator[Watched]:
+    """Start a tool, and wait for its end at the end of the context. options: those of subprocess.Popen.
+
+    When the body raises, Ctrl-C included, the tool and its descendants are ended. Raises ToolMemoryError when the tool needs
+    more memory than its limit; the limit is computed now, from what is available now.
+    """
+    limit = limit_bytes()
+    process = subprocess.Popen(argv, process_group=0, **options)
+    root = find(process.pid)
+    with watching(process, what, limit) as tool:
+        try:
+            yield tool
+            process.wait()
+        except BaseException:
+            if root:
+                end(root)
+            process.wait()
+            raise
+        finally:
+            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+                with suppress(OSError):  # such as a pipe that nobody reads
+                    stream.close()
+
+
+@contextmanager
+def watching(process: subprocess.Popen[Any], what: str, limit: int | None) -> Iterator[Watched]:
+    """Watch a tool that the caller has started as the leader of a process group, and that ends in the context.
+
+    Raises ToolMemoryError, in the place of the body's error if there is one, when the tool needed more memory than the limit.
+    """
+    tool, ended, root = Watched(process, limit), threading.Event(), find(process.pid)
+    watcher = threading.Thread(target=_watch, args=(tool, root, ended), name="hypersonic-memory", daemon=True)
+    watcher.start()
+    try:
+        yield tool
+    except Exception as error:
+        if tool.over:
+            raise ToolMemoryError(_over(tool, what)) from error
+        raise
+    finally:
+        ended.set()
+        watcher.join()
+    if tool.over:
+        raise ToolMemoryError(_over(tool, what))
+
+
+def _watch(tool: Watched, root: Process | None, ended: threading.Event) -> None:
+    if root is None:  # it has ended, or the system has no /proc
+        return
+    with suppress(OSError):
+        Path(f"/proc/{root.pid}/oom_score_adj").write_text(_FIRST_TO_GO)
+    pause, seconds = _PERIOD_S, 0.0
+    while not ended.wait(pause):
+        begin = time.monotonic()
+        now = held(family(root))
+        # A child that is being started shares its parent's memory for a moment; so a second look decides.
+        if tool.limit is not None and now.size_bytes > tool.limit and held(family(root)).size_bytes > tool.limit:
+            tool.over = now
+            kill(root)
+            return
+        if now.size_bytes > tool.peak.size_bytes:
+            tool.peak = now
+        seconds = time.monotonic() - begin
+        pause = max(_PERIOD_S, _RARER * seconds)
+
+
+def _over(tool: Watched, what: str) -> str:
+    assert tool.over
+    assert tool.limit is not None
+    of = f", of which {tool.over.largest} held {in_words(tool.over.largest_bytes)}" if tool.over.largest else ""
+    return (
+        f"{what} needs more memory than its limit: it was ended at {in_words(tool.over.size_bytes)}{of}; the limit is "
+        f"{in_words(tool.limit)} ({VARIABLE} or --memory); {WAY_OUT}"
+    )
+
+
+def check(tool: Watched, what: str, output: str = "") -> None:
+    """Raise ToolMemoryError if a tool that ended, or a child of it, was killed without our limit, or got no memory."""
+    code = tool.process.returncode
+    killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    if code and (killed or _STARVED.search(output)):
+        raise ToolMemoryError(
+            f"{what} was killed by the system, which had no memory left; it held {in_words(tool.peak.size_bytes)} or more; "
+            f"{WAY_OUT.partition('; or allow')[0]}; or build on a machine with more memory"
+        )
