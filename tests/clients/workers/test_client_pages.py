@@ -68,6 +68,8 @@ def test_the_programs_for_workers_run(servers: Servers, name: str, packages: str
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == expected, done.stderr
+    written = sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.npy"))
+    assert written == ([f"energies/{number}.npy" for number in range(3)] if name == "energies_law.py" else [])
 
 
 def test_the_page_gives_the_defaults_that_the_settings_have() -> None:

@@ -20,6 +20,9 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import PORTS, Kernel
 from hypersonic.firmware.kernel.vitis_xml import describe_kernel, parse_kernels
 from tests.firmware.bitstream.conftest import U250, Vendor
+from tests.support.optional import skip_without
+
+needs_tcl = skip_without("tclsh", "tcl")
 
 
 @pytest.fixture
@@ -176,6 +179,7 @@ def test_a_word_of_tcl_is_the_text_itself_or_refused(text: str) -> None:
         assert word == f"{{{text}}}"
 
 
+@needs_tcl
 def test_the_data_file_is_tcl_that_substitutes_nothing(tmp_path: Path) -> None:
     """A register text with $, [ and " in it is data."""
     text = kernel_tcl(describe_kernel("bench"), U250, ("rtl/[exit 3].sv", 'rtl/$x"y.sv'), "partial/bench.xo")
@@ -185,6 +189,7 @@ def test_the_data_file_is_tcl_that_substitutes_nothing(tmp_path: Path) -> None:
     assert output.splitlines() == ["rtl/[exit 3].sv", 'rtl/$x"y.sv']
 
 
+@needs_tcl
 @pytest.mark.parametrize("script", sorted(HERE.glob("*.tcl")), ids=lambda file: file.name)
 def test_every_script_is_complete_tcl(script: Path, tmp_path: Path) -> None:
     (tmp_path / "complete.tcl").write_text(f"puts [info complete [read [open {{{script}}}]]]\n")
