@@ -26,6 +26,7 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import ToolError
+from tests.support.caches import make_cold_cache
 from tests.support.shadow_modules import plant, ran
 
 HERE = Path(__file__).resolve().parent
@@ -90,7 +91,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HYPERSONIC_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HYPERSONIC_CACHE", str(make_cold_cache(tmp_path_factory.mktemp("cache"))))
         patch.setenv("PYTHONPATH", str(ROOT))
         yield
 
