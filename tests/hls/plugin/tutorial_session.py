@@ -34,8 +34,10 @@ def main(directory: Path, names: list[str]) -> None:
     }  # fmt: skip
     import tf_keras
 
-    tf_keras.utils.set_random_seed(11)
-    done = {name: programs[name](directory / name) for name in names}
+    done = {}
+    for name in names:
+        tf_keras.utils.set_random_seed(11)  # so that a program's weights do not depend on those before it
+        done[name] = programs[name](directory / name)
     (directory / "session.json").write_text(json.dumps(done))
 
 
