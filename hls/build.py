@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import hypersonic
 from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached, is_cached
 from hypersonic.hls.child import PROGRESS, ended, python_argv
@@ -25,9 +26,8 @@ from hypersonic.hls.frontend.fields import table_references
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside
 from hypersonic.hls.frontend.rows import is_rows_file
-from hypersonic.hls.frontend.zoo_weights import sources_of
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.sources import sources_hash
+from hypersonic.hls.sources import Program, files_beside, imports_of, program_hash
 
 
 class ConversionFailedError(RuntimeError):
@@ -39,7 +39,13 @@ class ConversionFailedError(RuntimeError):
     exit_code = 1
 
 
-_ROOM = Path(__file__).resolve().parent
+_PACKAGE = Path(hypersonic.__file__).parent
+
+#: where a conversion begins: here, and in the plugin that hls4ml loads (pyproject.toml, hls4ml.backends)
+_ROOTS = ("hypersonic.hls.build", "hypersonic.hls.backend")
+
+#: the folders of RTL that a core of a kind may name
+_RTL = {CoreKind.DA: ("hls/rtl/axis",), CoreKind.RF: ("hls/rtl/axis", "hls/rtl/rf")}
 
 
 def build_project(
@@ -89,13 +95,25 @@ def _check_kind(core: str) -> None:
 
 def _parts(model_file: Path, description: ModelDescription, core: str, card: str) -> list[str | bytes | Path]:
     """Everything that the result of a conversion depends on, for the cache's key."""
-    parts = [core, card, *_sources(model_file), *_versions()]
-    if description.gate:
-        rows = description.gate.rows
-        parts += [rows, *sources_of(rows), *_file_beside(model_file, rows)]
-    for table in (name for side in description.inputs for key in side.packed for name in table_references(side.packed[key])):
-        parts += [table, *sources_of(table), *_file_beside(model_file, table)]
-    return parts
+    given = [description.gate.rows] if description.gate else []
+    given += [name for side in description.inputs for key in side.packed for name in table_references(side.packed[key])]
+    beside = [file for reference in given for file in _files_beside(model_file, reference)]
+    program = compiler(core, beside, [reference.partition(":")[0] for reference in given])
+    return [
+        core, card, model_file, *data_beside(model_file), description_file(model_file), program_hash(program), *_versions(),
+        *given, *beside,
+    ]  # fmt: skip
+
+
+def compiler(core: str = "", files: Sequence[Path] = (), roots: Sequence[str] = ()) -> Program:
+    """Return the program that converts a model to a core of a kind.
+
+    core: one of CONVERTED; what only other kinds of cores need is then left out. "" leaves nothing out. files: Python files
+    whose imports from hls/ belong to it too. roots: further dotted names of modules.
+    """
+    cuts = tuple(("hypersonic.hls.cores", f"hypersonic.hls.{kind}") for kind in _RTL if core not in ("", kind))
+    data = {folder for kind, folders in _RTL.items() if core in ("", kind) for folder in folders}
+    return Program(_PACKAGE, tuple(sorted({*_ROOTS, *roots, *imports_of(files)})), cuts, tuple(sorted(data)))
 
 
 def _replace(directory: Path, built: Path) -> None:
@@ -106,19 +124,13 @@ def _replace(directory: Path, built: Path) -> None:
     shutil.copytree(built, directory)
 
 
-def _sources(model_file: Path) -> list[str | bytes | Path]:
-    """The files that the result may depend on: the model, its YAML, hls/ without the zoo, and a zoo model's own folder."""
-    beside = sorted(model_file.parent.glob("*.py")) if model_file.is_relative_to(_ROOM) else []
-    return [model_file, *data_beside(model_file), description_file(model_file), sources_hash(_ROOM, "zoo"), *beside]
-
-
-def _file_beside(model_file: Path, reference: str) -> list[Path]:
-    """The file of rows, or the module beside the model that "module:function" names; empty if there is none."""
+def _files_beside(model_file: Path, reference: str) -> list[Path]:
+    """The file of rows, or the module beside the model that "module:function" names with those that it imports there."""
     if is_rows_file(reference):
         file = model_file.parent / reference
         return [file] if file.is_file() else []
     file = model_file.parent.joinpath(*reference.partition(":")[0].split(".")).with_suffix(".py")
-    return [file] if file.is_file() else []
+    return files_beside(file, model_file.parent) if file.is_file() else []
 
 
 def _versions() -> list[str]:

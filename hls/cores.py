@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the RTL core of one kind from hls4ml's ModelGraph. Where the da core refuses a layer that the rf core can compute,
-the error says so."""
+the error says so.
+
+The compiler of a core is imported when a core of its kind is written, so that the key of a cached conversion can leave out the
+other (hls/build.py).
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,13 @@ from typing import Any
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.da.read import read_network
-from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.rf.fit.exchange import card_from_json, fit_to_json
-from hypersonic.hls.rf.fit.search import fit, with_design
-from hypersonic.hls.rf.read import read_rf_network
-from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 
 #: what to do about a layer that the rf core computes and the da core does not
 BY_RF = "build it with --core rf (hls4ml's Strategy: Resource)"
+
+_Where = tuple[str, Row, Row, Path]
 
 
 def write_core_of(
@@ -37,12 +37,31 @@ def write_core_of(
     """
     where = name, inputs, outputs, directory
     if kind is CoreKind.DA:
-        progress("factoring the weights into adders")
-        with naming_rf(graph):
-            core, figures = write_core(read_network(graph), *where, progress)
-        return core, {"core": figures}
+        return _write_da(graph, where, progress)
+    return _write_rf(graph, where, card, progress)
+
+
+def _write_da(graph: Any, where: _Where, progress: Callable[[str], None]) -> tuple[Core, dict[str, Any]]:
+    from hypersonic.hls.da.read import read_network
+    from hypersonic.hls.da.write import write_core
+
+    progress("factoring the weights into adders")
+    with naming_rf(graph):
+        core, figures = write_core(read_network(graph), *where, progress)
+    return core, {"core": figures}
+
+
+def _write_rf(
+    graph: Any, where: _Where, card: dict[str, Any] | None, progress: Callable[[str], None]
+) -> tuple[Core, dict[str, Any]]:
+    from hypersonic.hls.rf.fit.exchange import card_from_json, fit_to_json
+    from hypersonic.hls.rf.fit.search import fit, with_design
+    from hypersonic.hls.rf.read import read_rf_network
+    from hypersonic.hls.rf.write import write_rf_core
+
     network, report = read_rf_network(graph), {}
     if card:
+        _, inputs, outputs, _ = where
         progress("searching the reuse factors that fill the card")
         room = replace(card_from_json(card), x_bytes=inputs.row_bytes, y_bytes=outputs.row_bytes)
         best = fit(network, room)
@@ -65,6 +84,8 @@ def naming_rf(graph: Any) -> Iterator[None]:
 
 def _rf_takes(graph: Any) -> bool:
     """Return whether the rf core can compute every layer of the graph."""
+    from hypersonic.hls.rf.read import read_rf_network
+
     try:
         read_rf_network(graph)
     except Exception:  # noqa: BLE001 - the user sees the da core's refusal either way; this only asks for an alternative

@@ -17,26 +17,26 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
+import hypersonic
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import keras_2_environment, python_argv, run_child
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.sources import source_files
+from hypersonic.hls.sources import find_modules
 
-_ROOM = Path(__file__).resolve().parents[1]
-_PACKAGE = "hypersonic.hls."
+_PACKAGE = Path(hypersonic.__file__).parent
 _WEIGHTS = "weights.h5"  # in the cache, for every model with the same function
 
 
 def make_model(described: Path, network: str) -> Path:
     """Return the cached .h5 that `network` ("module:function") writes, with a copy of the YAML `described` beside it.
 
-    The weights are made if they are not in the cache. Their key is the function's sources, not the YAML: another precision
+    The weights are made if they are not in the cache. Their key is the function's code, not the YAML: another precision
     does not need other weights, and models with the same function share them. Raises ConversionError if the function fails or
     writes nothing.
     """
     name = f"{described.stem}.h5"
     tools = [f"{tool} {version(tool)}" for tool in ("tensorflow-cpu", "tf-keras", "qkeras")]
-    parts: list[str | bytes | Path] = [network, *sources_of(network), *tools]
+    parts: list[str | bytes | Path] = [network, *codes_of(network), *tools]
     weights = cached("weights", [*parts, _WEIGHTS], lambda scratch: _make(network, scratch / _WEIGHTS, name)) / _WEIGHTS
 
     def both(scratch: Path) -> None:
@@ -49,16 +49,12 @@ def make_model(described: Path, network: str) -> Path:
     return cached("model", [*parts, described], both) / name
 
 
-def sources_of(reference: str) -> list[Path]:
-    """Return the Python files that "module:function" of the zoo may depend on: those of its folder, and the zoo's own.
+def codes_of(reference: str) -> list[str]:
+    """Return the hashes of the code of the modules of hls/ that "module:function" may import, its own included.
 
-    Empty for a function outside this package. Raises NoSourcesError if the zoo has no Python files.
+    Empty for a function outside hls/.
     """
-    module = reference.partition(":")[0]
-    if not module.startswith(_PACKAGE):
-        return []
-    folder = _ROOM.joinpath(*module.removeprefix(_PACKAGE).split(".")).parent
-    return sorted({*folder.glob("*.py"), *source_files(_ROOM / "zoo", "*.py")})
+    return [module.code for module in find_modules(_PACKAGE, [reference.partition(":")[0]])]
 
 
 def _make(network: str, file: Path, name: str) -> None:

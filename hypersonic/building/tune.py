@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hypersonic.building.fit import FILL_PERCENT, FitOptions, card_of
 from hypersonic.firmware.platform import find_platform
+from hypersonic.hls.build import compiler
 from hypersonic.hls.cache import cached
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.errors import ConversionError
@@ -28,7 +29,7 @@ from hypersonic.hls.frontend.rows import Wanted, read_rows
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.fit.design import Card
-from hypersonic.hls.sources import sources_hash
+from hypersonic.hls.sources import code_hash, program_hash
 from hypersonic.own import tuning
 from hypersonic.own.candidates import Candidates
 from hypersonic.own.describe import check_place, describe_model
@@ -36,7 +37,8 @@ from hypersonic.own.labels import Labels, read_labels
 from hypersonic.own.search import Trial, Tuned, search
 from hypersonic.own.tuning import LEAST_BITS, Cost, Group, Outputs, bits_of, cost_of, groups_of, loss_of, narrowed
 
-_HLS = Path(__file__).resolve().parents[1] / "hls"
+#: what computes a candidate's figures, with all that they import from hls/
+_SOURCES = (Path(__file__), Path(tuning.__file__), Path(tuning.__file__).with_name("converting.py"))
 
 #: rows that the search computes, and rows that judge its result, at most; fewer than _LEAST_ROWS are not split
 _SEARCHED, _JUDGED, _LEAST_ROWS = 5000, 5000, 20
@@ -209,8 +211,8 @@ def _trial(job: _Job, fewer: Mapping[str, int]) -> Trial:
     """Convert, compile and run a candidate, or find its figures in the cache."""
     described = narrowed(job.described, job.groups, fewer)
     parts: list[str | bytes | Path] = [
-        job.model, *data_beside(job.model), json.dumps(described), job.card_json, sources_hash(_HLS, "zoo"),
-        Path(__file__), Path(tuning.__file__), Path(tuning.__file__).with_name("converting.py"), job.picked.tobytes(),
+        job.model, *data_beside(job.model), json.dumps(described), job.card_json, program_hash(compiler(files=_SOURCES)),
+        *map(code_hash, _SOURCES), job.picked.tobytes(),
         *(part.tobytes() for part in job.x), *([job.labels] if job.labels else []),
     ]  # fmt: skip
     try:

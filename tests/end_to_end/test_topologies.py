@@ -38,7 +38,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(directory / "collision.h5")
 
 
-@pytest.mark.parametrize("target", ["sw_emu", "hw_emu"])
+@pytest.mark.parametrize("target", ["sw_emu", pytest.param("hw_emu", marks=pytest.mark.whole)])
 def test_a_network_of_many_branches_is_served_with_the_integers_of_its_cpp(model: str, tmp_path: Path, target: str) -> None:
     manifest = Manifest.read(build(model, target=target, repository=tmp_path) / "manifest.json")
     assert [tensor.shape for tensor in manifest.outputs.tensors] == [(4, 4, 1), (3,)]

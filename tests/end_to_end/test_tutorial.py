@@ -17,12 +17,13 @@ import pytest
 
 from hypersonic.hls.child import python_environment
 from tests.end_to_end.tutorial import Commands, File, is_shown, read_steps
+from tests.support.caches import make_cold_cache
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tutorial.md").read_text()
 
 
 class Reader:
-    """Somebody at a new machine who does what the page says: own directory, own cache, own ports."""
+    """Somebody at a new machine who does what the page says: own directory, own cache of models, own ports."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory / "pulse"
@@ -35,7 +36,7 @@ class Reader:
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m hypersonic.cli "$@"\n')
         command.chmod(0o755)
         path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-        self._environment = python_environment(PATH=path, HYPERSONIC_CACHE=str(directory / "cache"))
+        self._environment = python_environment(PATH=path, HYPERSONIC_CACHE=str(make_cold_cache(directory / "cache")))
         self._environment.pop("HYPERSONIC_EMU_DEVICES", None)
 
     def with_ports(self, text: str) -> str:

@@ -25,6 +25,7 @@ from hypersonic.hls.frontend.onnx import model as onnx_model
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import SpecMismatchError
+from tests.support.caches import make_cold_cache
 from tests.support.shadow_modules import plant, ran
 
 HERE = Path(__file__).resolve().parent
@@ -89,7 +90,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> object:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HYPERSONIC_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HYPERSONIC_CACHE", str(make_cold_cache(tmp_path_factory.mktemp("cache"))))
         patch.setenv("PYTHONPATH", str(ROOT))
         yield
 
@@ -187,9 +188,12 @@ def test_a_second_build_runs_nothing_and_replaces_only_a_project(
 def test_a_conversion_depends_on_the_module_beside_the_model_that_gives_the_rows(tmp_path: Path) -> None:
     (tmp_path / "m.h5").touch()
     (tmp_path / "m.yaml").write_text(yaml.safe_dump({**DESCRIPTION, "gate": {"rows": "its_rows:rows", "tolerance": 1.0}}))
-    (tmp_path / "its_rows.py").touch()
+    (tmp_path / "its_rows.py").write_text("import their_source\nimport numpy\n")
+    (tmp_path / "their_source.py").touch()
+    (tmp_path / "else.py").touch()
     parts = building._parts(tmp_path / "m.h5", read_description(tmp_path / "m.h5"), "da", "")
-    assert tmp_path / "its_rows.py" in parts
+    assert {"its_rows.py", "their_source.py"} <= {part.name for part in parts if isinstance(part, Path)}
+    assert tmp_path / "else.py" not in parts
 
 
 def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: Path, tmp_path: Path) -> None:

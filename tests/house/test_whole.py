@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.house.graph import ROOT
-from tests.support.whole import group_of, hash_of, record_passed, recorded
+from tests.support.whole import COVERED, group_of, hash_of, record_passed, recorded
 
 pytest_plugins = ["pytester"]
 
 
 def test_a_mark_names_what_exists() -> None:
-    assert group_of(("requirements.lock", "hls")) == "hls requirements.lock"
+    module = ROOT / "tests" / "house" / "test_whole.py"
+    assert group_of(("requirements.lock", "hls"), module) == "tests/house/test_whole.py hls requirements.lock"
+    assert group_of((), module).split() == ["tests/house/test_whole.py", *COVERED]
     with pytest.raises(ValueError, match="names nowhere, expected files or folders"):
-        group_of(("hls", "nowhere"))
-    with pytest.raises(ValueError, match="names nothing"):
-        group_of(())
+        group_of(("hls", "nowhere"), module)
 
 
 @pytest.fixture

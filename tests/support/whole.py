@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests that only `make test-all` runs, and the record of what they last passed on.
 
-`@pytest.mark.whole("hls", "requirements.lock")` names what a test covers: files and folders of the repository, or patterns of
-git's (`tests/*.txt` are those in all folders below). The option --whole says which of these tests run: `none`, `changed` (those
-of which the covered files differ from the record) or `all`. When all tests with the same covered paths have passed, the hash of
-these files goes into RECORD, which is committed with the change. So CI runs them only for a change that nobody has run them on.
+`@pytest.mark.whole` marks a test that covers COVERED and its own module; `@pytest.mark.whole("deploy/image")` names other files
+and folders, or patterns of git's (`tests/*.txt` are those in all folders below). The option --whole says which of these tests
+run: `none`, `changed` (those of which the covered files differ from the record) or `all`. When all tests of a module with the
+same covered paths have passed, the hash of these files goes into RECORD, which is committed with the change. So CI runs them
+only for a change that nobody has run them on.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from hypersonic.hls.cache import content_sha256
 ROOT = Path(__file__).parents[2]
 RECORD = Path(__file__).with_name("whole.json")
 CHOICES = ("none", "changed", "all")
+#: what a mark without arguments covers: what a network is built of
+COVERED = ("firmware", "hls", "hypersonic/building", "requirements.lock", "sim")
 
 
-def group_of(covered: Sequence[str]) -> str:
-    """Return the key of RECORD for what a mark names.
+def group_of(covered: Sequence[str], module: Path) -> str:
+    """Return the key of RECORD for what a mark names, in a test module.
 
-    Raises ValueError if it names nothing, or a file or folder that does not exist.
+    Raises ValueError if it names a file or folder that does not exist.
     """
     missing = [name for name in covered if "*" not in name and not (ROOT / name).exists()]
-    if missing or not covered:
-        raise ValueError(f"the mark `whole` names {', '.join(missing) or 'nothing'}, expected files or folders of this project")
-    return " ".join(sorted(covered))
+    if missing:
+        raise ValueError(f"the mark `whole` names {', '.join(missing)}, expected files or folders of this project")
+    own = [str(module.relative_to(ROOT))] if module.is_relative_to(ROOT) else []
+    return " ".join([*own, *sorted(covered or COVERED)])
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hypersonic.hls import build as building
+from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.onnx.graph import data_files
 from hypersonic.hls.project import HlsProject
 
@@ -107,10 +108,10 @@ def test_weights_beside_an_onnx_file_are_part_of_what_a_build_is_kept_by(directo
     for name in ("cnn_external.onnx", "cnn_external.onnx.data"):
         shutil.copy(directory / name, tmp_path)
     file = tmp_path / "cnn_external.onnx"
-    file.with_suffix(".yaml").touch()
+    file.with_suffix(".yaml").write_text((directory / "cnn.yaml").read_text())
     (data,) = data_files(file)
     assert data.name == "cnn_external.onnx.data"
-    assert data in building._sources(file)
+    assert data in building._parts(file, read_description(file), "da", "")
     assert data_files(directory / "cnn.onnx") == []
     file.write_bytes(b"nothing of the kind")
     assert data_files(file) == []

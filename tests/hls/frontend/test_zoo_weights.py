@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend import description
+from hypersonic.hls.frontend import description, zoo_weights
 from hypersonic.hls.frontend.description import DescriptionError, find_model
-from hypersonic.hls.frontend.zoo_weights import make_model, sources_of
+from hypersonic.hls.frontend.zoo_weights import codes_of, make_model
 
 NETWORK = """
 import os
@@ -96,8 +97,28 @@ def test_a_network_that_is_no_function_is_refused(described: Path, network: obje
         find_model("tiny")
 
 
-def test_the_sources_of_a_function_of_the_zoo_are_its_folders_and_the_zoos_own() -> None:
-    names = {file.relative_to(description.ZOO).as_posix() for file in sources_of("hypersonic.hls.zoo.jets.events:gate_rows")}
-    assert {"jets/events.py", "jets/network.py", "keras_2.py"} <= names
-    assert not any(name.startswith("facile") for name in names)
-    assert sources_of("somewhere.else:rows") == []
+def test_weights_depend_on_the_code_that_makes_them_and_on_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "hypersonic"
+    for name in (
+        "keras_2",
+        "seeded",
+        "jets/events",
+        "deepcalo/weights",
+        "deepcalo/network",
+        "deepcalo/task",
+        "deepcalo/events",
+    ):
+        (package / "hls/zoo" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(description.ZOO / f"{name}.py", package / "hls/zoo" / f"{name}.py")
+    monkeypatch.setattr(zoo_weights, "_PACKAGE", package)
+    network = "hypersonic.hls.zoo.deepcalo.weights:save"
+    before = codes_of(network)
+    for name, changes in (("deepcalo/events", True), ("seeded", True), ("deepcalo/task", False), ("jets/events", False)):
+        file = package / "hls/zoo" / f"{name}.py"
+        text = file.read_text()
+        file.write_text(f"# a comment\n{text}")
+        assert codes_of(network) == before
+        file.write_text(f"{text}NEW = 1\n")
+        assert (codes_of(network) != before) == changes, name
+        file.write_text(text)
+    assert codes_of("somewhere.else:rows") == []

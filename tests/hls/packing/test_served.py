@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 import tritonclient.grpc as triton
 
 from hypersonic.building.csim import build_csim
@@ -15,9 +16,10 @@ from hypersonic.server_process import start_server
 from tests.hls.packing.linear_model import FIELDS, write_model
 
 
-def test_packed_rows_are_served_to_a_client_that_sends_bytes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["sw_emu", pytest.param("hw_emu", marks=pytest.mark.whole)])
+def test_packed_rows_are_served_to_a_client_that_sends_bytes(tmp_path: Path, target: str) -> None:
     model = str(write_model(tmp_path, {"fields": FIELDS, "scale_exponents": 1}))
-    build(model, target="hw_emu", repository=tmp_path / "models")
+    build(model, target=target, repository=tmp_path / "models")
     project, library = build_csim(model)
     rows = np.random.default_rng(4).integers(0, 256, (200, 3), dtype=np.uint8)
     (expected,) = project.outputs.from_raw(Csim(library, project).predict_raw(project.inputs.to_raw([rows])))

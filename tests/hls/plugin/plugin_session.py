@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session of an hls4ml user, without the rest of the stack: python tests/hls/plugin/plugin_session.py DIRECTORY"""
+"""A session of an hls4ml user, without the rest of the stack: python tests/hls/plugin/plugin_session.py DIRECTORY MODEL..."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def image(layers: Any, keras: Any) -> Any:
     )
 
 
-def main(directory: Path) -> None:
+def main(directory: Path, names: list[str]) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"  # `keras` remains Keras 3
     import keras as keras_3
     import tf_keras as keras
@@ -62,18 +63,22 @@ def main(directory: Path) -> None:
     x = rng.normal(size=(300, 5)).astype(np.float32)
     z = [rng.normal(size=shape) for shape in ((300, 3), (300, 2, 2))]
     pictures = [rng.normal(size=(40, 6, 6, 2))]
-    session = {
-        "chain": compared(directory / "chain", chain(keras.layers, keras), [x, x[:1], x.astype(np.float64)], traced=True),
-        "graph": compared(
+    models: dict[str, Callable[[], dict[str, Any]]] = {
+        "chain": lambda: compared(
+            directory / "chain", chain(keras.layers, keras), [x, x[:1], x.astype(np.float64)], traced=True
+        ),
+        "graph": lambda: compared(
             directory / "graph", graph(keras.layers, keras), [z, [part[:1] for part in z]], ("Latency", ""), granularity="model"
         ),
-        "image": compared(directory / "image", image(keras.layers, keras), pictures, ("ResourceUnrolled",), "io_stream"),
-        "both keras": {
+        "image": lambda: compared(
+            directory / "image", image(keras.layers, keras), pictures, ("ResourceUnrolled",), "io_stream"
+        ),
+        "both keras": lambda: {
             "read": [layers_read(chain(of.layers, of), directory / "read") for of in (keras, keras_3)],
             "import keras": sys.modules["keras"].__name__,
         },
     }
-    (directory / "session.json").write_text(json.dumps(session))
+    (directory / "session.json").write_text(json.dumps({name: models[name]() for name in names}))
 
 
 def compared(
@@ -170,4 +175,4 @@ def same(a: Any, b: Any) -> bool:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -18,16 +18,27 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return _run(tmp_path_factory, "pruned", "images", "two shapes", "split")
+
+
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The programs with other settings of the same network."""
+    return _run(tmp_path_factory, "dense", "settings", "quantised")
+
+
+def _run(tmp_path_factory: pytest.TempPathFactory, *programs: str) -> dict[str, Any]:
     directory = tmp_path_factory.mktemp("tutorial")
-    argv = [sys.executable, str(Path(__file__).with_name("tutorial_session.py")), str(directory)]
+    argv = [sys.executable, str(Path(__file__).with_name("tutorial_session.py")), str(directory), *programs]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(argv, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads((directory / "session.json").read_text()))
 
 
-def test_a_softmax_of_hls4mls_default_types_is_the_cpps_and_a_warning_gives_the_error(session: dict[str, Any]) -> None:
-    dense = session["dense"]
+@pytest.mark.whole
+def test_a_softmax_of_hls4mls_default_types_is_the_cpps_and_a_warning_gives_the_error(variants: dict[str, Any]) -> None:
+    dense = variants["dense"]
     assert dense["equal"]
     assert dense["distinct"] > 20
     (softmax,) = dense["warnings"]
@@ -37,16 +48,18 @@ def test_a_softmax_of_hls4mls_default_types_is_the_cpps_and_a_warning_gives_the_
     assert dense["error"] < float(found[1])
 
 
-def test_types_of_single_layers_and_one_reuse_factor_for_all(session: dict[str, Any]) -> None:
-    single, reused = session["settings"]["single"], session["settings"]["reused"]
+@pytest.mark.whole
+def test_types_of_single_layers_and_one_reuse_factor_for_all(variants: dict[str, Any]) -> None:
+    single, reused = variants["settings"]["single"], variants["settings"]["reused"]
     assert single["equal"]
     assert single["last"]
     assert reused["equal"]
     assert min(single["distinct"], reused["distinct"]) > 20
 
 
-def test_quantised_layers_with_the_tutorials_tables(session: dict[str, Any]) -> None:
-    quantised = session["quantised"]
+@pytest.mark.whole
+def test_quantised_layers_with_the_tutorials_tables(variants: dict[str, Any]) -> None:
+    quantised = variants["quantised"]
     assert quantised["equal"]
     assert quantised["distinct"] > 20
     assert quantised["error"] < 0.3

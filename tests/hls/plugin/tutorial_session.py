@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs with the steps of hls4ml's tutorial and backend="Hypersonic", one for each notebook about Keras models.
 
-Run as: python tests/hls/plugin/tutorial_session.py DIRECTORY
+Run as: python tests/hls/plugin/tutorial_session.py DIRECTORY PROGRAM...
 
 Every model is of Keras 2, beside Keras 3. `trace()` gives the answers of hls4ml's C++, `predict()` those of the RTL. The
 profiling of part 2 is in profiling_session.py.
@@ -26,7 +26,7 @@ from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 Programs = dict[str, Callable[[Path], dict[str, Any]]]
 
 
-def main(directory: Path) -> None:
+def main(directory: Path, names: list[str]) -> None:
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     programs: Programs = {
         "dense": dense, "pruned": pruned, "images": images, "two shapes": two_shapes, "split": split,
@@ -34,8 +34,10 @@ def main(directory: Path) -> None:
     }  # fmt: skip
     import tf_keras
 
-    tf_keras.utils.set_random_seed(11)
-    done = {name: program(directory / name) for name, program in programs.items()}
+    done = {}
+    for name in names:
+        tf_keras.utils.set_random_seed(11)  # so that a program's weights do not depend on those before it
+        done[name] = programs[name](directory / name)
     (directory / "session.json").write_text(json.dumps(done))
 
 
@@ -237,4 +239,4 @@ def jets() -> Any:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 CHECK = """
 import numpy as np
 from hypersonic.hls.zoo import keras_2
@@ -94,5 +96,6 @@ def test_networks_have_the_published_layers() -> None:
     assert "counted" in run(CHECK)
 
 
+@pytest.mark.whole
 def test_weights_that_ship_do_better_than_no_network_and_their_training_runs() -> None:
     assert "kept" in run(SHIPPED)

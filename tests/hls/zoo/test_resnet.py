@@ -9,13 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 import yaml
+from numpy.typing import NDArray
 
 from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core
@@ -32,28 +32,27 @@ SLOWER = 16
 ROWS = 2
 
 
-@dataclass(frozen=True)
-class Models:
-    """resnet8: the weights that ship. block: the first of ResNet-50's second stage, on 8 x 8 pixels."""
-
-    resnet8: HlsProject
-    block: HlsProject
-
-
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
+def resnet8(tmp_path_factory: pytest.TempPathFactory) -> HlsProject:
+    """With the weights that ship."""
     directory = tmp_path_factory.mktemp("resnet")
     file = directory / "resnet8.h5"
     shutil.copy(ZOO / "resnet8" / "resnet8.h5", file)
     described = yaml.safe_load((ZOO / "resnet8" / "resnet8.yaml").read_text())
     described["hls4ml"] = resnet_blocks.slower(described["hls4ml"], SLOWER)
     file.with_suffix(".yaml").write_text(yaml.safe_dump(described))
-    resnet8, _ = build_project(str(file), directory / "resnet8", core="rf")
+    return build_project(str(file), directory / "resnet8", core="rf")[0]
+
+
+@pytest.fixture(scope="module")
+def block(tmp_path_factory: pytest.TempPathFactory) -> HlsProject:
+    """The first block of ResNet-50's second stage, on 8 x 8 pixels."""
+    directory = tmp_path_factory.mktemp("block")
     argv = [sys.executable, resnet_blocks.__file__, str(directory), str(SLOWER), "2:1:8"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1", "OMP_NUM_THREADS": "2"}
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
-    return Models(resnet8, HlsProject.load(directory / "s2b1"))
+    return HlsProject.load(directory / "s2b1")
 
 
 def test_images_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
@@ -83,8 +82,9 @@ def test_the_network_that_ships_is_mlperf_tinys() -> None:
     ]  # fmt: skip
 
 
-def test_eight_bits_know_the_kinds_as_well_as_float(models: Models) -> None:
-    project = models.resnet8
+@pytest.mark.whole
+def test_eight_bits_know_the_kinds_as_well_as_float(resnet8: HlsProject) -> None:
+    project = resnet8
     gate = read_description(ZOO / "resnet8" / "resnet8.h5").gate
     assert gate is not None
     assert project.report["gate"]["max_abs_difference"] <= gate.tolerance
@@ -96,19 +96,23 @@ def test_eight_bits_know_the_kinds_as_well_as_float(models: Models) -> None:
     assert TASK.measure((probability,), sample.truth) > 0.94
 
 
-def test_the_cores_equal_hls4mls_cpp_in_the_clocks_that_were_predicted(models: Models) -> None:
+def test_the_core_of_a_block_equals_hls4mls_cpp_in_the_clocks_that_were_predicted(block: HlsProject) -> None:
     rng = np.random.default_rng(1)
-    block = rng.integers(0, 256, (ROWS, models.block.inputs.size)) >> rng.integers(0, 6, (ROWS, models.block.inputs.size))
-    image = models.resnet8.inputs.to_raw(TASK.sample(ROWS, 1).inputs)
-    pairs = [(project, Core.load(project.core)) for project in (models.resnet8, models.block)]
-    cores = [core for _, core in pairs]
-    compile_cores(cores, "-O0")
-    for (project, core), x in zip(pairs, (image, block), strict=True):
-        expected = Csim(compile_csim(project), project).predict_raw(x)
-        with RtlCore(core, beside=cores, optimisation="-O0") as rtl:
-            np.testing.assert_array_equal(rtl.predict_raw(x), expected, err_msg=core.name)
-            predicted = core.latency_cycles + (ROWS - 1) * core.ii + 1
-            assert abs(rtl.clocks - predicted) <= 0.02 * predicted, f"{core.name}: {rtl.clocks}, predicted {predicted}"
+    _compare(block, rng.integers(0, 256, (ROWS, block.inputs.size)) >> rng.integers(0, 6, (ROWS, block.inputs.size)))
+
+
+@pytest.mark.whole
+def test_the_core_of_resnet8_equals_hls4mls_cpp_in_the_clocks_that_were_predicted(resnet8: HlsProject) -> None:
+    _compare(resnet8, resnet8.inputs.to_raw(TASK.sample(ROWS, 1).inputs))
+
+
+def _compare(project: HlsProject, x: NDArray[np.int64]) -> None:
+    core = Core.load(project.core)
+    compile_cores([core], "-O0")
+    with RtlCore(core, optimisation="-O0") as rtl:
+        np.testing.assert_array_equal(rtl.predict_raw(x), Csim(compile_csim(project), project).predict_raw(x))
+        predicted = core.latency_cycles + (ROWS - 1) * core.ii + 1
+        assert abs(rtl.clocks - predicted) <= 0.02 * predicted, f"{core.name}: {rtl.clocks}, predicted {predicted}"
 
 
 def test_both_are_described_for_the_rf_core() -> None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 JETS = """
 import sys
 from pathlib import Path
@@ -85,5 +87,6 @@ def test_jet_training_writes_what_it_trained(tmp_path: Path) -> None:
     assert run(JETS, tmp_path / "jets") == ["jets.h5", "jets_float.npz", "jets_logits.h5"]
 
 
+@pytest.mark.whole
 def test_facile_v2_training_writes_what_it_trained_and_sees_a_dead_network(tmp_path: Path) -> None:
     assert run(FACILE_V2, tmp_path / "facile_v2") == ["facile_v2.h5", "facile_v2_da.h5", "facile_v2_float.npz"]

@@ -83,10 +83,12 @@ def run(code: str, output: Path, variables: dict[str, str]) -> None:
     assert ran.returncode == 0, ran.stderr[-3000:]
 
 
+@pytest.mark.whole
 def test_networks_have_their_published_shapes_worthwhile_weights_and_a_training(tmp_path: Path) -> None:
     run(KERAS_2, tmp_path, {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"})
 
 
+@pytest.mark.whole
 def test_the_training_with_hgq2_writes_a_keras_file(tmp_path: Path) -> None:
     run(HGQ_2, tmp_path, environment())
     assert (tmp_path / "jets_transformer.keras").read_bytes().startswith(b"PK")

@@ -56,7 +56,14 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("tagger", "da"), ("tagger", "rf"), ("image", "rf"), ("attention", "da"), ("attention", "rf")]
+    ("name", "kind"),
+    [
+        ("tagger", "da"),
+        ("image", "rf"),
+        ("attention", "rf"),
+        pytest.param("tagger", "rf", marks=pytest.mark.whole),
+        pytest.param("attention", "da", marks=pytest.mark.whole),
+    ],
 )
 def test_every_bit_is_the_trained_models_in_csim_and_in_both_cores(directory: Path, name: str, kind: str) -> None:
     (file,) = (file for suffix in ("keras", "h5") if (file := directory / f"{name}.{suffix}").is_file())

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SMOKE = """
 import sys
 from pathlib import Path
@@ -56,6 +58,7 @@ assert "in-time sum" in train.quality(trained, events.log_flat_events(1, 9))
 """
 
 
+@pytest.mark.whole
 def test_training_leaves_a_dead_start_behind_and_writes_what_it_trained(tmp_path: Path) -> None:
     output = tmp_path / "zoo"
     environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "2"}
