@@ -155,7 +155,7 @@ def build_library(
 
 
 def _with_runtime(optimisation: str) -> str:
-    return f"{optimisation} VM_GLOBAL_FAST= VM_GLOBAL_SLOW= LOADLIBES={_runtime_archive()}"
+    return f"{optimisation} VM_GLOBAL_FAST= VM_GLOBAL_SLOW= LOADLIBES={runtime_archive()}"
 
 
 def _verilate(
@@ -171,12 +171,13 @@ def _verilate(
     return run(["verilator", *options, *argv], directory, f"Verilator with g++, for {size.name}," if size else "")
 
 
-def _runtime_archive() -> Path:
-    """Verilator's runtime for shared libraries, as one archive that is kept in the cache."""
+def runtime_archive() -> Path:
+    """Return Verilator's runtime, as one archive that is kept in the cache. Raises ToolError if it cannot be compiled."""
 
     def build(directory: Path) -> None:
         with TemporaryDirectory() as scratch:
-            _build_empty(Path(scratch), OPTIMISATION)
+            _verilate_empty(Path(scratch), OPTIMISATION)
+            run(["make", "-f", "Vtop.mk", *MAKEFLAGS.split(), *OPTIMISATION.split(), *_RUNTIME], Path(scratch) / "obj")
             run(["ar", "rcs", directory / "runtime.a", *_RUNTIME], Path(scratch) / "obj")
 
     return cached("runtime", build_key(), build) / "runtime.a"
@@ -187,7 +188,7 @@ def _precompiled_headers(optimisation: str) -> Path:
 
     def build(directory: Path) -> None:
         with TemporaryDirectory() as scratch:
-            log = _build_empty(Path(scratch), _with_runtime(optimisation))
+            log = _verilate_empty(Path(scratch), optimisation)
             precompile(directory / HEADERS, ["verilated.h"], log, "empty.cpp", Path(scratch) / "obj")
         for kind in ("fast", "slow"):  # as Verilator's makefile names those of a design
             (directory / f"{HEADERS}.{kind}.gch").symlink_to(f"{HEADERS}.gch")
@@ -208,11 +209,12 @@ def precompile(header: Path, included: Sequence[str], log: str, source: str, dir
     run([*flags, "-x", "c++-header", header, "-o", f"{header}.gch"], directory)
 
 
-def _build_empty(directory: Path, makeflags: str) -> str:
-    """Build a library of an empty design, and return the tools' output."""
+def _verilate_empty(directory: Path, optimisation: str) -> str:
+    """Verilate an empty design, and return the tools' output with the commands that would compile it."""
     (directory / "empty.sv").write_text(_EMPTY)
     (directory / "empty.cpp").touch()
-    return _verilate(["-o", "empty.so", directory / "empty.sv", directory / "empty.cpp"], directory, makeflags, ())
+    argv: list[str | Path] = ["--prefix", "Vtop", "-o", "empty.so", directory / "empty.sv", directory / "empty.cpp"]
+    return _verilate(argv, directory, f"--dry-run {optimisation}", ())
 
 
 def build_key() -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 """Bulk benches for stream modules: beats in and out of a Verilated module, a hundred times faster than with cocotb.
 
 One library has every parameter set of a bench side by side, because starting Verilator and g++ takes longer than compiling a
-small module; each instance is driven alone. The RTL's assertions are on, and registers and memories start with random bits. A
-test gives its beats as Python integers and compares the output with its own model.
+small module. Each instance is driven alone, and has a clock only then and in a reset. The RTL's assertions are on, and
+registers and memories start with random bits. A test gives its beats as Python integers and compares the output with its own
+model.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Dut:
 
     inputs maps the port prefix of each input stream, at most two, to the bits of its tdata; output is the bits of the
     output's tdata. files maps the names that $readmemh reads to their text. uses names the modules of hls/rtl that `source`
-    instantiates.
+    instantiates. sources are files of modules that are not in hls/rtl.
     """
 
     module: str
@@ -87,6 +88,7 @@ class Dut:
     source: str = ""
     uses: tuple[str, ...] = ()
     output_prefix: str = "m_axis"
+    sources: tuple[Path, ...] = ()
 
 
 class _Run(ctypes.Structure):
@@ -246,7 +248,7 @@ class StreamBench:
             for name, text in files.items():
                 (directory / name).write_text(text)
             words = f"-DX_WORDS={self._x_bytes // 4} -DY_WORDS={self._y_bytes // 4}"
-            _build(directory, words, optimisation)
+            _build(directory, words, optimisation, [source for dut in self.duts for source in dut.sources])
             (directory / "obj" / _LIBRARY).rename(directory / _LIBRARY)
 
         parts: list[str | Path] = [optimisation, top, str(sorted(files.items())), _HARNESS, *_sources(self.duts)]
@@ -254,9 +256,9 @@ class StreamBench:
 
 
 def _sources(duts: Sequence[Dut]) -> list[Path]:
-    """The files of hls/rtl that the instances consist of."""
+    """The files that the instances consist of."""
     modules = (module for dut in duts for module in (dut.uses if dut.source else (dut.module,)))
-    return sorted(sources_of(modules))
+    return sorted({*sources_of(modules), *(source for dut in duts for source in dut.sources)})
 
 
 def _words(bits: int) -> int:
@@ -264,11 +266,11 @@ def _words(bits: int) -> int:
     return max(3, -(-bits // 32))
 
 
-def _build(directory: Path, words: str, optimisation: str) -> None:
+def _build(directory: Path, words: str, optimisation: str, sources: Sequence[Path]) -> None:
     argv: list[str | Path] = [
         "-Wall", "--assert", "--top-module", "duts", "--prefix", "Vduts", "-o", _LIBRARY,
         "--x-initial", "unique", "--x-assign", "unique", "-y", AXIS_RTL, "-y", RF_RTL, "--output-split", "0",
-        directory / "duts.sv", _HARNESS,
+        *dict.fromkeys(sources), directory / "duts.sv", _HARNESS,
     ]  # fmt: skip
     verilator.build_library(argv, directory, f"OPT_FAST={optimisation} OPT_SLOW={optimisation} OPT_GLOBAL=-O1", words.split())
 
@@ -296,7 +298,7 @@ def _instance(dut: Dut, k: int, x_bits: int) -> str:
     return (
         f"  logic [{_INPUTS - 1}:0] ready_{k};\n{open_inputs}"
         f"  logic valid_{k}, last_{k};\n  logic [{dut.output - 1}:0] data_{k};\n"
-        f"  {dut.module} #({parameters}) u_{k} (.clk(clk), .rst_n(rst_n), {', '.join(ports)});"
+        f"  {dut.module} #({parameters}) u_{k} (.clk(clk && (select == {k} || !rst_n)), .rst_n(rst_n), {', '.join(ports)});"
     )
 
 

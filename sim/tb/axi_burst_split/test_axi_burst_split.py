@@ -7,12 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 def bursts_of(address: int, beats: int, user: int, beat_bytes: int, max_beats: int) -> list[Item]:
@@ -49,7 +46,7 @@ class TB:
         )
 
 
-@cocotb.test()
+@bench_test
 async def splits_every_descriptor_at_the_borders(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -63,7 +60,7 @@ async def splits_every_descriptor_at_the_borders(dut: Any) -> None:
             assert burst["address"] % 4096 + burst["beats"] * tb.beat_bytes <= 4096
 
 
-@cocotb.test()
+@bench_test
 async def a_burst_leaves_in_every_second_clock(dut: Any) -> None:
     tb = TB(dut, 0.0, 0.0, 1)
     await tb.bench.reset()
@@ -72,7 +69,7 @@ async def a_burst_leaves_in_every_second_clock(dut: Any) -> None:
     assert tb.bench.clocks <= 204  # full bursts have two beats or more
 
 
-@cocotb.test()
+@bench_test
 async def reset_forgets_the_descriptor_at_work(dut: Any) -> None:
     tb = TB(dut, 0.0, 0.6, 2)
     await tb.bench.reset()
@@ -86,6 +83,8 @@ async def reset_forgets_the_descriptor_at_work(dut: Any) -> None:
     assert tb.sink.received == tb.expected
 
 
-@pytest.mark.parametrize("parameters", [{"BEAT_BYTES": 64, "MAX_BURST_BEATS": 64}, {"BEAT_BYTES": 8, "MAX_BURST_BEATS": 16}])
-def test_axi_burst_split(tmp_path: Path, parameters: dict[str, int]) -> None:
-    run_bench(tmp_path, "axi_burst_split", rtl_sources("axi_burst_split"), __name__, parameters=parameters)
+SETS = {"wide": {"BEAT_BYTES": 64, "MAX_BURST_BEATS": 64}, "narrow": {"BEAT_BYTES": 8, "MAX_BURST_BEATS": 16}}
+
+
+def test_axi_burst_split(tmp_path: Path) -> None:
+    run_bench(tmp_path, "axi_burst_split", rtl_sources("axi_burst_split"), __name__, sets=SETS)

@@ -7,13 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.axi_bus import MemoryBehaviour, ReadMemory, ReadMonitor
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 _MEMORY_BYTES = 1 << 18
 
@@ -47,7 +44,7 @@ class TB:
         assert [item["tdata"] for item in self.sink.received] == self.expected
 
 
-@cocotb.test()
+@bench_test
 async def reads_what_the_descriptors_say_under_pauses_everywhere(dut: Any) -> None:
     cases = [(0.0, 0.0, 1), (0.3, 0.3, 20), (0.0, 0.6, 5), (0.6, 0.0, 60)]
     for seed, (pause_memory, pause, latency) in enumerate(cases):
@@ -61,7 +58,7 @@ async def reads_what_the_descriptors_say_under_pauses_everywhere(dut: Any) -> No
         assert dut.error.value == 0
 
 
-@cocotb.test()
+@bench_test
 async def streams_without_a_bubble_through_a_slow_memory(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=60))
     await tb.bench.reset()
@@ -72,7 +69,7 @@ async def streams_without_a_bubble_through_a_slow_memory(dut: Any) -> None:
     assert tb.monitor.outstanding > 1
 
 
-@cocotb.test()
+@bench_test
 async def an_error_response_stays_visible_until_reset(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(errors={4096 + 3 * tb_bytes(dut)}))
     await tb.bench.reset()
@@ -87,7 +84,7 @@ async def an_error_response_stays_visible_until_reset(dut: Any) -> None:
     assert dut.error.value == 0
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(0.2, 10), 0.4, 3)
     await tb.bench.reset()
@@ -108,12 +105,11 @@ def tb_bytes(dut: Any) -> int:
     return int(dut.DATA_WIDTH.value) // 8
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "OUTSTANDING": 16},
-        {"DATA_WIDTH": 32, "MAX_BURST_BEATS": 16, "OUTSTANDING": 8},
-    ],
-)
-def test_axi_read_master(tmp_path: Path, parameters: dict[str, int]) -> None:
-    run_bench(tmp_path, "axi_read_master", rtl_sources("axi_read_master"), __name__, parameters=parameters)
+SETS = {
+    "wide": {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "OUTSTANDING": 16},
+    "narrow": {"DATA_WIDTH": 32, "MAX_BURST_BEATS": 16, "OUTSTANDING": 8},
+}
+
+
+def test_axi_read_master(tmp_path: Path) -> None:
+    run_bench(tmp_path, "axi_read_master", rtl_sources("axi_read_master"), __name__, sets=SETS)

@@ -7,13 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.axi_bus import MemoryBehaviour
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 from hypersonic.sim.pcim_bus import PcimReads
 
 _MEMORY_BYTES = 1 << 16
@@ -63,7 +60,7 @@ class TB:
             wanted.clear()
 
 
-@cocotb.test()
+@bench_test
 async def each_unit_gets_what_it_asked_for_in_its_order(dut: Any) -> None:
     overtaken = 0
     for seed, (pause_memory, pause, latency) in enumerate([(0.0, 0.0, 1), (0.2, 0.2, 40), (0.0, 0.5, 10), (0.5, 0.0, 80)]):
@@ -77,7 +74,7 @@ async def each_unit_gets_what_it_asked_for_in_its_order(dut: Any) -> None:
     assert overtaken > 100
 
 
-@cocotb.test()
+@bench_test
 async def both_units_are_served_in_turn(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=2))
     await tb.bench.reset()
@@ -89,7 +86,7 @@ async def both_units_are_served_in_turn(dut: Any) -> None:
     assert offsets == [0, 2 * tb.beat_bytes] * 8
 
 
-@cocotb.test()
+@bench_test
 async def as_many_reads_are_on_their_way_as_there_are_slots(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=200))
     await tb.bench.reset()
@@ -100,7 +97,7 @@ async def as_many_reads_are_on_their_way_as_there_are_slots(dut: Any) -> None:
     assert sorted({tagged.id for tagged in tb.pcim.asked}) == list(range(tb.slots))
 
 
-@cocotb.test()
+@bench_test
 async def a_burst_costs_one_clock_more_than_its_beats(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=0))
     tb.pcim.disorder = False
@@ -113,7 +110,7 @@ async def a_burst_costs_one_clock_more_than_its_beats(dut: Any) -> None:
     assert tb.bench.clocks <= 16 * (beats + bursts) + 20
 
 
-@cocotb.test()
+@bench_test
 async def an_error_comes_with_its_beat(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(errors={4096, 8192}))
     await tb.bench.reset()
@@ -122,7 +119,7 @@ async def an_error_comes_with_its_beat(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(0.2, 20), 0.2, 3)
     await tb.bench.reset()
@@ -140,13 +137,12 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "SLOTS": 32},
-        {"DATA_WIDTH": 128, "MAX_BURST_BEATS": 8, "SLOTS": 4},
-    ],
-)
-def test_axi_read_merge(tmp_path: Path, parameters: dict[str, int]) -> None:
+SETS = {
+    "wide": {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "SLOTS": 32},
+    "narrow": {"DATA_WIDTH": 128, "MAX_BURST_BEATS": 8, "SLOTS": 4},
+}
+
+
+def test_axi_read_merge(tmp_path: Path) -> None:
     sources = [*rtl_sources("axi_read_merge"), Path(__file__).with_name("axi_read_merge_bench.sv")]
-    run_bench(tmp_path, "axi_read_merge_bench", sources, __name__, parameters=parameters)
+    run_bench(tmp_path, "axi_read_merge_bench", sources, __name__, sets=SETS)

@@ -7,13 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.axi_bus import MemoryBehaviour, ReadMemory, ReadMonitor
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 _MEMORY_BYTES = 1 << 16
 _MASTERS = range(3)
@@ -58,7 +55,7 @@ class TB:
             wanted.clear()
 
 
-@cocotb.test()
+@bench_test
 async def each_master_gets_what_it_asked_for_in_its_order(dut: Any) -> None:
     for seed, (pause_memory, pause, latency) in enumerate([(0.0, 0.0, 1), (0.2, 0.2, 40), (0.0, 0.5, 10), (0.5, 0.0, 80)]):
         tb = TB(dut, MemoryBehaviour(pause_memory, latency), pause, seed)
@@ -71,7 +68,7 @@ async def each_master_gets_what_it_asked_for_in_its_order(dut: Any) -> None:
         assert pause or tb.monitor.held_back == 0  # no beat waits if the masters take the beats they requested
 
 
-@cocotb.test()
+@bench_test
 async def all_masters_are_served_in_turn(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour())
     await tb.bench.reset()
@@ -82,7 +79,7 @@ async def all_masters_are_served_in_turn(dut: Any) -> None:
     assert [burst.address % 4096 // tb.beat_bytes for burst in tb.monitor.bursts] == [*_MASTERS] * 8
 
 
-@cocotb.test()
+@bench_test
 async def bursts_follow_each_other_without_a_pause(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=20))
     await tb.bench.reset()
@@ -92,7 +89,7 @@ async def bursts_follow_each_other_without_a_pause(dut: Any) -> None:
     assert tb.bench.clocks <= 30 * 32 + 60
 
 
-@cocotb.test()
+@bench_test
 async def an_error_comes_with_its_beat(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(errors={4096, 8192 + tb_bytes(dut)}))
     await tb.bench.reset()
@@ -105,7 +102,7 @@ def tb_bytes(dut: Any) -> int:
     return int(dut.DATA_WIDTH.value) // 8
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(0.2, 20), 0.2, 3)
     await tb.bench.reset()
@@ -122,7 +119,9 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize("parameters", [{"DATA_WIDTH": 512, "DEPTH": 8}, {"DATA_WIDTH": 64, "DEPTH": 2}])
-def test_axi_read_share(tmp_path: Path, parameters: dict[str, int]) -> None:
+SETS = {"wide": {"DATA_WIDTH": 512, "DEPTH": 8}, "narrow": {"DATA_WIDTH": 64, "DEPTH": 2}}
+
+
+def test_axi_read_share(tmp_path: Path) -> None:
     sources = [*rtl_sources("axi_read_share"), Path(__file__).with_name("axi_read_share_bench.sv")]
-    run_bench(tmp_path, "axi_read_share_bench", sources, __name__, parameters=parameters)
+    run_bench(tmp_path, "axi_read_share_bench", sources, __name__, sets=SETS)

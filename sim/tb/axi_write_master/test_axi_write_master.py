@@ -7,13 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.axi_bus import MemoryBehaviour, WriteMemory, WriteMonitor
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 _MEMORY_BYTES = 1 << 17
 
@@ -82,7 +79,7 @@ class TB:
         self.runs = 0
 
 
-@cocotb.test()
+@bench_test
 async def writes_what_the_descriptors_say_and_not_a_byte_more(dut: Any) -> None:
     cases = [(0.0, 0.0, 1), (0.3, 0.3, 20), (0.0, 0.6, 5), (0.6, 0.0, 60)]
     for seed, (pause_memory, pause, latency) in enumerate(cases):
@@ -94,7 +91,7 @@ async def writes_what_the_descriptors_say_and_not_a_byte_more(dut: Any) -> None:
         assert dut.error.value == 0
 
 
-@cocotb.test()
+@bench_test
 async def every_tail_length_is_strobed_to_the_byte(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour())
     await tb.bench.reset()
@@ -103,7 +100,7 @@ async def every_tail_length_is_strobed_to_the_byte(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def a_beat_leaves_in_every_clock(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=8))
     await tb.bench.reset()
@@ -112,7 +109,7 @@ async def a_beat_leaves_in_every_clock(dut: Any) -> None:
     assert tb.bench.clocks <= 1000 + 64 + 40
 
 
-@cocotb.test()
+@bench_test
 async def each_done_waits_for_its_own_last_response(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=40))
     await tb.bench.reset()
@@ -128,7 +125,7 @@ async def each_done_waits_for_its_own_last_response(dut: Any) -> None:
     assert len(tb.done.received) == 4
 
 
-@cocotb.test()
+@bench_test
 async def an_error_response_stays_visible_until_reset(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(errors={4096}))
     await tb.bench.reset()
@@ -143,7 +140,7 @@ async def an_error_response_stays_visible_until_reset(dut: Any) -> None:
     assert dut.error.value == 0
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(0.2, 10), 0.2, 3)
     await tb.bench.reset()
@@ -158,12 +155,11 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "OUTSTANDING": 16},
-        {"DATA_WIDTH": 32, "MAX_BURST_BEATS": 16, "OUTSTANDING": 8},
-    ],
-)
-def test_axi_write_master(tmp_path: Path, parameters: dict[str, int]) -> None:
-    run_bench(tmp_path, "axi_write_master", rtl_sources("axi_write_master"), __name__, parameters=parameters)
+SETS = {
+    "wide": {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "OUTSTANDING": 16},
+    "narrow": {"DATA_WIDTH": 32, "MAX_BURST_BEATS": 16, "OUTSTANDING": 8},
+}
+
+
+def test_axi_write_master(tmp_path: Path) -> None:
+    run_bench(tmp_path, "axi_write_master", rtl_sources("axi_write_master"), __name__, sets=SETS)

@@ -7,13 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.axi_bus import MemoryBehaviour
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 from hypersonic.sim.pcim_bus import PcimWrites
 
 _HALF_BYTES = 1 << 16  # each unit writes to its half of the memory
@@ -69,7 +66,7 @@ class TB:
             self.wanted[unit].clear()
 
 
-@cocotb.test()
+@bench_test
 async def what_the_units_write_is_written_and_each_gets_its_own_responses(dut: Any) -> None:
     for seed, (pause_memory, pause, latency) in enumerate([(0.0, 0.0, 1), (0.3, 0.3, 30), (0.0, 0.7, 5), (0.6, 0.0, 60)]):
         tb = TB(dut, MemoryBehaviour(pause_memory, latency), pause, seed)
@@ -81,7 +78,7 @@ async def what_the_units_write_is_written_and_each_gets_its_own_responses(dut: A
         assert all(identifier == address // _HALF_BYTES for identifier, address, _ in tb.pcim.bursts)
 
 
-@cocotb.test()
+@bench_test
 async def no_address_leaves_before_the_last_of_its_data_has_come(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour())
     await tb.bench.reset()
@@ -96,7 +93,7 @@ async def no_address_leaves_before_the_last_of_its_data_has_come(dut: Any) -> No
     assert [identifier for identifier, _, _ in tb.pcim.bursts] == [0, 1]
 
 
-@cocotb.test()
+@bench_test
 async def a_burst_costs_two_clocks_more_than_its_beats(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=8))
     await tb.bench.reset()
@@ -107,7 +104,7 @@ async def a_burst_costs_two_clocks_more_than_its_beats(dut: Any) -> None:
     assert tb.bench.clocks <= 32 * (beats + 2) + beats + 30
 
 
-@cocotb.test()
+@bench_test
 async def no_more_bursts_leave_than_may_be_unanswered(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(latency=1000))
     await tb.bench.reset()
@@ -118,7 +115,7 @@ async def no_more_bursts_leave_than_may_be_unanswered(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def an_error_goes_to_whom_it_belongs(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(errors={4096, _HALF_BYTES + 8192}))
     await tb.bench.reset()
@@ -128,7 +125,7 @@ async def an_error_goes_to_whom_it_belongs(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, MemoryBehaviour(0.2, 10), 0.2, 3)
     await tb.bench.reset()
@@ -146,13 +143,12 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "OUTSTANDING": 32},
-        {"DATA_WIDTH": 32, "MAX_BURST_BEATS": 8, "OUTSTANDING": 4},
-    ],
-)
-def test_axi_write_merge(tmp_path: Path, parameters: dict[str, int]) -> None:
+SETS = {
+    "wide": {"DATA_WIDTH": 512, "MAX_BURST_BEATS": 64, "OUTSTANDING": 32},
+    "narrow": {"DATA_WIDTH": 32, "MAX_BURST_BEATS": 8, "OUTSTANDING": 4},
+}
+
+
+def test_axi_write_merge(tmp_path: Path) -> None:
     sources = [*rtl_sources("axi_write_merge"), Path(__file__).with_name("axi_write_merge_bench.sv")]
-    run_bench(tmp_path, "axi_write_merge_bench", sources, __name__, parameters=parameters)
+    run_bench(tmp_path, "axi_write_merge_bench", sources, __name__, sets=SETS)

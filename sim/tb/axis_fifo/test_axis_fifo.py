@@ -7,12 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.hls.core import AXIS_RTL
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 class TB:
@@ -36,7 +33,7 @@ class TB:
         assert self.source.idle
 
 
-@cocotb.test()
+@bench_test
 async def beats_come_out_once_and_in_order(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -45,7 +42,7 @@ async def beats_come_out_once_and_in_order(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def one_beat_a_clock_passes(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -54,7 +51,7 @@ async def one_beat_a_clock_passes(dut: Any) -> None:
     assert tb.bench.clocks <= 200 + 2
 
 
-@cocotb.test()
+@bench_test
 async def a_stopped_sink_leaves_depth_beats_and_one_more_inside(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
     await tb.bench.reset()
@@ -65,7 +62,7 @@ async def a_stopped_sink_leaves_depth_beats_and_one_more_inside(dut: Any) -> Non
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.5)
     for clocks in (1, 2, 7, 25):
@@ -81,6 +78,7 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.sink.received.clear()
 
 
-@pytest.mark.parametrize(("width", "depth"), [(1, 2), (32, 16), (70, 4)])
-def test_axis_fifo(tmp_path: Path, width: int, depth: int) -> None:
-    run_bench(tmp_path, "axis_fifo", [AXIS_RTL / "axis_fifo.sv"], __name__, parameters={"WIDTH": width, "DEPTH": depth})
+def test_axis_fifo(tmp_path: Path) -> None:
+    shapes = [(1, 2), (32, 16), (70, 4)]
+    sets = {f"width_{width}_depth_{depth}": {"WIDTH": width, "DEPTH": depth} for width, depth in shapes}
+    run_bench(tmp_path, "axis_fifo", [AXIS_RTL / "axis_fifo.sv"], __name__, sets=sets)

@@ -8,12 +8,9 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 class Pipeline:
@@ -69,7 +66,7 @@ class TB:
         self.sink.received.clear()
 
 
-@cocotb.test()
+@bench_test
 async def results_come_out_once_and_in_order(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -78,7 +75,7 @@ async def results_come_out_once_and_in_order(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def one_row_a_clock_passes(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -87,7 +84,7 @@ async def one_row_a_clock_passes(dut: Any) -> None:
     assert tb.bench.clocks == 200 + tb.latency + 2
 
 
-@cocotb.test()
+@bench_test
 async def a_stopped_sink_leaves_as_many_rows_inside_as_the_fifo_holds(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
     depth = 1 << (tb.latency + 2).bit_length()
@@ -99,7 +96,7 @@ async def a_stopped_sink_leaves_as_many_rows_inside_as_the_fifo_holds(dut: Any) 
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.5)
     for clocks in (1, 2, 7, 25):
@@ -113,7 +110,10 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize(("width", "latency"), [(1, 1), (32, 5), (70, 14)])
-def test_axis_free_running(tmp_path: Path, width: int, latency: int) -> None:
-    parameters = {"WIDTH": width, "LATENCY": latency}
-    run_bench(tmp_path, "axis_free_running", rtl_sources("axis_free_running"), __name__, parameters=parameters)
+SETS = {
+    f"width_{width}_latency_{latency}": {"WIDTH": width, "LATENCY": latency} for width, latency in [(1, 1), (32, 5), (70, 14)]
+}
+
+
+def test_axis_free_running(tmp_path: Path) -> None:
+    run_bench(tmp_path, "axis_free_running", rtl_sources("axis_free_running"), __name__, sets=SETS)

@@ -7,12 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 class TB:
@@ -41,7 +38,7 @@ class TB:
         assert self.rows.idle
 
 
-@cocotb.test()
+@bench_test
 async def beats_are_packed_tightly_and_flushed_with_each_run(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -51,7 +48,7 @@ async def beats_are_packed_tightly_and_flushed_with_each_run(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def the_slower_side_sets_the_pace_across_runs(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -61,7 +58,7 @@ async def the_slower_side_sets_the_pace_across_runs(dut: Any) -> None:
     assert tb.bench.clocks <= 640 * max(1, tb.row_bytes / tb.beat_bytes) + 4 * 2 + 8
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_run_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.2)
     await tb.bench.reset()
@@ -78,7 +75,8 @@ async def reset_in_mid_run_leaves_nothing_behind(dut: Any) -> None:
         tb.beats.received.clear()
 
 
-@pytest.mark.parametrize("row_words", [1, 3, 16, 40])
-def test_axis_row_pack(tmp_path: Path, row_words: int) -> None:
-    parameters = {"WORD_WIDTH": 16, "ROW_WORDS": row_words}
-    run_bench(tmp_path, "axis_row_pack", rtl_sources("axis_row_pack"), __name__, parameters=parameters)
+SETS = {f"words_{words}": {"WORD_WIDTH": 16, "ROW_WORDS": words} for words in (1, 3, 16, 40)}
+
+
+def test_axis_row_pack(tmp_path: Path) -> None:
+    run_bench(tmp_path, "axis_row_pack", rtl_sources("axis_row_pack"), __name__, sets=SETS)

@@ -7,12 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 class TB:
@@ -44,7 +41,7 @@ class TB:
         assert self.runs.idle
 
 
-@cocotb.test()
+@bench_test
 async def rows_of_every_run_come_whole_and_unmixed(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -54,7 +51,7 @@ async def rows_of_every_run_come_whole_and_unmixed(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def the_slower_side_sets_the_pace_across_runs(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -64,7 +61,7 @@ async def the_slower_side_sets_the_pace_across_runs(dut: Any) -> None:
     assert tb.bench.clocks <= 640 * max(1, tb.row_bytes / tb.beat_bytes) + 8
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_run_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.2)
     await tb.bench.reset()
@@ -81,7 +78,8 @@ async def reset_in_mid_run_leaves_nothing_behind(dut: Any) -> None:
         tb.rows.received.clear()
 
 
-@pytest.mark.parametrize("row_words", [3, 16, 18, 40])
-def test_axis_row_unpack(tmp_path: Path, row_words: int) -> None:
-    parameters = {"WORD_WIDTH": 16, "ROW_WORDS": row_words}
-    run_bench(tmp_path, "axis_row_unpack", rtl_sources("axis_row_unpack"), __name__, parameters=parameters)
+SETS = {f"words_{words}": {"WORD_WIDTH": 16, "ROW_WORDS": words} for words in (3, 16, 18, 40)}
+
+
+def test_axis_row_unpack(tmp_path: Path) -> None:
+    run_bench(tmp_path, "axis_row_unpack", rtl_sources("axis_row_unpack"), __name__, sets=SETS)

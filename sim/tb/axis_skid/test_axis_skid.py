@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import cocotb
-import pytest
 
 from hypersonic.hls.core import AXIS_RTL
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 class TB:
@@ -36,7 +35,7 @@ class TB:
         assert self.source.idle
 
 
-@cocotb.test()
+@bench_test
 async def beats_come_out_once_and_in_order(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -45,7 +44,7 @@ async def beats_come_out_once_and_in_order(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def one_beat_a_clock_passes_with_one_clock_of_latency(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -54,7 +53,7 @@ async def one_beat_a_clock_passes_with_one_clock_of_latency(dut: Any) -> None:
     assert tb.bench.clocks == 200 + 1
 
 
-@cocotb.test()
+@bench_test
 async def a_stopped_sink_leaves_two_beats_inside(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
     await tb.bench.reset()
@@ -65,7 +64,7 @@ async def a_stopped_sink_leaves_two_beats_inside(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def ready_does_not_follow_ready_within_a_clock(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
     await tb.bench.reset()
@@ -78,7 +77,7 @@ async def ready_does_not_follow_ready_within_a_clock(dut: Any) -> None:
     dut.m_axis_tready.value = 0
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.5)
     for clocks in (1, 2, 7, 25):
@@ -94,6 +93,8 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.sink.received.clear()
 
 
-@pytest.mark.parametrize("width", [1, 65])
-def test_axis_skid(tmp_path: Path, width: int) -> None:
-    run_bench(tmp_path, "axis_skid", [AXIS_RTL / "axis_skid.sv"], __name__, parameters={"WIDTH": width})
+SETS = {f"width_{width}": {"WIDTH": width} for width in (1, 65)}
+
+
+def test_axis_skid(tmp_path: Path) -> None:
+    run_bench(tmp_path, "axis_skid", [AXIS_RTL / "axis_skid.sv"], __name__, sets=SETS)

@@ -8,13 +8,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel.converters import beats_literal
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 class TB:
@@ -59,7 +56,7 @@ class TB:
         assert self.runs.idle
 
 
-@cocotb.test()
+@bench_test
 async def pieces_of_every_run_come_whole_and_unmixed(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -69,7 +66,7 @@ async def pieces_of_every_run_come_whole_and_unmixed(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def the_slower_side_sets_the_pace_across_runs(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -81,7 +78,7 @@ async def the_slower_side_sets_the_pace_across_runs(dut: Any) -> None:
     assert tb.bench.clocks <= 60 * ceil(clocks) + 3 * 2 + 8
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_run_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.2)
     await tb.bench.reset()
@@ -98,13 +95,21 @@ async def reset_in_mid_run_leaves_nothing_behind(dut: Any) -> None:
         tb.given.received.clear()
 
 
-@pytest.mark.parametrize(
-    ("words", "pieces"),
-    [([3], [5]), ([40], [3]), ([4, 15, 6], [6, 1, 4]), ([1, 32], [7, 2])],
-)
-def test_axis_tensor_unpack(tmp_path: Path, words: list[int], pieces: list[int]) -> None:
-    parameters = {
-        "WORD_WIDTH": 16, "TENSORS": len(words), "MOST_WORDS": max(words),
-        "PIECE_WORDS": beats_literal(words), "PIECES": beats_literal(pieces),
+#: the words of each tensor, and its pieces
+SHAPES: dict[str, tuple[list[int], list[int]]] = {
+    "one": ([3], [5]),
+    "one_of_many_words": ([40], [3]),
+    "three": ([4, 15, 6], [6, 1, 4]),
+    "two": ([1, 32], [7, 2]),
+}
+
+
+def test_axis_tensor_unpack(tmp_path: Path) -> None:
+    sets = {
+        name: {
+            "WORD_WIDTH": 16, "TENSORS": len(words), "MOST_WORDS": max(words),
+            "PIECE_WORDS": beats_literal(words), "PIECES": beats_literal(pieces),
+        }
+        for name, (words, pieces) in SHAPES.items()
     }  # fmt: skip
-    run_bench(tmp_path, "axis_tensor_unpack", rtl_sources("axis_tensor_unpack"), __name__, parameters=parameters)
+    run_bench(tmp_path, "axis_tensor_unpack", rtl_sources("axis_tensor_unpack"), __name__, sets=sets)

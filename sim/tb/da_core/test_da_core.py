@@ -2,20 +2,17 @@
 """The streams of a da core: tlast with its row, any back-pressure, full throughput, and a reset that drops the rows inside.
 
 The network is a chain of x @ [[1, -1], [2, 3]] + 5 with wrapping, so the bench knows every answer; tests/hls compares numbers
-of real networks in bulk. DEPTH, the length of the chain, is about the number of pipeline stages.
+of real networks in bulk. The length of the chain is about the number of pipeline stages.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import cocotb
 import numpy as np
-import pytest
 
 from hypersonic.hls.da.network import Dense, Network
 from hypersonic.hls.da.network import Source as NetworkInput
@@ -24,12 +21,13 @@ from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 #: a type by its width and the bits right of its point
 fixed_point = FixedPoint.with_fraction
 
 WIDTH_IN, WIDTH_OUT = 8, 12
+DEPTHS = {"shallow": 1, "deep": 12}
 WEIGHT = np.array([[1, -1], [2, 3]])
 
 
@@ -53,7 +51,7 @@ def packed(values: list[int], width: int) -> int:
 
 class TB:
     def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
-        self.rng, self.depth = random.Random(seed), int(os.environ["DEPTH"])
+        self.rng, self.depth = random.Random(seed), DEPTHS[dut._name]
         self.source = Source(dut, "s_axis_x", ("tdata", "tlast"), self.rng, pause_in)
         self.sink = Sink(dut, "m_axis_y", ("tdata", "tlast"), self.rng, pause_out)
         self.bench = Bench(dut, [self.source, self.sink])
@@ -77,7 +75,7 @@ class TB:
         self.sink.received.clear()
 
 
-@cocotb.test()
+@bench_test
 async def results_keep_their_rows_order_and_last(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.7), (0.3, 0.5)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -86,7 +84,7 @@ async def results_keep_their_rows_order_and_last(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def one_row_a_clock_without_a_bubble(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -100,7 +98,7 @@ async def one_row_a_clock_without_a_bubble(dut: Any) -> None:
     assert tb.bench.clocks - before == 300 + latency
 
 
-@cocotb.test()
+@bench_test
 async def a_stopped_sink_stops_the_source_and_loses_nothing(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
     await tb.bench.reset()
@@ -112,7 +110,7 @@ async def a_stopped_sink_stops_the_source_and_loses_nothing(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.1, 0.4)
     for clocks in (1, 5, 12, 40):
@@ -126,9 +124,9 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize("depth", [1, 12])
-def test_da_core(tmp_path: Path, depth: int) -> None:
+def test_da_core(tmp_path: Path) -> None:
     x = TensorSpec("x", (2,), FixedPoint(WIDTH_IN, WIDTH_IN))
     y = TensorSpec("y", (2,), FixedPoint(WIDTH_OUT, WIDTH_OUT))
-    core, _ = write_core(network(depth), "bench", Row((x,)), Row((y,)), tmp_path / "core")
-    run_bench(tmp_path, core.top, core.sources, __name__, environment={"DEPTH": str(depth)})
+    cores = {name: write_core(network(depth), name, Row((x,)), Row((y,)), tmp_path / name)[0] for name, depth in DEPTHS.items()}
+    sources = dict.fromkeys(source for core in cores.values() for source in core.sources)
+    run_bench(tmp_path, {name: core.top for name, core in cores.items()}, list(sources), __name__)

@@ -4,22 +4,16 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import random
-from pathlib import Path
-from typing import Any
 
-import cocotb
 import numpy as np
-from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.bench_pipeline import differences, packed, pipeline
+from hypersonic.sim.stream_bench import Dut, StreamBench
 
 _LATENCY = 3
-_PAIRS = "HYPERSONIC_BENCH_PAIRS"
 _VALUES = 600
 Pair = tuple[FixedPoint, FixedPoint]
 
@@ -58,70 +52,30 @@ def raw_numbers(fixed: FixedPoint, rng: random.Random) -> list[int]:
     return some + [rng.randint(fixed.min_raw, fixed.max_raw) for _ in range(_VALUES - len(some))]
 
 
-def wrapper(every: list[Pair]) -> str:
-    """A module with all casts in parallel, each with its own input."""
-    lanes, x_low, y_low = [], 0, 0
+def lanes(every: list[Pair]) -> Dut:
+    """All casts side by side, each of its own number."""
+    texts, x_low, y_low = [], 0, 0
     for i, (source, to) in enumerate(every):
-        lanes.append(
+        texts.append(
             f"  fixed_to_fixed #(.WIDTH_IN({source.width}), .SIGNED_IN(1'b{int(source.signed)}), "
             f".SHIFT({to.fraction - source.fraction}), .WIDTH({to.width}), .SIGNED(1'b{int(to.signed)}), "
-            f".ROUNDING({ROUNDING_CODES[to.rounding]}), .OVERFLOW({OVERFLOW_CODES[to.overflow]})) u_{i} "
-            f"(.clk(clk), .enable(enable), .x(x[{x_low}+:{source.width}]), .raw(raw[{y_low}+:{to.width}]));"
+            f".ROUNDING({ROUNDING_CODES[to.rounding]}), .OVERFLOW({OVERFLOW_CODES[to.overflow]})) u_{i} (.clk(clk), "
+            f".enable(enable), .x(s_axis_tdata[{x_low}+:{source.width}]), .raw(m_axis_tdata[{y_low}+:{to.width}]));"
         )
         x_low, y_low = x_low + source.width, y_low + to.width
-    ports = f"input logic clk, input logic enable, input logic [{x_low - 1}:0] x, output logic [{y_low - 1}:0] raw"
-    return "\n".join([f"module lanes ({ports});", *lanes, "endmodule", ""])
+    return pipeline("lanes", _LATENCY, x_low, [to.width for _, to in every], texts, rtl_sources("fixed_to_fixed"))
 
 
-def pack(values: list[int], types: list[FixedPoint]) -> int:
-    word = low = 0
-    for value, fixed in zip(values, types, strict=True):
-        word |= (value & ((1 << fixed.width) - 1)) << low
-        low += fixed.width
-    return word
-
-
-def exact(raw: int, source: FixedPoint, to: FixedPoint) -> int:
-    return to.cast(raw, source.fraction)
-
-
-@cocotb.test()
-async def every_cast_is_exact(dut: Any) -> None:
-    every = [(FixedPoint.parse(a), FixedPoint.parse(b)) for a, b in json.loads(os.environ[_PAIRS])]
+def test_every_cast_is_exact() -> None:
+    every = pairs()
     sources, targets = [source for source, _ in every], [to for _, to in every]
     rng = random.Random(5)
-    raw = np.array([raw_numbers(source, rng) for source in sources], dtype=object)
-    expected = [pack([exact(value, *pair) for value, pair in zip(row, every, strict=True)], targets) for row in raw.T]
-    answers: list[int] = []
-    shown = 0
-    while len(answers) < _VALUES:
-        enable = rng.random() < 0.9
-        dut.clk.value = 0
-        dut.enable.value = int(enable)
-        dut.x.value = pack(list(raw[:, min(shown, _VALUES - 1)]), sources)
-        await Timer(1, "ns")
-        dut.clk.value = 1
-        await Timer(1, "ns")
-        shown += enable
-        if enable and shown >= _LATENCY:
-            answers.append(int(dut.raw.value))
-    wrong = [row for row in range(_VALUES) if answers[row] != expected[row]]
-    assert not wrong, "\n".join(_difference(answers[row], expected[row], list(raw[:, row]), every) for row in wrong[:10])
-
-
-def _difference(got: int, expected: int, raw: list[int], every: list[Pair]) -> str:
-    texts, low = [], 0
-    for value, (source, to) in zip(raw, every, strict=True):
-        mask = (1 << to.width) - 1
-        if (got ^ expected) >> low & mask:
-            texts.append(f"{value} of {source} as {to} gave {got >> low & mask:x}, expected {expected >> low & mask:x}")
-        low += to.width
-    return "; ".join(texts)
-
-
-def test_fixed_to_fixed(tmp_path: Path) -> None:
-    every = pairs()
-    top = tmp_path / "lanes.sv"
-    top.write_text(wrapper(every))
-    environment = {_PAIRS: json.dumps([(str(source), str(to)) for source, to in every])}
-    run_bench(tmp_path / "build", "lanes", [*rtl_sources("fixed_to_fixed"), top], __name__, environment=environment)
+    raw = np.array([raw_numbers(source, rng) for source in sources]).T
+    expected = [[to.cast(int(value), source.fraction) for value, (source, to) in zip(row, every, strict=True)] for row in raw]
+    with StreamBench([dut := lanes(every)]) as bench:
+        x = packed(raw, [source.width for source in sources])
+        wrong = differences(bench, dut, x, expected, [to.width for to in targets])
+    assert not wrong, "\n".join(
+        f"{raw[i, j]} of {sources[j]} as {targets[j]} gave the bits {got:#x}, expected {expected[i][j]}"
+        for i, j, got in wrong[:20]
+    )

@@ -3,25 +3,20 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import cocotb
 import numpy as np
 import pytest
-from cocotb.triggers import Timer
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.bench_pipeline import differences, packed, pipeline
+from hypersonic.sim.stream_bench import Dut, StreamBench
 
 _LATENCY = 5
-_SPECS = "HYPERSONIC_BENCH_SPECS"
 _VALUES = 700
 
 
@@ -60,65 +55,43 @@ def raw_numbers(spec: TensorSpec, rng: np.random.Generator) -> NDArray[np.int64]
     return np.concatenate([some, magnitudes >> rng.integers(0, spec.fixed.width, magnitudes.size)])
 
 
-def wrapper(every: list[TensorSpec]) -> str:
-    """A module with the conversions of all types in parallel, each with its own input."""
+def lanes(every: list[TensorSpec]) -> Dut:
+    """The conversions of all types side by side, each of its own number."""
     element = every[0].element
     bits = f".EXPONENT_BITS({element.exponent_bits}), .MANTISSA_BITS({element.bits - 1 - element.exponent_bits})"
-    lanes, low = [], 0
+    texts, low = [], 0
     for i, spec in enumerate(every):
         fixed = spec.fixed
-        lanes.append(
+        texts.append(
             f"  fixed_to_float #({bits}, .WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
-            f".SIGNED(1'b{int(fixed.signed)})) u_{i} "
-            f"(.clk(clk), .enable(enable), .raw(raw[{low}+:{fixed.width}]), .y(y[{element.bits * i}+:{element.bits}]));"
+            f".SIGNED(1'b{int(fixed.signed)})) u_{i} (.clk(clk), .enable(enable), "
+            f".raw(s_axis_tdata[{low}+:{fixed.width}]), .y(m_axis_tdata[{element.bits * i}+:{element.bits}]));"
         )
         low += fixed.width
-    high = element.bits * len(every) - 1
-    ports = f"input logic clk, input logic enable, input logic [{low - 1}:0] raw, output logic [{high}:0] y"
-    return "\n".join([f"module lanes ({ports});", *lanes, "endmodule", ""])
+    name = f"lanes_{every[0].datatype.lower()}"
+    return pipeline(name, _LATENCY, low, [element.bits] * len(every), texts, rtl_sources("fixed_to_float"))
 
 
-def pack(row: NDArray[np.int64], every: list[TensorSpec]) -> int:
-    word, low = 0, 0
-    for value, spec in zip(row.tolist(), every, strict=True):
-        word |= (value & ((1 << spec.fixed.width) - 1)) << low
-        low += spec.fixed.width
-    return word
+SPECS = {datatype: specs(datatype) for datatype in ("FP32", "FP16", "BF16")}
 
 
-@cocotb.test()
-async def every_type_converts_every_number_exactly(dut: Any) -> None:
-    every = [TensorSpec.from_json(value) for value in json.loads(os.environ[_SPECS])]
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([lanes(every) for every in SPECS.values()]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("datatype", SPECS)
+def test_every_type_converts_every_number_exactly(bench: StreamBench, datatype: str) -> None:
+    every = SPECS[datatype]
     generator = np.random.default_rng(11)
     raw = np.stack([raw_numbers(spec, generator) for spec in every], axis=1)
-    size, kind = every[0].element.bytes, f"<u{every[0].element.bytes}"
+    element = every[0].element
+    kind = f"<u{element.bytes}"
     expected = np.stack([spec.encode(spec.from_raw(raw[:, i : i + 1])).view(kind) for i, spec in enumerate(every)], axis=1)
-    rng = random.Random(5)
-    words: list[bytes] = []
-    shown = 0
-    while len(words) < _VALUES:
-        enable = rng.random() < 0.9
-        dut.clk.value = 0
-        dut.enable.value = int(enable)
-        dut.raw.value = pack(raw[min(shown, _VALUES - 1)], every)
-        await Timer(1, "ns")
-        dut.clk.value = 1
-        await Timer(1, "ns")
-        shown += enable
-        if enable and shown >= _LATENCY:
-            words.append(int(dut.y.value).to_bytes(size * len(every), "little"))
-    got = np.frombuffer(b"".join(words), dtype=kind).reshape(_VALUES, -1)
-    wrong = np.argwhere(got != expected)
-    assert not wrong.size, "\n".join(
-        f"{every[j].fixed} scale {every[j].exponents[0]}: {raw[i, j]} gave {got[i, j]:08x}, expected {expected[i, j]:08x}"
-        for i, j in wrong[:20]
+    x = packed(raw, [spec.fixed.width for spec in every])
+    wrong = differences(bench, lanes(every), x, expected, [element.bits] * len(every))
+    assert not wrong, "\n".join(
+        f"{every[j].fixed} scale {every[j].exponents[0]}: {raw[i, j]} gave {got:08x}, expected {expected[i, j]:08x}"
+        for i, j, got in wrong[:20]
     )
-
-
-@pytest.mark.parametrize("datatype", ["FP32", "FP16", "BF16"])
-def test_fixed_to_float(tmp_path: Path, datatype: str) -> None:
-    every = specs(datatype)
-    top = tmp_path / "lanes.sv"
-    top.write_text(wrapper(every))
-    environment = {_SPECS: json.dumps([spec.to_json() for spec in every])}
-    run_bench(tmp_path / "build", "lanes", [*rtl_sources("fixed_to_float"), top], __name__, environment=environment)

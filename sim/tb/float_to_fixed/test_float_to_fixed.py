@@ -8,25 +8,20 @@ type the ties, the ends of its range and their neighbours.
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import random
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import cocotb
 import numpy as np
 import pytest
-from cocotb.triggers import Timer
 from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.bench_pipeline import differences, pipeline
+from hypersonic.sim.stream_bench import Dut, StreamBench
 
 _LATENCY = 3
-_SPECS = "HYPERSONIC_BENCH_SPECS"
 
 
 def specs(datatype: str) -> list[TensorSpec]:
@@ -76,66 +71,45 @@ def words(every: list[TensorSpec]) -> NDArray[np.generic]:
         return every[0].encode(np.concatenate(parts)).view(element.dtype.str.replace("f", "u"))
 
 
-def wrapper(every: list[TensorSpec]) -> str:
-    """A module with the conversions to all types in parallel."""
+def lanes(every: list[TensorSpec]) -> Dut:
+    """The conversions to all types side by side, of the same number."""
     element = every[0].element
     bits = f".EXPONENT_BITS({element.exponent_bits}), .MANTISSA_BITS({element.bits - 1 - element.exponent_bits})"
-    lanes, low = [], 0
+    texts, low = [], 0
     for i, spec in enumerate(every):
         fixed = spec.fixed
-        lanes.append(
+        texts.append(
             f"  float_to_fixed #({bits}, .WIDTH({fixed.width}), .SHIFT({fixed.fraction + int(spec.exponents[0])}), "
             f".SIGNED(1'b{int(fixed.signed)}), .ROUNDING({ROUNDING_CODES[fixed.rounding]}), "
             f".OVERFLOW({OVERFLOW_CODES[fixed.overflow]})) u_{i} "
-            f"(.clk(clk), .enable(enable), .x(x), .raw(raw[{low}+:{fixed.width}]));"
+            f"(.clk(clk), .enable(enable), .x(s_axis_tdata), .raw(m_axis_tdata[{low}+:{fixed.width}]));"
         )
         low += fixed.width
-    ports = f"input logic clk, input logic enable, input logic [{element.bits - 1}:0] x, output logic [{low - 1}:0] raw"
-    return "\n".join([f"module lanes ({ports});", *lanes, "endmodule", ""])
+    name = f"lanes_{every[0].datatype.lower()}"
+    return pipeline(name, _LATENCY, element.bits, widths(every), texts, rtl_sources("float_to_fixed"))
 
 
-def unpack(word: int, every: list[TensorSpec]) -> list[int]:
-    """The raw numbers of all types from one output word."""
-    values = []
-    for spec in every:
-        low = word & ((1 << spec.fixed.width) - 1)
-        values.append(low - (1 << spec.fixed.width) if low > spec.fixed.max_raw else low)
-        word >>= spec.fixed.width
-    return values
+def widths(every: list[TensorSpec]) -> list[int]:
+    return [spec.fixed.width for spec in every]
 
 
-@cocotb.test()
-async def every_type_converts_every_number_exactly(dut: Any) -> None:
-    every = [TensorSpec.from_json(value) for value in json.loads(os.environ[_SPECS])]
+SPECS = {datatype: specs(datatype) for datatype in ("FP32", "FP16", "BF16")}
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[StreamBench]:
+    with StreamBench([lanes(every) for every in SPECS.values()]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("datatype", SPECS)
+def test_every_type_converts_every_number_exactly(bench: StreamBench, datatype: str) -> None:
+    every = SPECS[datatype]
     values = words(every)
     with np.errstate(invalid="ignore"):
         expected = np.stack([spec.to_raw(spec.decode(values.tobytes()))[:, 0] for spec in every], axis=1)
-    rng = random.Random(5)
-    answers: list[int] = []
-    shown = 0
-    while len(answers) < len(values):
-        enable = rng.random() < 0.9
-        dut.clk.value = 0
-        dut.enable.value = int(enable)
-        dut.x.value = int(values[min(shown, len(values) - 1)])
-        await Timer(1, "ns")
-        dut.clk.value = 1
-        await Timer(1, "ns")
-        shown += enable
-        if enable and shown >= _LATENCY:
-            answers.append(int(dut.raw.value))
-    got = np.array([unpack(word, every) for word in answers])
-    wrong = np.argwhere(got != expected)
-    assert not wrong.size, "\n".join(
-        f"{every[j].fixed} scale {every[j].exponents[0]}: {values[i]:#x} gave {got[i, j]}, expected {expected[i, j]}"
-        for i, j in wrong[:20]
+    wrong = differences(bench, lanes(every), values.tolist(), expected, widths(every))
+    assert not wrong, "\n".join(
+        f"{every[j].fixed} scale {every[j].exponents[0]}: {values[i]:#x} gave the bits {got:#x}, expected {expected[i, j]}"
+        for i, j, got in wrong[:20]
     )
-
-
-@pytest.mark.parametrize("datatype", ["FP32", "FP16", "BF16"])
-def test_float_to_fixed(tmp_path: Path, datatype: str) -> None:
-    every = specs(datatype)
-    top = tmp_path / "lanes.sv"
-    top.write_text(wrapper(every))
-    environment = {_SPECS: json.dumps([spec.to_json() for spec in every])}
-    run_bench(tmp_path / "build", "lanes", [*rtl_sources("float_to_fixed"), top], __name__, environment=environment)

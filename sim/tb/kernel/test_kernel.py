@@ -10,32 +10,34 @@ Every byte around an output is a canary. numpy computes the expected rows (Row a
 from __future__ import annotations
 
 import itertools
-import json
 import mmap
-import os
 import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
 import numpy as np
-import pytest
 from cocotbext.axi import AxiRamRead, AxiRamWrite, AxiReadBus, AxiWriteBus
 
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.write import write_kernel
-from hypersonic.hls.row import Row
 from hypersonic.sim.axi_bus import ReadMonitor, WriteMonitor
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, several_rows, write_bench_core
 from hypersonic.sim.bus import Bench
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, bench_test_on, run_bench
 from hypersonic.sim.control_bus import ControlMaster
 
 _MEMORY_BYTES = 1 << 22
 _X, _Y = 0x1000, 0x200000
 
-#: environment variable with the JSON of the input's and the output's Row
-_ROWS = "HYPERSONIC_BENCH_ROWS"
+#: rows and initiation interval
+KERNELS = {
+    "rows_18_to_1": (bench_rows(), 1),
+    "rows_3_to_5": (bench_rows(3, 5), 1),
+    "rows_33_out": (bench_rows(1, 33), 3),
+    "rows_40_in": (bench_rows(40, 2), 1),
+    "several": (several_rows(), 1),
+}
+
 _STALLS = {
     "ar": registers.READ_ADDRESS_CYCLES,
     "aw": registers.WRITE_ADDRESS_CYCLES,
@@ -68,7 +70,7 @@ class TB:
 
     def __init__(self, dut: Any, seed: int = 1) -> None:
         self.rng, self.generator = random.Random(seed), np.random.default_rng(seed)
-        self.x, self.y = (Row.from_json(tensors) for tensors in json.loads(os.environ[_ROWS]))
+        (self.x, self.y), _ = KERNELS[dut._name]
         self.memory = mmap.mmap(-1, _MEMORY_BYTES)
         self.array = np.frombuffer(self.memory, dtype=np.uint8)
         self.array[:] = self.generator.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
@@ -116,7 +118,7 @@ class TB:
         self.check()
 
 
-@cocotb.test()
+@bench_test
 async def any_number_of_rows_and_nothing_behind_the_last(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -127,7 +129,7 @@ async def any_number_of_rows_and_nothing_behind_the_last(dut: Any) -> None:
     assert await tb.control.read(registers.CONTROL) & registers.AP_IDLE
 
 
-@cocotb.test()
+@bench_test_on("rows_33_out", "several")
 async def every_channel_may_pause_at_random(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -138,7 +140,7 @@ async def every_channel_may_pause_at_random(dut: Any) -> None:
     assert tb.reads.held_back == 0
 
 
-@cocotb.test()
+@bench_test_on("several")
 async def arguments_overwritten_right_after_acceptance_do_no_harm(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -149,7 +151,7 @@ async def arguments_overwritten_right_after_acceptance_do_no_harm(dut: Any) -> N
     tb.check()
 
 
-@cocotb.test()
+@bench_test_on("several")
 async def queued_runs_are_done_in_order_and_each_is_whole_by_then(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -170,7 +172,7 @@ async def queued_runs_are_done_in_order_and_each_is_whole_by_then(dut: Any) -> N
     assert await tb.control.read(registers.RUNS) == len(sizes)
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_run_leaves_a_working_kernel(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -186,7 +188,7 @@ async def reset_in_mid_run_leaves_a_working_kernel(dut: Any) -> None:
             await tb.run(rows)
 
 
-@cocotb.test()
+@bench_test_on("rows_33_out", "several")
 async def each_stall_is_counted_for_the_channel_that_causes_it_and_for_no_other(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -200,7 +202,7 @@ async def each_stall_is_counted_for_the_channel_that_causes_it_and_for_no_other(
         assert slow != "w" or stalls["w"] > 0
 
 
-@cocotb.test()
+@bench_test_on("several")
 async def the_interrupt_tells_that_a_run_is_done(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -216,18 +218,14 @@ async def the_interrupt_tells_that_a_run_is_done(dut: Any) -> None:
     assert dut.interrupt.value == 0
 
 
-ROWS = {
-    "18 to 1": bench_rows(),
-    "3 to 5": bench_rows(3, 5),
-    "33 out": bench_rows(1, 33),
-    "40 in": bench_rows(40, 2),
-    "several": several_rows(),
-}
-
-
-@pytest.mark.parametrize(("case", "ii"), [("18 to 1", 1), ("3 to 5", 1), ("33 out", 3), ("40 in", 1), ("several", 1)])
-def test_kernel(tmp_path: Path, case: str, ii: int) -> None:
-    x, y = ROWS[case]
-    kernel = write_kernel(write_bench_core(x, y, tmp_path / "core", ii=ii), tmp_path / "kernel")
-    rows = json.dumps([x.to_json(), y.to_json()])
-    run_bench(tmp_path / "build", kernel.top, kernel.sources, __name__, waivers=kernel.lint_waivers, environment={_ROWS: rows})
+def test_kernel(tmp_path: Path) -> None:
+    kernels = {
+        name: write_kernel(write_bench_core(*rows, tmp_path, name=name, ii=ii), tmp_path)
+        for name, (rows, ii) in KERNELS.items()
+    }
+    tops = {name: kernel.top for name, kernel in kernels.items()}
+    sources, waivers = (
+        list(dict.fromkeys(file for kernel in kernels.values() for file in getattr(kernel, files)))
+        for files in ("sources", "lint_waivers")
+    )
+    run_bench(tmp_path / "build", tops, sources, __name__, waivers=waivers)

@@ -87,7 +87,35 @@ def test_every_wire_format_is_exact_end_to_end(tmp_path: Path, datatypes: tuple[
     kernel = write_kernel(write_bench_core(x, y, tmp_path), tmp_path)
     data = np.random.default_rng(4).integers(0, 256, 1000 * x.row_bytes, dtype=np.uint8)  # NaN and infinities among them
     expected = y.encode(bench_core_wire(x.decode(data), x, y))
-    run_exactly(build_hardware_simulator(kernel), STALLING, (data, expected), (x.row_bytes, y.row_bytes))
+    built = build_hardware_simulator(kernel)
+    run_exactly(built, STALLING, (data, expected), (x.row_bytes, y.row_bytes))
+    for timing in (IDEAL, STALLING):
+        queue_exactly(built, timing, (data, expected), (x.row_bytes, y.row_bytes))
+
+
+def queue_exactly(
+    simulator: Path, timing: MemoryTiming, data: tuple[NDArray[np.uint8], NDArray[np.uint8]], row_bytes: tuple[int, int]
+) -> None:
+    """Check that queued runs over a few rows of data[0], at any address of a beat, write those of data[1] and no other byte."""
+    rng = np.random.default_rng(6)
+    with Simulation(simulator, _MEMORY_BYTES, timing) as simulation:
+        simulation.memory[:] = 0xA5
+        expected = simulation.memory.copy()
+        sizes, done = [0, 1, 2, 15, 16, 17, 100, 0, 3, 40], 0
+        assert len(sizes) > registers.MAX_RUNS, "the queue is never full"
+        for run, rows in enumerate(sizes):
+            x, y = (place + 0x8000 * run + 64 * int(rng.integers(64)) for place in (_X, _Y))
+            first = int(rng.integers(900))
+            for memory in (simulation.memory, expected):
+                memory[x : x + rows * row_bytes[0]] = data[0][first * row_bytes[0] :][: rows * row_bytes[0]]
+            expected[y : y + rows * row_bytes[1]] = data[1][first * row_bytes[1] :][: rows * row_bytes[1]]
+            if run - done == registers.MAX_RUNS:
+                simulation.finish()
+                done += 1
+            simulation.start(x, y, rows)
+        for _ in sizes[done:]:
+            simulation.finish()
+        np.testing.assert_array_equal(simulation.memory, expected)
 
 
 def run_exactly(
@@ -128,17 +156,21 @@ def test_several_tensors_make_runs_of_any_number_of_rows(several: Path, size: in
 
 
 def stalls(tmp_path: Path, n_in: int, n_out: int, ii: int, timing: MemoryTiming) -> dict[str, int]:
-    """The stall counters after 4 000 rows."""
+    """The stall counters of a kernel after 4 000 rows."""
     core = write_bench_core(*bench_rows(n_in, n_out), tmp_path, ii=ii)
-    with Simulation(build_hardware_simulator(write_kernel(core, tmp_path)), _MEMORY_BYTES, timing) as simulation:
+    return stalls_of(build_hardware_simulator(write_kernel(core, tmp_path)), timing)
+
+
+def stalls_of(simulator: Path, timing: MemoryTiming) -> dict[str, int]:
+    with Simulation(simulator, _MEMORY_BYTES, timing) as simulation:
         simulation.start(_X, _Y, 4_000)
         simulation.finish()
         names = ("STARVED", "BLOCKED", "READ_ADDRESS", "WRITE_ADDRESS", "WRITE_DATA", "CORE")
         return {name: simulation.read(getattr(registers, f"{name}_CYCLES")) for name in names}
 
 
-def test_a_slow_memory_to_read_shows_in_the_read_counters_alone(tmp_path: Path) -> None:
-    counted = stalls(tmp_path, 16, 4, 1, MemoryTiming(read_latency_clocks=2000))
+def test_a_slow_memory_to_read_shows_in_the_read_counters_alone(simulator: Path) -> None:
+    counted = stalls_of(simulator, MemoryTiming(read_latency_clocks=2000))
     assert counted.pop("STARVED") > 4_000
     assert not any(counted.values())
 

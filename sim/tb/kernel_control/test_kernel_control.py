@@ -7,13 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 from hypersonic.sim.control_bus import ControlMaster
 
 _ROW_IN_BYTES, _ROW_OUT_BYTES = 72, 4
@@ -52,7 +49,7 @@ class TB:
         return await self.start(x, y, self.rng.randrange(1 << 32), w)
 
 
-@cocotb.test()
+@bench_test
 async def control_reads_idle_after_reset_and_constants_read_back(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -67,7 +64,7 @@ async def control_reads_idle_after_reset_and_constants_read_back(dut: Any) -> No
         assert await tb.read(offset) == 0
 
 
-@cocotb.test()
+@bench_test
 async def bytes_are_written_by_their_strobes(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -78,7 +75,7 @@ async def bytes_are_written_by_their_strobes(dut: Any) -> None:
     assert await tb.read(registers.RUNS) == 0
 
 
-@cocotb.test()
+@bench_test
 async def a_run_goes_through_start_ready_done_and_continue(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -101,7 +98,7 @@ async def a_run_goes_through_start_ready_done_and_continue(dut: Any) -> None:
     assert await tb.read(registers.CONTROL) == registers.AP_IDLE
 
 
-@cocotb.test()
+@bench_test
 async def arguments_are_latched_when_the_run_is_accepted(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -116,7 +113,7 @@ async def arguments_are_latched_when_the_run_is_accepted(dut: Any) -> None:
     assert tb.runs.received[1] == {**second, "rows": 99}
 
 
-@cocotb.test()
+@bench_test
 async def the_address_of_weights_reads_back_where_there_are_any(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -126,7 +123,7 @@ async def the_address_of_weights_reads_back_where_there_are_any(dut: Any) -> Non
     assert words == ([0x89ABC000, 0x00341200] if tb.weights else [0, 0])
 
 
-@cocotb.test()
+@bench_test
 async def done_counts_every_run_until_each_is_acknowledged(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -147,7 +144,7 @@ async def done_counts_every_run_until_each_is_acknowledged(dut: Any) -> None:
     assert not await tb.read(registers.CONTROL) & registers.AP_START
 
 
-@cocotb.test()
+@bench_test
 async def start_and_continue_in_one_write_both_count(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -159,7 +156,7 @@ async def start_and_continue_in_one_write_both_count(dut: Any) -> None:
     assert len(tb.runs.received) == 2
 
 
-@cocotb.test()
+@bench_test
 async def auto_restart_and_reset_bits_are_ignored(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -168,7 +165,7 @@ async def auto_restart_and_reset_bits_are_ignored(dut: Any) -> None:
     assert not tb.runs.received
 
 
-@cocotb.test()
+@bench_test
 async def interrupts_follow_done_and_are_toggled_off(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -196,7 +193,7 @@ async def interrupts_follow_done_and_are_toggled_off(dut: Any) -> None:
     assert dut.irq.value == 1
 
 
-@cocotb.test()
+@bench_test
 async def counters_tell_clocks_runs_and_errors(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -216,7 +213,7 @@ async def counters_tell_clocks_runs_and_errors(dut: Any) -> None:
     assert await tb.read(registers.AXI_ERROR) == registers.READ_ERROR | registers.WRITE_ERROR
 
 
-@cocotb.test()
+@bench_test
 async def every_event_has_a_counter_of_its_own(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -228,7 +225,7 @@ async def every_event_has_a_counter_of_its_own(dut: Any) -> None:
         assert await tb.read(counter) == clocks
 
 
-@cocotb.test()
+@bench_test
 async def a_row_waits_for_the_core_alone_while_results_leave_without_waiting(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -244,7 +241,7 @@ async def a_row_waits_for_the_core_alone_while_results_leave_without_waiting(dut
     assert await tb.read(registers.CORE_CYCLES) == 31
 
 
-@cocotb.test()
+@bench_test
 async def the_bus_may_pause_anywhere(dut: Any) -> None:
     tb = TB(dut, 0.5, 4)
     await tb.bench.reset()
@@ -263,7 +260,7 @@ async def the_bus_may_pause_anywhere(dut: Any) -> None:
     assert await tb.read(registers.RUNS) == 12
 
 
-@cocotb.test()
+@bench_test
 async def reset_forgets_runs_and_acknowledgements(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -280,8 +277,9 @@ async def reset_forgets_runs_and_acknowledgements(dut: Any) -> None:
     assert tb.runs.received == [run]
 
 
-@pytest.mark.parametrize("weights_beats", [0, 133])
-def test_kernel_control(tmp_path: Path, weights_beats: int) -> None:
-    parameters = {"ROW_IN_BYTES": _ROW_IN_BYTES, "ROW_OUT_BYTES": _ROW_OUT_BYTES, "MAX_RUNS": registers.MAX_RUNS}
-    parameters["WEIGHTS_BEATS"] = weights_beats
-    run_bench(tmp_path, "kernel_control", rtl_sources("kernel_control"), __name__, parameters=parameters)
+_COMMON = {"ROW_IN_BYTES": _ROW_IN_BYTES, "ROW_OUT_BYTES": _ROW_OUT_BYTES, "MAX_RUNS": registers.MAX_RUNS}
+SETS = {"fixed": {**_COMMON, "WEIGHTS_BEATS": 0}, "weights_in_memory": {**_COMMON, "WEIGHTS_BEATS": 133}}
+
+
+def test_kernel_control(tmp_path: Path) -> None:
+    run_bench(tmp_path, "kernel_control", rtl_sources("kernel_control"), __name__, sets=SETS)

@@ -8,12 +8,9 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.sim.bus import Bench, Channel, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 _PORTS = ("m_axis_tdata", "m_axis_tlast", "m_number")
 
@@ -99,7 +96,7 @@ class TB:
         self.sink.received.clear()
 
 
-@cocotb.test()
+@bench_test
 async def every_beat_has_its_vectors_number(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -108,7 +105,7 @@ async def every_beat_has_its_vectors_number(dut: Any) -> None:
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def a_beat_passes_every_clock_with_the_latest_numbers_allowed(dut: Any) -> None:
     tb = TB(dut, late=True)
     await tb.bench.reset()
@@ -118,7 +115,7 @@ async def a_beat_passes_every_clock_with_the_latest_numbers_allowed(dut: Any) ->
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def a_stopped_sink_loses_nothing(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
     await tb.bench.reset()
@@ -129,7 +126,7 @@ async def a_stopped_sink_loses_nothing(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.5)
     for clocks in (1, 2, 7, 25):
@@ -143,7 +140,11 @@ async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize(("beats", "latency"), [(1, 1), (3, 7), (8, 2)])
-def test_rf_hold(tmp_path: Path, beats: int, latency: int) -> None:
-    parameters = {"WIDTH": 9, "BEATS": beats, "NUMBER_WIDTH": 11, "LATENCY": latency}
-    run_bench(tmp_path, "rf_hold", rtl_sources("rf_hold"), __name__, parameters=parameters)
+SETS = {
+    f"beats_{beats}_latency_{latency}": {"WIDTH": 9, "BEATS": beats, "NUMBER_WIDTH": 11, "LATENCY": latency}
+    for beats, latency in [(1, 1), (3, 7), (8, 2)]
+}
+
+
+def test_rf_hold(tmp_path: Path) -> None:
+    run_bench(tmp_path, "rf_hold", rtl_sources("rf_hold"), __name__, sets=SETS)

@@ -12,12 +12,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 from hypersonic.sim.stream_bench import beats_of, pack
 
 _X, _W, _Y = 8, 6, 20  # bits of an input, a weight and a result, which no sum here exceeds
@@ -88,7 +85,7 @@ class TB:
         assert self.weights.addresses == list(islice(cycle(range(self.reuse)), vectors * self.reuse))
 
 
-@cocotb.test()
+@bench_test
 async def results_are_exact_and_addresses_in_order_under_any_stalls(dut: Any) -> None:
     for seed, pauses in enumerate([(0, 0, 0), (0.6, 0, 0), (0, 0.6, 0), (0, 0, 0.6), (0.3, 0.3, 0.3)]):
         tb = TB(dut, pauses, seed)
@@ -97,7 +94,7 @@ async def results_are_exact_and_addresses_in_order_under_any_stalls(dut: Any) ->
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def a_word_is_read_every_clock(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -107,7 +104,7 @@ async def a_word_is_read_every_clock(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, (0.2, 0.2, 0.5))
     for clocks in (1, 2, 7, 25, 60):
@@ -123,10 +120,21 @@ async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
         tb.sink.received.clear()
 
 
-@pytest.mark.parametrize(("n_in", "n_out", "p", "q"), [(6, 4, 3, 2), (4, 3, 4, 3), (6, 2, 2, 2), (3, 3, 1, 1)])
-def test_rf_mac_engine(tmp_path: Path, n_in: int, n_out: int, p: int, q: int) -> None:
-    parameters = {
-        "N_IN": n_in, "N_OUT": n_out, "P": p, "Q": q, "X_WIDTH": _X, "W_WIDTH": _W, "ACC_WIDTH": _Y, "RESULT_SHIFT": 0,
-        "Y_WIDTH": _Y,
+#: N_IN, N_OUT, P and Q
+SHAPES = {
+    "two_beats_two_groups": (6, 4, 3, 2),
+    "one_word": (4, 3, 4, 3),
+    "three_beats": (6, 2, 2, 2),
+    "one_multiplier": (3, 3, 1, 1),
+}
+
+
+def test_rf_mac_engine(tmp_path: Path) -> None:
+    sets = {
+        name: {
+            "N_IN": n_in, "N_OUT": n_out, "P": p, "Q": q, "X_WIDTH": _X, "W_WIDTH": _W, "ACC_WIDTH": _Y, "RESULT_SHIFT": 0,
+            "Y_WIDTH": _Y,
+        }
+        for name, (n_in, n_out, p, q) in SHAPES.items()
     }  # fmt: skip
-    run_bench(tmp_path, "rf_mac_engine", rtl_sources("rf_mac_engine"), __name__, parameters=parameters)
+    run_bench(tmp_path, "rf_mac_engine", rtl_sources("rf_mac_engine"), __name__, sets=sets)

@@ -7,12 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.sim.bus import Bench, Channel, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 from hypersonic.sim.stream_bench import beats_of
 
 _PORTS = ("m_axis_tdata", "m_axis_tlast", "m_max", "m_place")
@@ -70,7 +67,7 @@ class TB:
         self.sink.received.clear()
 
 
-@cocotb.test()
+@bench_test
 async def every_beat_has_its_vectors_maximum_and_its_first_place(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -79,7 +76,7 @@ async def every_beat_has_its_vectors_maximum_and_its_first_place(dut: Any) -> No
         await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def a_beat_is_taken_every_clock(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -89,7 +86,7 @@ async def a_beat_is_taken_every_clock(dut: Any) -> None:
     await tb.check()
 
 
-@cocotb.test()
+@bench_test
 async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.5)
     for clocks in (1, 2, 7, 25):
@@ -103,7 +100,11 @@ async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
         tb.forget()
 
 
-@pytest.mark.parametrize(("n", "lanes", "signed"), [(1, 1, 1), (6, 3, 1), (12, 2, 0), (5, 5, 1)])
-def test_rf_maximum(tmp_path: Path, n: int, lanes: int, signed: int) -> None:
-    parameters = {"N": n, "LANES": lanes, "X_WIDTH": 6, "X_SIGNED": signed}
-    run_bench(tmp_path, "rf_maximum", rtl_sources("rf_maximum"), __name__, parameters=parameters)
+SETS = {
+    f"n_{n}_lanes_{lanes}": {"N": n, "LANES": lanes, "X_WIDTH": 6, "X_SIGNED": signed}
+    for n, lanes, signed in [(1, 1, 1), (6, 3, 1), (12, 2, 0), (5, 5, 1)]
+}
+
+
+def test_rf_maximum(tmp_path: Path) -> None:
+    run_bench(tmp_path, "rf_maximum", rtl_sources("rf_maximum"), __name__, sets=SETS)

@@ -8,12 +8,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
-
 from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 class TB:
@@ -48,7 +45,7 @@ class TB:
         assert self.load.idle
 
 
-@cocotb.test()
+@bench_test
 async def words_leave_over_and_over_and_later_beats_go_on(dut: Any) -> None:
     for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
         tb = TB(dut, pause_in, pause_out, seed)
@@ -56,7 +53,7 @@ async def words_leave_over_and_over_and_later_beats_go_on(dut: Any) -> None:
         await tb.check(*tb.send(rest=50))
 
 
-@cocotb.test()
+@bench_test
 async def nothing_leaves_before_the_last_word_is_loaded(dut: Any) -> None:
     tb = TB(dut)
     await tb.reset()
@@ -68,7 +65,7 @@ async def nothing_leaves_before_the_last_word_is_loaded(dut: Any) -> None:
     assert not tb.rest.received
 
 
-@cocotb.test()
+@bench_test
 async def a_word_leaves_every_clock(dut: Any) -> None:
     tb = TB(dut)
     await tb.reset()
@@ -78,7 +75,7 @@ async def a_word_leaves_every_clock(dut: Any) -> None:
     assert [item["tdata"] for item in tb.sink.received] == list(islice(cycle(words), 201))
 
 
-@cocotb.test()
+@bench_test
 async def a_stopped_chain_does_not_stop_the_words(dut: Any) -> None:
     tb = TB(dut)
     tb.rest.pause = 1.0
@@ -90,7 +87,7 @@ async def a_stopped_chain_does_not_stop_the_words(dut: Any) -> None:
     await tb.check(words, rest)
 
 
-@cocotb.test()
+@bench_test
 async def other_weights_are_loaded_after_a_reset(dut: Any) -> None:
     tb = TB(dut, 0.2, 0.4)
     for clocks in (1, 2, 7, 25, 80):
@@ -101,7 +98,11 @@ async def other_weights_are_loaded_after_a_reset(dut: Any) -> None:
         await tb.check(*tb.send(rest=20))
 
 
-@pytest.mark.parametrize(("width", "depth", "load_width"), [(24, 8, 16), (5, 1, 5), (7, 6, 16), (64, 3, 8)])
-def test_rf_weights(tmp_path: Path, width: int, depth: int, load_width: int) -> None:
-    parameters = {"WIDTH": width, "DEPTH": depth, "LOAD_WIDTH": load_width}
-    run_bench(tmp_path, "rf_weights", rtl_sources("rf_weights"), __name__, parameters=parameters)
+SETS = {
+    f"width_{width}_depth_{depth}": {"WIDTH": width, "DEPTH": depth, "LOAD_WIDTH": load_width}
+    for width, depth, load_width in [(24, 8, 16), (5, 1, 5), (7, 6, 16), (64, 3, 8)]
+}
+
+
+def test_rf_weights(tmp_path: Path) -> None:
+    run_bench(tmp_path, "rf_weights", rtl_sources("rf_weights"), __name__, sets=SETS)

@@ -7,12 +7,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 async def clock(dut: Any, rst_n: int, request: int, taken: int) -> int:
@@ -31,7 +29,7 @@ def granted(request: int, count: int, last: int) -> int | None:
     return next((i for i in order if request >> i & 1), None)
 
 
-@cocotb.test()
+@bench_test
 async def the_next_request_above_the_last_one_served_is_granted(dut: Any) -> None:
     rng = random.Random(1)
     count = int(dut.COUNT.value)
@@ -50,7 +48,7 @@ async def the_next_request_above_the_last_one_served_is_granted(dut: Any) -> Non
                 last = count - 1
 
 
-@cocotb.test()
+@bench_test
 async def a_request_that_stays_is_served_within_one_round(dut: Any) -> None:
     rng = random.Random(2)
     count = int(dut.COUNT.value)
@@ -63,6 +61,8 @@ async def a_request_that_stays_is_served_within_one_round(dut: Any) -> None:
             assert waited < count
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_round_robin(tmp_path: Path, count: int) -> None:
-    run_bench(tmp_path, "round_robin", rtl_sources("round_robin"), __name__, parameters={"COUNT": count})
+SETS = {f"count_{count}": {"COUNT": count} for count in (1, 2, 5)}
+
+
+def test_round_robin(tmp_path: Path) -> None:
+    run_bench(tmp_path, "round_robin", rtl_sources("round_robin"), __name__, sets=SETS)

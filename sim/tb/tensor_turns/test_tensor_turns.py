@@ -8,13 +8,11 @@ from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
 
-import cocotb
-import pytest
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.converters import beats_literal
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.cocotb_run import run_bench
+from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
 def beats_of(dut: Any) -> list[int]:
@@ -33,7 +31,7 @@ async def clock(dut: Any, rst_n: int, step: int) -> tuple[int, int]:
     return seen
 
 
-@cocotb.test()
+@bench_test
 async def every_tensor_has_its_beats_in_order_whatever_pauses_and_resets(dut: Any) -> None:
     rng = random.Random(1)
     beats = beats_of(dut)
@@ -48,7 +46,10 @@ async def every_tensor_has_its_beats_in_order_whatever_pauses_and_resets(dut: An
             assert await clock(dut, 1, 1) == state
 
 
-@pytest.mark.parametrize("beats", [[1], [3, 1, 5], [1, 1], [2, 64]])
-def test_tensor_turns(tmp_path: Path, beats: list[int]) -> None:
-    parameters = {"N": len(beats), "BEATS": beats_literal(beats)}
-    run_bench(tmp_path, "tensor_turns", rtl_sources("tensor_turns"), __name__, parameters=parameters)
+#: the beats of each tensor
+TENSORS = {"one": [1], "three": [3, 1, 5], "two_of_one_beat": [1, 1], "two": [2, 64]}
+
+
+def test_tensor_turns(tmp_path: Path) -> None:
+    sets = {name: {"N": len(beats), "BEATS": beats_literal(beats)} for name, beats in TENSORS.items()}
+    run_bench(tmp_path, "tensor_turns", rtl_sources("tensor_turns"), __name__, sets=sets)
