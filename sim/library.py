@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hypersonic.hls import verilator
-from hypersonic.hls.cache import cached
+from hypersonic.hls.cache import cached, is_cached
 
 #: C++ of the emulated card and of the simulators
 EMU = Path(__file__).resolve().parent / "emu"
@@ -47,5 +47,13 @@ def library_path(flags: Sequence[str] = (), progress: Callable[[str], None] = la
         link = ("-shared", "-Wl,-z,defs", exports, "-o", directory / LIBRARY_NAME)
         verilator.run(["g++", *_FLAGS, *flags, *(EMU / name for name in _SOURCES), *link, "-ldl"], directory)
 
-    parts: list[str | bytes | Path] = [platform.machine(), *_FLAGS, *flags, EMU]
-    return cached("xrt_emu", parts, build) / LIBRARY_NAME
+    return cached("xrt_emu", _parts(flags), build) / LIBRARY_NAME
+
+
+def is_compiled() -> bool:
+    """Return whether library_path() would find the library in the cache."""
+    return is_cached("xrt_emu", _parts(()))
+
+
+def _parts(flags: Sequence[str]) -> list[str | bytes | Path]:
+    return [platform.machine(), *_FLAGS, *flags, EMU]

@@ -24,23 +24,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.errors import FirmwareError, LinkError
+from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
-from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
+from hypersonic.firmware.estimate.module_tree import Module, module_of, read_module
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
 from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel, rtl_sources
-from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
 from hypersonic.firmware.kernel.write import write_kernel
-from hypersonic.firmware.platform import Flow, Platform, find_platform
-from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, place_units
-from hypersonic.firmware.yowasp import tool_version
+from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.firmware.pyosys import tool_version
+from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ProjectError
-from hypersonic.hls.resources import KINDS, LABELS, Amounts, amount_text
+from hypersonic.hls.resources import KINDS, LABELS, Amounts
 from hypersonic.hls.verilator import ToolError
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
@@ -91,7 +90,7 @@ class ResourceReport:
     def lines(self, platform: Platform) -> list[str]:
         """The report as the lines of a table: modules, their share of one die, the planning limits, the deepest paths."""
         shares = _shares(self.top.total, platform)
-        return [*_table(self.top), *self.notes, *shares, *_path_lines(self.paths, platform), self._cost()]
+        return [*table(self.top), *self.notes, *shares, *_path_lines(self.paths, platform), self._cost()]
 
     def _cost(self) -> str:
         return f"Yosys {self.tool} took {self.cpu_seconds:.0f} s of processor time when this was first synthesised"
@@ -100,7 +99,8 @@ class ResourceReport:
 def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport:
     """Synthesise the kernel, or read an earlier result from the cache. xclbin/connectivity.py checks whether it fits a card.
 
-    Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not installed.
+    A build uses try_estimate (report.py). Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not
+    installed.
     """
     progress(f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)")
     core, shell = _parts(kernel)
@@ -216,7 +216,8 @@ def _row(name: str, count: str, amounts: Iterable[str]) -> str:
     return f"{name:<40} {count:>5}" + "".join(f" {amount:>9}" for amount in amounts)
 
 
-def _table(top: Module) -> list[str]:
+def table(top: Module) -> list[str]:
+    """The modules as the lines of a table, after a line with the names of the columns."""
     rows = [_row("module", "count", [LABELS[name] for name in KINDS])]
     for path, module in top.walk():
         depth = path.count("/")
@@ -253,51 +254,6 @@ def estimate_f2_shell(compute_units: int) -> Module:
     """The resources of f2_shell, the one module between that many kernels and the AWS F2 shell. Raises like estimate."""
     synthesis = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
     return module_of(synthesis.top, 1, synthesis.cells)
-
-
-@dataclass(frozen=True)
-class BuildReport:
-    """The resources of a kernel as `hypersonic build` reports them.
-
-    lines: for the terminal. entry: for the manifest's report, under "resources". misfit: why the compute units do not fit the
-    card; empty when they do.
-    """
-
-    lines: list[str]
-    entry: dict[str, Any]
-    misfit: str
-
-
-def report_build(
-    kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
-) -> BuildReport:
-    """The estimate of one compute unit and the place of each unit. If the memories alone do not fit the card, nothing is
-    synthesised. Raises like estimate."""
-    memories = memory_resources(kernel.core.memories)
-    if misfit := _places(kernel, platform, compute_units, memories)[1]:
-        blocks = f"{amount_text(memories.bram36)} {LABELS['bram36']}"
-        lines = [f"the {len(kernel.core.memories)} memories alone need {blocks} (an estimate)", misfit]
-        return BuildReport(lines, {"platform": platform.name, "memories": memories.to_json()}, misfit)
-    report = estimate(kernel, progress)
-    lines, around = report.lines(platform), dict[str, Any]()
-    if platform.flow is Flow.F2_HDK:
-        shell = estimate_f2_shell(compute_units)
-        lines += [f"and once, between {compute_units} compute units and the AWS shell, also by Yosys:", *_table(shell)[1:]]
-        around = {"f2_shell": shell.total.to_json()}
-    places, misfit = _places(kernel, platform, compute_units, report.top.total)
-    share = report.top.total.percent_of(platform.slrs[0])
-    entry = {**report.to_json(), **around, "platform": platform.name, "share_of_slr_percent": share}
-    return BuildReport([*lines, *places], entry, misfit)
-
-
-def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
-    """A line on the place of each unit, and why the units do not fit; the latter is empty when they do."""
-    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
-    try:
-        description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
-        return describe_places(platform, place_units(platform, description, unit)), ""
-    except LinkError as error:
-        return [str(error)], str(error)
 
 
 def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +17,7 @@ from hypersonic.building.request import HLS, CardOptions, Request, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, link_kernels
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.estimate.kernel import estimate
+from hypersonic.firmware.estimate.report import BuildReport, Missing, try_estimate
 from hypersonic.firmware.f2.build import build_f2
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2_kernels
 from hypersonic.firmware.f2.kit import Kit
@@ -30,6 +31,7 @@ from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images, pack_images
+from hypersonic.hls.resources import Amounts
 from hypersonic.host.library import library_path
 from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_simulator
@@ -58,6 +60,21 @@ def link(models: Sequence[Converted], builds: Path, name: str) -> Linked:
     if request.kit:
         return _place_f2(models, request, request.kit, builds)
     return _emulate(models, request)
+
+
+def link_and_report(
+    target: Target, make: Callable[[], Linked], report: Callable[[], BuildReport]
+) -> tuple[Callable[[], Linked], BuildReport]:
+    """Estimate the resources; return what gives the xclbin, and the report.
+
+    An emulated card's xclbin is made at the same time. Place and route wait for the report, because it may refuse the design.
+    """
+    if not target.emulated:
+        return make, report()
+    with ThreadPoolExecutor(1) as alongside:
+        estimated = alongside.submit(report)
+        linked = make()
+        return lambda: linked, estimated.result()
 
 
 def publish_models(
@@ -119,15 +136,24 @@ def _kernels(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
 def _place(models: Sequence[Converted], request: Request, vendor: Tools, builds: Path, name: str) -> Linked:
     """Make the card's xclbin with the vendor's tools, and add their report.
 
-    The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate.
+    The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate, and what
+    cannot be estimated is placed without one.
     """
-    kernels = [
-        KernelUnits(kernel, units, estimate(kernel, request.progress).top.total if kernel.core.kind != HLS else None)
-        for kernel, units in _kernels(models)
-    ]
+    kernels = [KernelUnits(kernel, units, _unit(kernel, request)) for kernel, units in _kernels(models)]
     options = _bitstream_options(request.platform, request.options)
     built = link_kernels(name, kernels, request.platform, vendor, builds, options, request.progress)
     return Linked(built.xclbin.read_bytes(), built.report, {"vitis": vendor.release})
+
+
+def _unit(kernel: Kernel, request: Request) -> Amounts | None:
+    """The estimated resources of one compute unit, if they are known."""
+    if kernel.core.kind == HLS:
+        return None
+    report = try_estimate(kernel, request.progress)
+    if isinstance(report, Missing):
+        request.progress(report.line)
+        return None
+    return report.top.total
 
 
 def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Bucket], builds: Path) -> Linked:

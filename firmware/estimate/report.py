@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The estimate of a kernel as `hypersonic build` reports it. An estimate that cannot be made never ends a build: the kernel
+works without it, and the report says what is missing and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypersonic.firmware.errors import FirmwareError, LinkError
+from hypersonic.firmware.estimate.kernel import Progress, ResourceReport, estimate, estimate_f2_shell, table
+from hypersonic.firmware.estimate.module_tree import Module, memory_resources
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
+from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.firmware.xclbin.connectivity import describe_places, place_units
+from hypersonic.hls.resources import KINDS, LABELS, NOT_ESTIMATED, Amounts, amount_text
+from hypersonic.hls.verilator import ToolError
+
+#: characters of a reason that are kept in its line
+_MOST = 400
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An estimate that could not be made. what: whose. reason: why, in one line."""
+
+    what: str
+    reason: str
+
+    @property
+    def line(self) -> str:
+        """The line for the user."""
+        figures = ", ".join(LABELS[name] for name in KINDS)
+        return f"{self.what}: no estimate of {figures} and of the deepest logic, because {self.reason}"
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """The resources of a kernel as `hypersonic build` reports them.
+
+    lines: for the terminal. entry: for the manifest's report, under "resources"; with the reason as NOT_ESTIMATED, and the
+    memories, if there is no estimate. misfit: why the compute units do not fit the card; empty when they do.
+    """
+
+    lines: list[str]
+    entry: dict[str, Any]
+    misfit: str
+
+
+def try_estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport | Missing:
+    """The estimate of a kernel, or why there is none. Raises nothing."""
+    try:
+        return estimate(kernel, progress)
+    except Exception as error:  # noqa: BLE001 - an unforeseen netlist must not end a build either
+        return Missing(kernel.name, _reason(error))
+
+
+def try_f2_shell(compute_units: int) -> Module | Missing:
+    """The estimate of the F2 shell's module, or why there is none. Raises nothing."""
+    try:
+        return estimate_f2_shell(compute_units)
+    except Exception as error:  # noqa: BLE001 - as above
+        return Missing("f2_shell", _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    named = text if text and isinstance(error, (FirmwareError, ToolError)) else f"{type(error).__name__}: {text}"
+    return named if len(named) <= _MOST else f"{named[:_MOST]} .."
+
+
+def report_build(
+    kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
+) -> BuildReport:
+    """The estimate of one compute unit and the place of each unit. If the memories alone do not fit the card, nothing is
+    synthesised. Without an estimate, the memories alone are placed."""
+    if refused := check_memories(kernel, platform, compute_units):
+        return refused
+    memories = memory_resources(kernel.core.memories)
+    report = try_estimate(kernel, progress)
+    lines, around = [*lines_of(report, platform)], dict[str, Any]()
+    if platform.flow is Flow.F2_HDK:
+        lines_of_shell, around = _f2_shell(compute_units)
+        lines += lines_of_shell
+    unit = memories if isinstance(report, Missing) else report.top.total
+    places, misfit = _places(kernel, platform, compute_units, unit)
+    return BuildReport([*lines, *places], {**entry_of(report, platform, memories), **around}, misfit)
+
+
+def check_memories(kernel: Kernel, platform: Platform, compute_units: int = 1) -> BuildReport | None:
+    """The report of a kernel whose memories alone do not fit the card; None for others. It takes no time."""
+    memories = memory_resources(kernel.core.memories)
+    misfit = _places(kernel, platform, compute_units, memories)[1]
+    if not misfit:
+        return None
+    blocks = f"{amount_text(memories.bram36)} {LABELS['bram36']}"
+    lines = [f"the {len(kernel.core.memories)} memories alone need {blocks} (an estimate)", misfit]
+    return BuildReport(lines, {"platform": platform.name, "memories": memories.to_json()}, misfit)
+
+
+def lines_of(report: ResourceReport | Missing, platform: Platform) -> Sequence[str]:
+    """The lines of an estimate for the terminal."""
+    return [report.line] if isinstance(report, Missing) else report.lines(platform)
+
+
+def entry_of(report: ResourceReport | Missing, platform: Platform, memories: Amounts) -> dict[str, Any]:
+    """The entry of an estimate in a manifest's report. memories: of the kernel, whose resources are known anyway."""
+    if isinstance(report, Missing):
+        return {NOT_ESTIMATED: report.reason, "platform": platform.name, "memories": memories.to_json()}
+    share = report.top.total.percent_of(platform.slrs[0])
+    return {**report.to_json(), "platform": platform.name, "share_of_slr_percent": share}
+
+
+def _f2_shell(compute_units: int) -> tuple[list[str], dict[str, Any]]:
+    """The lines and the entry of the module between the compute units and the AWS shell."""
+    shell = try_f2_shell(compute_units)
+    if isinstance(shell, Missing):
+        return [shell.line], {}
+    head = f"and once, between {compute_units} compute units and the AWS shell, also by Yosys:"
+    return [head, *table(shell)[1:]], {"f2_shell": shell.total.to_json()}
+
+
+def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
+    """A line on the place of each unit, and why the units do not fit; the latter is empty when they do."""
+    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
+    try:
+        description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
+        return describe_places(platform, place_units(platform, description, unit)), ""
+    except LinkError as error:
+        return [str(error)], str(error)
