@@ -26,7 +26,7 @@ from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
-from hypersonic.firmware.estimate.module_tree import Module, module_of, read_module
+from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
 from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel, rtl_sources
@@ -39,7 +39,7 @@ from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ProjectError
-from hypersonic.hls.resources import KINDS, LABELS, Amounts
+from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
 from hypersonic.hls.verilator import ToolError
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
@@ -185,6 +185,12 @@ def _counted(core: Core) -> _Inner | None:
         "an upper bound, and the paths below are the shell's"
     )
     return _Inner(Module(core.top, 1, most), lambda _: iter(()), 0.0, repr(core.logic), (note,))
+
+
+def known_amounts(core: Core) -> Amounts:
+    """A core's resources as far as they are known without Yosys: its memories, and the adders of one too large to be mapped."""
+    counted = _counted(core)
+    return memory_resources(core.memories) + (counted.module.total if counted else NOTHING)
 
 
 def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError, LinkError
-from hypersonic.firmware.estimate.kernel import Progress, ResourceReport, estimate, estimate_f2_shell, table
-from hypersonic.firmware.estimate.module_tree import Module, memory_resources
+from hypersonic.firmware.estimate.kernel import Progress, ResourceReport, estimate, estimate_f2_shell, known_amounts, table
+from hypersonic.firmware.estimate.module_tree import Module
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
 from hypersonic.firmware.platform import Flow, Platform
@@ -40,8 +40,9 @@ class Missing:
 class BuildReport:
     """The resources of a kernel as `hypersonic build` reports them.
 
-    lines: for the terminal. entry: for the manifest's report, under "resources"; with the reason as NOT_ESTIMATED, and the
-    memories, if there is no estimate. misfit: why the compute units do not fit the card; empty when they do.
+    lines: for the terminal. entry: for the manifest's report, under "resources"; without an estimate, the reason as
+    NOT_ESTIMATED, and what is known of the core without Yosys. misfit: why the compute units do not fit the card; empty when
+    they do.
     """
 
     lines: list[str]
@@ -55,6 +56,15 @@ def try_estimate(kernel: Kernel, progress: Progress = lambda _: None) -> Resourc
         return estimate(kernel, progress)
     except Exception as error:  # noqa: BLE001 - an unforeseen netlist must not end a build either
         return Missing(kernel.name, _reason(error))
+
+
+def unit_amounts(kernel: Kernel, progress: Progress) -> Amounts | None:
+    """The estimated resources of one compute unit; None, after a line to `progress`, without an estimate. Raises nothing."""
+    report = try_estimate(kernel, progress)
+    if isinstance(report, Missing):
+        progress(report.line)
+        return None
+    return report.top.total
 
 
 def try_f2_shell(compute_units: int) -> Module | Missing:
@@ -74,30 +84,35 @@ def _reason(error: Exception) -> str:
 def report_build(
     kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
 ) -> BuildReport:
-    """The estimate of one compute unit and the place of each unit. If the memories alone do not fit the card, nothing is
-    synthesised. Without an estimate, the memories alone are placed."""
-    if refused := check_memories(kernel, platform, compute_units):
+    """The estimate of one compute unit and the place of each unit.
+
+    If what is known without Yosys does not fit the card, nothing is synthesised. If there is no estimate, it is what is placed.
+    """
+    if refused := check_known(kernel, platform, compute_units):
         return refused
-    memories = memory_resources(kernel.core.memories)
+    known = known_amounts(kernel.core)
     report = try_estimate(kernel, progress)
     lines, around = [*lines_of(report, platform)], dict[str, Any]()
     if platform.flow is Flow.F2_HDK:
         lines_of_shell, around = _f2_shell(compute_units)
         lines += lines_of_shell
-    unit = memories if isinstance(report, Missing) else report.top.total
+    unit = known if isinstance(report, Missing) else report.top.total
     places, misfit = _places(kernel, platform, compute_units, unit)
-    return BuildReport([*lines, *places], {**entry_of(report, platform, memories), **around}, misfit)
+    return BuildReport([*lines, *places], {**entry_of(report, platform, known), **around}, misfit)
 
 
-def check_memories(kernel: Kernel, platform: Platform, compute_units: int = 1) -> BuildReport | None:
-    """The report of a kernel whose memories alone do not fit the card; None for others. It takes no time."""
-    memories = memory_resources(kernel.core.memories)
-    misfit = _places(kernel, platform, compute_units, memories)[1]
+def check_known(kernel: Kernel, platform: Platform, compute_units: int = 1) -> BuildReport | None:
+    """The report of a kernel that does not fit the card by what is known without Yosys; None for others. It takes no time."""
+    known = known_amounts(kernel.core)
+    misfit = _places(kernel, platform, compute_units, known)[1]
     if not misfit:
         return None
-    blocks = f"{amount_text(memories.bram36)} {LABELS['bram36']}"
-    lines = [f"the {len(kernel.core.memories)} memories alone need {blocks} (an estimate)", misfit]
-    return BuildReport(lines, {"platform": platform.name, "memories": memories.to_json()}, misfit)
+    needed = ", ".join(f"{amount_text(amount)} {LABELS[kind]}" for kind, amount in known.to_json().items() if amount)
+    return BuildReport([f"the core alone needs {needed} (an estimate)", misfit], _entry_of_known(known, platform), misfit)
+
+
+def _entry_of_known(known: Amounts, platform: Platform) -> dict[str, Any]:
+    return {"platform": platform.name, "known": known.to_json()}
 
 
 def lines_of(report: ResourceReport | Missing, platform: Platform) -> Sequence[str]:
@@ -105,10 +120,10 @@ def lines_of(report: ResourceReport | Missing, platform: Platform) -> Sequence[s
     return [report.line] if isinstance(report, Missing) else report.lines(platform)
 
 
-def entry_of(report: ResourceReport | Missing, platform: Platform, memories: Amounts) -> dict[str, Any]:
-    """The entry of an estimate in a manifest's report. memories: of the kernel, whose resources are known anyway."""
+def entry_of(report: ResourceReport | Missing, platform: Platform, known: Amounts) -> dict[str, Any]:
+    """The entry of an estimate in a manifest's report. known: what is known of the core without Yosys."""
     if isinstance(report, Missing):
-        return {NOT_ESTIMATED: report.reason, "platform": platform.name, "memories": memories.to_json()}
+        return {NOT_ESTIMATED: report.reason, **_entry_of_known(known, platform)}
     share = report.top.total.percent_of(platform.slrs[0])
     return {**report.to_json(), "platform": platform.name, "share_of_slr_percent": share}
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.estimate.kernel import ResourceReport
-from hypersonic.firmware.estimate.module_tree import memory_resources
+from hypersonic.firmware.estimate.kernel import ResourceReport, known_amounts
 from hypersonic.firmware.estimate.report import BuildReport, Missing, entry_of, lines_of, try_estimate, try_f2_shell
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
@@ -24,13 +23,13 @@ def report_together(
     """The estimate of one compute unit of each kernel, the place of every unit, and the kernels that may miss the clock.
 
     kernels: each with its number of compute units. kernel_mhz: the clock of all of them; 0 means the platform's default. The
-    result's entry has the entry of each kernel by its name. If the memories alone do not fit the card, nothing is synthesised.
-    A kernel without an estimate is placed by its memories alone.
+    result's entry has the entry of each kernel by its name. If what is known without Yosys does not fit the card,
+    nothing is synthesised; by that, a kernel without an estimate is placed.
     """
-    if refused := check_memories_together(kernels, platform):
+    if refused := check_known_together(kernels, platform):
         return refused
     described = [_describe(kernel, units) for kernel, units in kernels]
-    memories = [memory_resources(kernel.core.memories) for kernel, _ in kernels]
+    known = [known_amounts(kernel.core) for kernel, _ in kernels]
     try:
         reports = {kernel.name: try_estimate(kernel, progress) for kernel, _ in kernels}
         lines = [line for name, report in reports.items() for line in ("", f"kernel {name}", *lines_of(report, platform))][1:]
@@ -38,20 +37,22 @@ def report_together(
             lines += ["", _f2_shell(sum(units for _, units in kernels))]
         mapped = [report for report in reports.values() if isinstance(report, ResourceReport)]
         lines += ["", *_slow(mapped, platform, kernel_mhz)]
-        known = zip(reports.values(), memories, strict=True)
-        amounts = [own if isinstance(report, Missing) else report.top.total for report, own in known]
+        amounts = [
+            own if isinstance(report, Missing) else report.top.total
+            for report, own in zip(reports.values(), known, strict=True)
+        ]
         places = place_kernels(platform, described, amounts)
     except LinkError as error:
         return BuildReport([str(error)], {}, str(error))
-    entries = {name: entry_of(report, platform, own) for (name, report), own in zip(reports.items(), memories, strict=True)}
+    entries = {name: entry_of(report, platform, own) for (name, report), own in zip(reports.items(), known, strict=True)}
     return BuildReport([*lines, *describe_places(platform, places), *shared_banks(platform, places)], entries, "")
 
 
-def check_memories_together(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> BuildReport | None:
-    """The report of kernels whose memories alone do not fit the card; None for others. It takes no time."""
+def check_known_together(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> BuildReport | None:
+    """The report of kernels that do not fit the card by what is known without Yosys; None for others. It takes no time."""
     described = [_describe(kernel, units) for kernel, units in kernels]
     try:
-        place_kernels(platform, described, [memory_resources(kernel.core.memories) for kernel, _ in kernels])
+        place_kernels(platform, described, [known_amounts(kernel.core) for kernel, _ in kernels])
     except LinkError as error:
         return BuildReport([str(error)], {}, str(error))
     return None

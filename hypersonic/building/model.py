@@ -20,7 +20,7 @@ from hypersonic.building.host_models import KernelOptions, build_on_host, find_h
 from hypersonic.building.linking import Linked, link, link_and_report, publish_models
 from hypersonic.building.preparing import prepared
 from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_fits, check_request
-from hypersonic.firmware.estimate.report import check_memories, report_build
+from hypersonic.firmware.estimate.report import check_known, report_build, unit_amounts
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
@@ -89,7 +89,7 @@ def build(
             on_gate("\n".join(lines))
             request = replace(request, compute_units=units if compute_units == 1 else compute_units)
             converted = replace(converted, request=request)
-        make = partial(link, [converted], builds_of(directory), project.name)
+        make: Callable[[], Linked] = partial(link, [converted], builds_of(directory), project.name, unit_amounts)
         if converted.kernel and on_resources and request.kind != HLS:
             make, converted = _estimate(converted, converted.kernel, make, on_resources)
         return publish_models(repository, [converted], make, on_gate)[0]
@@ -100,12 +100,13 @@ def _estimate(
 ) -> tuple[Callable[[], Linked], Converted]:
     """Add the estimate to the project's report; return what gives the xclbin, and the model.
 
-    Raises ResourceError if the design does not fit, even for emulation; at once if its memories alone do not fit.
+    Raises ResourceError if the design does not fit, even for emulation; at once if what is known without the estimate does not.
     """
     request = model.request
     wanted = (kernel, request.platform, request.compute_units)
-    report = check_memories(*wanted)
-    if not report:
+    if refused := check_known(*wanted):
+        report = refused
+    else:
         make, report = link_and_report(request.target, make, partial(report_build, *wanted, request.progress))
     on_resources(report.lines)
     check_fits(report.misfit, request.target)

@@ -34,7 +34,8 @@ from hypersonic.building.request import (
 )
 from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.estimate.together import check_memories_together, report_together
+from hypersonic.firmware.estimate.report import unit_amounts
+from hypersonic.firmware.estimate.together import check_known_together, report_together
 from hypersonic.firmware.f2.registers import MAX_UNITS
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.repository import check_name
@@ -94,7 +95,7 @@ def build_together(
             )
             for request, card in zip(requests, cards, strict=True)
         ]  # fmt: skip
-        make = partial(link, converted, builds_of(directory), name)
+        make: Callable[[], Linked] = partial(link, converted, builds_of(directory), name, unit_amounts)
         if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
             make, converted = _estimate(converted, make, on_resources)
         return publish_models(repository, converted, make, on_gate)
@@ -176,12 +177,12 @@ def _estimate(
 ) -> tuple[Callable[[], Linked], list[Converted]]:
     """Add the estimates to the projects' reports; return what gives the xclbin, and the models.
 
-    Raises ResourceError if the kernels do not fit together; at once if their memories alone do not.
+    Raises ResourceError if the kernels do not fit together; at once if what is known without an estimate does not.
     """
     request = models[0].request
     kernels = [(model.kernel, model.request.compute_units) for model in models if model.kernel]
     wanted = (kernels, request.platform)
-    report = check_memories_together(*wanted)
+    report = check_known_together(*wanted)
     if not report:
         estimate = partial(report_together, *wanted, request.options.kernel_mhz, request.progress)
         make, report = link_and_report(request.target, make, estimate)

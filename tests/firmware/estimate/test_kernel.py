@@ -335,7 +335,7 @@ def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) 
         built = report_build(replace(kernel, core=replace(core, memories=(weights,))), platform, 1, told.append)
         assert "compute unit bench_1 does not fit" in built.misfit
         assert "RAMB36" in built.misfit
-        assert built.lines[0].startswith("the 1 memories alone need ")
+        assert built.lines[0].startswith("the core alone needs ")
     assert told == []
 
 

@@ -116,7 +116,7 @@ def test_a_stage_that_is_a_part_of_another_stage_too_is_counted_in_both(
 ) -> None:
     """Two stages in each of the two runs: an axis_fifo, and an rf_upsample with the same axis_fifo inside. deepmet has both."""
     upsamples = [placed("rf_upsample", WIDTH=width) for width in (8, 10)]
-    fifos = [placed("axis_fifo", WIDTH=upsample.number("WIDTH") + 1, DEPTH=4) for upsample in upsamples]
+    fifos = [placed("axis_fifo", WIDTH=width + 1, DEPTH=4) for width in (8, 10)]
     monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "together"))
     together = synthesise_stages([*fifos, *upsamples], MODULES)
     monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "alone"))

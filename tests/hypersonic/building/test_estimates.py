@@ -66,7 +66,7 @@ def test_an_estimate_that_cannot_be_made_is_a_line_with_the_reason_and_does_not_
     line = f"alpha: no estimate of LUT, FF, DSP48E2, RAMB36, URAM288 and of the deepest logic, because {reason}"
     assert lines == [line, "alpha_1: SLR0, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"]
     entry = Manifest.read(version / "manifest.json").report["resources"]
-    assert entry == {"not_estimated": reason, "platform": "u250", "memories": Amounts().to_json()}
+    assert entry == {"not_estimated": reason, "platform": "u250", "known": Amounts().to_json()}
     assert build(model, repository=tmp_path, on_resources=lines.extend) == version
 
     monkeypatch.setattr(estimates, "estimate", _report)

@@ -127,7 +127,7 @@ def test_a_fit_for_sw_emu_has_no_multipliers_to_share_and_is_refused(own: OwnMod
     assert not own.simulated
 
 
-def test_kernels_that_are_too_large_together_are_not_published_and_by_their_memories_not_even_simulated(
+def test_kernels_that_are_too_large_together_are_not_published_and_by_what_is_known_not_even_simulated(
     own: OwnModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     misfit = BuildReport([], {}, "the kernels alpha x 1, beta x 1 do not fit u250 together")
@@ -136,7 +136,7 @@ def test_kernels_that_are_too_large_together_are_not_published_and_by_their_memo
         build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_resources=lambda _: None)
     assert not (tmp_path / "alpha").exists()
     own.simulated.clear()
-    monkeypatch.setattr(together, "check_memories_together", lambda *_: misfit)
+    monkeypatch.setattr(together, "check_known_together", lambda *_: misfit)
     with pytest.raises(ResourceError, match="do not fit u250 together"):
         build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_resources=lambda _: None)
     assert not own.simulated
