@@ -6,18 +6,12 @@ The estimate of LUTs is too high: Vivado packs two small LUTs into one and optim
 keeps here so that each module can be reported. The estimate of registers is too high as well, because it includes registers
 beside a multiplier that Vivado moves into the DSP. An rf core is mapped stage by stage (stages.py). A da core too large for
 Yosys is counted by its adders, which gives a third more LUTs for FACILE than Yosys does.
-
-    python -m hypersonic.firmware.estimate.kernel DIRECTORY [--platform NAME] [--write FILE]
-
-prints the report of the kernel around the core in DIRECTORY (hypersonic build --build-directory writes it to <name>/core).
+`python -m hypersonic.firmware.estimate` prints a report (__main__.py).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -30,17 +24,14 @@ from hypersonic.firmware.estimate.module_tree import Module, memory_resources, m
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
 from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel, rtl_sources
-from hypersonic.firmware.kernel.write import write_kernel
-from hypersonic.firmware.platform import Platform, find_platform
+from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.pyosys import tool_version
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
-from hypersonic.hls.verilator import ToolError
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 Progress = Callable[[str], None]
@@ -273,7 +264,7 @@ def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
         tools = "" if kept["tool"] == report.tool else f" (Yosys was {kept['tool']}, now is {report.tool})"
         raise GrowthError(
             f"{report.kernel} grew{tools}: {'; '.join(grown)}; give the reason and write a new report: "
-            "python -m hypersonic.firmware.estimate.kernel DIRECTORY --write FILE"
+            "python -m hypersonic.firmware.estimate DIRECTORY --write FILE"
         )
 
 
@@ -288,31 +279,3 @@ def _growth(path: str, before: Mapping[str, Any] | None, now: Mapping[str, float
         if now[name] > was[name] + max(was[name] * GROWTH_PERCENT / 100, _SLACK[name])
     ]
     return f"{path}: {', '.join(grown)}" if grown else ""
-
-
-def main(argv: list[str]) -> int:
-    """Print the report of a core's kernel. Returns the exit code: 1 when the kernel cannot be estimated, with the reason on
-    standard error."""
-    parser = argparse.ArgumentParser(
-        prog="python -m hypersonic.firmware.estimate.kernel", description="Estimate a kernel's resources."
-    )
-    parser.add_argument("directory", type=Path, help="directory of a core, with its core.json")
-    parser.add_argument("--platform", default="u250", help="the card to compare with (default: u250)")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the report as JSON to FILE")
-    arguments = parser.parse_args(argv)
-    try:
-        platform = find_platform(arguments.platform, retired_too=True)
-        with tempfile.TemporaryDirectory() as scratch:
-            kernel = write_kernel(Core.load(arguments.directory), Path(scratch))
-            report, key = estimate(kernel), sources_key(kernel)
-    except (FirmwareError, ProjectError, ToolError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.write("\n".join([*report.lines(platform), ""]))
-    if arguments.write:
-        arguments.write.write_text(json.dumps({"sources": key, **report.to_json()}, indent=1) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

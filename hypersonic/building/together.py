@@ -182,8 +182,9 @@ def _estimate(
     request = models[0].request
     kernels = [(model.kernel, model.request.compute_units) for model in models if model.kernel]
     wanted = (kernels, request.platform)
-    report = check_known_together(*wanted)
-    if not report:
+    if refused := check_known_together(*wanted):
+        report = refused
+    else:
         estimate = partial(report_together, *wanted, request.options.kernel_mhz, request.progress)
         make, report = link_and_report(request.target, make, estimate)
     on_resources(report.lines)

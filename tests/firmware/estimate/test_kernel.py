@@ -14,6 +14,7 @@ from textwrap import dedent
 import pytest
 
 from hypersonic.firmware.estimate import yosys
+from hypersonic.firmware.estimate.__main__ import main
 from hypersonic.firmware.estimate.kernel import (
     MAPPED_LUTS,
     GrowthError,
@@ -21,7 +22,6 @@ from hypersonic.firmware.estimate.kernel import (
     check_growth,
     estimate,
     estimate_f2_shell,
-    main,
     sources_key,
 )
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name

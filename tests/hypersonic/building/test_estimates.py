@@ -136,7 +136,7 @@ def child(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[byt
         return started[-1]
 
     monkeypatch.setattr(preparing, "is_prepared", lambda _: False)
-    monkeypatch.setattr(preparing.subprocess, "Popen", waiting)
+    monkeypatch.setattr(subprocess, "Popen", waiting)
     yield started
     for process in started:
         process.kill()
