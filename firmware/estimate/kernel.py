@@ -87,13 +87,18 @@ class ResourceReport:
         return f"Yosys {self.tool} took {self.cpu_seconds:.0f} s of processor time when this was first synthesised"
 
 
+def step_of(kernel: Kernel) -> str:
+    """The line of progress for a kernel's estimate."""
+    return f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)"
+
+
 def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport:
     """Synthesise the kernel, or read an earlier result from the cache. xclbin/connectivity.py checks whether it fits a card.
 
     A build uses try_estimate (report.py). Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not
     installed.
     """
-    progress(f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)")
+    progress(step_of(kernel))
     core, shell = _parts(kernel)
     with ThreadPoolExecutor(2) as both:
         inner = both.submit(_core, kernel.core, core)

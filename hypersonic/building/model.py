@@ -20,6 +20,7 @@ from hypersonic.building.host_models import KernelOptions, build_on_host, find_h
 from hypersonic.building.linking import Linked, link, link_and_report, publish_models
 from hypersonic.building.preparing import prepared
 from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_fits, check_request
+from hypersonic.firmware.estimate.kernel import step_of
 from hypersonic.firmware.estimate.report import check_known, report_build, unit_amounts
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.publish.repository import check_name
@@ -107,7 +108,8 @@ def _estimate(
     if refused := check_known(*wanted):
         report = refused
     else:
-        make, report = link_and_report(request.target, make, partial(report_build, *wanted, request.progress))
+        request.progress(step_of(kernel))
+        make, report = link_and_report(request.target, make, partial(report_build, *wanted))
     on_resources(report.lines)
     check_fits(report.misfit, request.target)
     return make, model.with_report({"resources": report.entry})

@@ -34,6 +34,7 @@ from hypersonic.building.request import (
 )
 from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.estimate.kernel import step_of
 from hypersonic.firmware.estimate.report import unit_amounts
 from hypersonic.firmware.estimate.together import check_known_together, report_together
 from hypersonic.firmware.f2.registers import MAX_UNITS
@@ -185,7 +186,9 @@ def _estimate(
     if refused := check_known_together(*wanted):
         report = refused
     else:
-        estimate = partial(report_together, *wanted, request.options.kernel_mhz, request.progress)
+        for kernel, _ in kernels:
+            request.progress(step_of(kernel))
+        estimate = partial(report_together, *wanted, request.options.kernel_mhz)
         make, report = link_and_report(request.target, make, estimate)
     on_resources(report.lines)
     check_fits(report.misfit, request.target)
