@@ -64,6 +64,8 @@ NOTHING = Amounts()
 KINDS = tuple(field.name for field in fields(Amounts))
 #: the kinds' names in texts for people: the primitives of the part
 LABELS = {"lut": "LUT", "ff": "FF", "dsp": "DSP48E2", "bram36": "RAMB36", "uram": "URAM288"}
+#: the key of the reason in a manifest's report.resources, if there is no estimate
+NOT_ESTIMATED = "not_estimated"
 
 
 def amount_text(amount: float) -> str:

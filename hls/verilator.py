@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from hypersonic.hls.bounded import tool
 from hypersonic.hls.bounded.memory import limit_bytes
 from hypersonic.hls.bounded.need import Rtl, check_need, jobs
-from hypersonic.hls.cache import cached
+from hypersonic.hls.cache import cached, is_cached
 from hypersonic.hls.errors import MissingToolError, ToolError
 
 #: overrides for the wheel's verilated.mk, which names tools of the container that it was configured in
@@ -194,6 +194,16 @@ def _precompiled_headers(optimisation: str) -> Path:
             (directory / f"{HEADERS}.{kind}.gch").symlink_to(f"{HEADERS}.gch")
 
     return cached("verilated_headers", [optimisation, *build_key()], build) / HEADERS
+
+
+def prepare() -> None:
+    """Compile what every library is built with, unless the cache has it: Verilator's runtime and headers. Raises ToolError."""
+    _precompiled_headers(OPTIMISATION)
+
+
+def is_prepared() -> bool:
+    """Return whether prepare() has nothing to do."""
+    return is_cached("verilated_headers", [OPTIMISATION, *build_key()])
 
 
 def precompile(header: Path, included: Sequence[str], log: str, source: str, directory: Path) -> None:

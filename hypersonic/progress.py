@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,7 +20,7 @@ def progress(*, quiet: bool = False) -> Iterator[Step]:
     """Yield a function step(text) that shows what is being done now; with `quiet`, it shows nothing.
 
     On a terminal, a spinner marks the current step, and finished steps remain with their duration. Elsewhere each step is a
-    plain line when it begins.
+    plain line when it begins. Any thread may call it: the estimate of a build runs beside its simulator.
     """
     console = Console(stderr=True)
     if quiet:
@@ -34,11 +35,13 @@ def progress(*, quiet: bool = False) -> Iterator[Step]:
             console=console,
         ) as bars:
             running: list[int] = []
+            lock = threading.Lock()
 
             def step(text: str) -> None:
-                for task in running:
-                    bars.update(task, total=1, completed=1)  # type: ignore[arg-type]
-                running[:] = [bars.add_task(text, total=None)]
+                with lock:
+                    for task in running:
+                        bars.update(task, total=1, completed=1)  # type: ignore[arg-type]
+                    running[:] = [bars.add_task(text, total=None)]
 
             yield step
             for task in running:

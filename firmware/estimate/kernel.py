@@ -6,41 +6,32 @@ The estimate of LUTs is too high: Vivado packs two small LUTs into one and optim
 keeps here so that each module can be reported. The estimate of registers is too high as well, because it includes registers
 beside a multiplier that Vivado moves into the DSP. An rf core is mapped stage by stage (stages.py). A da core too large for
 Yosys is counted by its adders, which gives a third more LUTs for FACILE than Yosys does.
-
-    python -m hypersonic.firmware.estimate.kernel DIRECTORY [--platform NAME] [--write FILE]
-
-prints the report of the kernel around the core in DIRECTORY (hypersonic build --build-directory writes it to <name>/core).
+`python -m hypersonic.firmware.estimate` prints a report (__main__.py).
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.errors import FirmwareError, LinkError
+from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
 from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
 from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel, rtl_sources
-from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
-from hypersonic.firmware.kernel.write import write_kernel
-from hypersonic.firmware.platform import Flow, Platform, find_platform
-from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, describe_places, place_units
-from hypersonic.firmware.yowasp import tool_version
+from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.pyosys import tool_version
+from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.errors import ProjectError, ToolError
-from hypersonic.hls.resources import KINDS, LABELS, Amounts, amount_text
+from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
 Progress = Callable[[str], None]
@@ -90,18 +81,24 @@ class ResourceReport:
     def lines(self, platform: Platform) -> list[str]:
         """The report as the lines of a table: modules, their share of one die, the planning limits, the deepest paths."""
         shares = _shares(self.top.total, platform)
-        return [*_table(self.top), *self.notes, *shares, *_path_lines(self.paths, platform), self._cost()]
+        return [*table(self.top), *self.notes, *shares, *_path_lines(self.paths, platform), self._cost()]
 
     def _cost(self) -> str:
         return f"Yosys {self.tool} took {self.cpu_seconds:.0f} s of processor time when this was first synthesised"
 
 
+def step_of(kernel: Kernel) -> str:
+    """The line of progress for a kernel's estimate."""
+    return f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)"
+
+
 def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport:
     """Synthesise the kernel, or read an earlier result from the cache. xclbin/connectivity.py checks whether it fits a card.
 
-    Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not installed.
+    A build uses try_estimate (report.py). Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not
+    installed.
     """
-    progress(f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)")
+    progress(step_of(kernel))
     core, shell = _parts(kernel)
     with ThreadPoolExecutor(2) as both:
         inner = both.submit(_core, kernel.core, core)
@@ -186,6 +183,12 @@ def _counted(core: Core) -> _Inner | None:
     return _Inner(Module(core.top, 1, most), lambda _: iter(()), 0.0, repr(core.logic), (note,))
 
 
+def known_amounts(core: Core) -> Amounts:
+    """A core's resources as far as they are known without Yosys: its memories, and the adders of one too large to be mapped."""
+    counted = _counted(core)
+    return memory_resources(core.memories) + (counted.module.total if counted else NOTHING)
+
+
 def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:
     """The report of shell and core together. Counting takes seconds, so its result is cached too."""
     here = Path(__file__).resolve()
@@ -215,7 +218,8 @@ def _row(name: str, count: str, amounts: Iterable[str]) -> str:
     return f"{name:<40} {count:>5}" + "".join(f" {amount:>9}" for amount in amounts)
 
 
-def _table(top: Module) -> list[str]:
+def table(top: Module) -> list[str]:
+    """The modules as the lines of a table, after a line with the names of the columns."""
     rows = [_row("module", "count", [LABELS[name] for name in KINDS])]
     for path, module in top.walk():
         depth = path.count("/")
@@ -254,51 +258,6 @@ def estimate_f2_shell(compute_units: int) -> Module:
     return module_of(synthesis.top, 1, synthesis.cells)
 
 
-@dataclass(frozen=True)
-class BuildReport:
-    """The resources of a kernel as `hypersonic build` reports them.
-
-    lines: for the terminal. entry: for the manifest's report, under "resources". misfit: why the compute units do not fit the
-    card; empty when they do.
-    """
-
-    lines: list[str]
-    entry: dict[str, Any]
-    misfit: str
-
-
-def report_build(
-    kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
-) -> BuildReport:
-    """The estimate of one compute unit and the place of each unit. If the memories alone do not fit the card, nothing is
-    synthesised. Raises like estimate."""
-    memories = memory_resources(kernel.core.memories)
-    if misfit := _places(kernel, platform, compute_units, memories)[1]:
-        blocks = f"{amount_text(memories.bram36)} {LABELS['bram36']}"
-        lines = [f"the {len(kernel.core.memories)} memories alone need {blocks} (an estimate)", misfit]
-        return BuildReport(lines, {"platform": platform.name, "memories": memories.to_json()}, misfit)
-    report = estimate(kernel, progress)
-    lines, around = report.lines(platform), dict[str, Any]()
-    if platform.flow is Flow.F2_HDK:
-        shell = estimate_f2_shell(compute_units)
-        lines += [f"and once, between {compute_units} compute units and the AWS shell, also by Yosys:", *_table(shell)[1:]]
-        around = {"f2_shell": shell.total.to_json()}
-    places, misfit = _places(kernel, platform, compute_units, report.top.total)
-    share = report.top.total.percent_of(platform.slrs[0])
-    entry = {**report.to_json(), **around, "platform": platform.name, "share_of_slr_percent": share}
-    return BuildReport([*lines, *places], entry, misfit)
-
-
-def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
-    """A line on the place of each unit, and why the units do not fit; the latter is empty when they do."""
-    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
-    try:
-        description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
-        return describe_places(platform, place_units(platform, description, unit)), ""
-    except LinkError as error:
-        return [str(error)], str(error)
-
-
 def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
     """Raises GrowthError, which names each module that has grown by more than GROWTH_PERCENT since the stored report.
 
@@ -310,7 +269,7 @@ def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
         tools = "" if kept["tool"] == report.tool else f" (Yosys was {kept['tool']}, now is {report.tool})"
         raise GrowthError(
             f"{report.kernel} grew{tools}: {'; '.join(grown)}; give the reason and write a new report: "
-            "python -m hypersonic.firmware.estimate.kernel DIRECTORY --write FILE"
+            "python -m hypersonic.firmware.estimate DIRECTORY --write FILE"
         )
 
 
@@ -325,31 +284,3 @@ def _growth(path: str, before: Mapping[str, Any] | None, now: Mapping[str, float
         if now[name] > was[name] + max(was[name] * GROWTH_PERCENT / 100, _SLACK[name])
     ]
     return f"{path}: {', '.join(grown)}" if grown else ""
-
-
-def main(argv: list[str]) -> int:
-    """Print the report of a core's kernel. Returns the exit code: 1 when the kernel cannot be estimated, with the reason on
-    standard error."""
-    parser = argparse.ArgumentParser(
-        prog="python -m hypersonic.firmware.estimate.kernel", description="Estimate a kernel's resources."
-    )
-    parser.add_argument("directory", type=Path, help="directory of a core, with its core.json")
-    parser.add_argument("--platform", default="u250", help="the card to compare with (default: u250)")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write the report as JSON to FILE")
-    arguments = parser.parse_args(argv)
-    try:
-        platform = find_platform(arguments.platform, retired_too=True)
-        with tempfile.TemporaryDirectory() as scratch:
-            kernel = write_kernel(Core.load(arguments.directory), Path(scratch))
-            report, key = estimate(kernel), sources_key(kernel)
-    except (FirmwareError, ProjectError, ToolError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.write("\n".join([*report.lines(platform), ""]))
-    if arguments.write:
-        arguments.write.write_text(json.dumps({"sources": key, **report.to_json()}, indent=1) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -33,7 +33,7 @@ from hypersonic.firmware.estimate.yosys import (
     run,
     synthesise_around,
 )
-from hypersonic.firmware.yowasp import tool_version
+from hypersonic.firmware.pyosys import tool_version
 from hypersonic.hls.cache import cache_directory, cached, content_hash
 from hypersonic.hls.core import Core
 from hypersonic.hls.rf.modules import rtl_sources
@@ -62,18 +62,19 @@ AXES = {
     **dict.fromkeys(["rf_map", "rf_table", "rf_add", "rf_pool", "rf_global_pool", "rf_depthwise"], _LANES),
 }  # fmt: skip
 
+# uniquify gives each instance a module of its own. Without it, an axis_fifo that is a stage, whose hierarchy is kept, would
+# remain a cell of the other stages with an equal one inside.
 _SCRIPT = f"""\
 read_verilog -sv -lib {ROM}.sv
 read_verilog -sv -defer {{sources}}
 read_verilog -sv batch.sv
 hierarchy -check -top batch
 proc
+uniquify
 setattr -mod -set keep_hierarchy 1 batch/c:* %M
 flatten
 select t:{ROM}
 write_json -selected roms.json
-select batch/*
-write_json -selected batch.json
 select -clear
 chformal -remove
 {MAP.format(top="batch")}
@@ -230,7 +231,7 @@ def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dic
 
 
 def _split(batch: Sequence[Placed], scratch: Path, seconds: float) -> dict[Placed, _Mapped]:
-    counts, roms, top = (json.loads((scratch / f"{name}.json").read_text())["modules"] for name in ("stat", "roms", "batch"))
+    counts, roms = (json.loads((scratch / f"{name}.json").read_text())["modules"] for name in ("stat", "roms"))
     cells = {plain(name): one["num_cells_by_type"] for name, one in counts.items()}
     shapes = {
         plain(name): [tuple(int(rom["parameters"][key], 2) for key in ("WIDTH", "DEPTH")) for rom in one["cells"].values()]
@@ -239,7 +240,7 @@ def _split(batch: Sequence[Placed], scratch: Path, seconds: float) -> dict[Place
     netlists = {text.split(maxsplit=1)[0]: text for text in (scratch / "netlist.blif").read_text().split("\n.model ")[1:]}
     mapped: dict[Placed, _Mapped] = {}
     for number, stage in enumerate(batch):
-        name = plain(top["batch"]["cells"][f"s{number}"]["type"])
+        name = f"batch.s{number}"  # as uniquify names it
         inside = {plain(cell): count for cell, count in cells[name].items()}
         mapped[stage] = ({"cells": inside, "roms": shapes.get(name, []), "seconds": seconds}, netlists[name])
     return mapped

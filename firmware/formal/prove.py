@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.yowasp import COMPILED, compiled_yosys
+from hypersonic.firmware.formal.yowasp import COMPILED, compiled_yosys
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.errors import ToolError

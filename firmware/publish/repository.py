@@ -27,6 +27,7 @@ from hypersonic.firmware.publish import config_pbtxt, manifest, store
 from hypersonic.firmware.publish.content import Content, digest, opened
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest, check, check_weights
 from hypersonic.firmware.target import Target
+from hypersonic.hls.resources import NOT_ESTIMATED
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
@@ -213,13 +214,17 @@ def _sync(directory: Path) -> None:
 def find_published(repository: Path, build: Manifest) -> Path | None:
     """The directory of the newest version of the build's model, if it is this same build; None otherwise.
 
-    A resource estimate that is in the published manifest and not in `build` does not count as a difference.
+    A resource estimate that is in the published manifest and not in `build` does not count as a difference, nor does one that
+    could not be made this time.
     """
     present = versions(repository, build.model)
     newest = repository / build.model / str(present[-1]) if present else None
     if newest is None or not all((newest / name).is_file() for name in (manifest.FILE_NAME, XCLBIN_NAME)):
         return None
-    same = _without_estimate(newest / manifest.FILE_NAME, build) == json.loads(build.to_json())
+    published, wanted = json.loads((newest / manifest.FILE_NAME).read_text()), json.loads(build.to_json())
+    if NOT_ESTIMATED in wanted["report"].get("resources", {NOT_ESTIMATED: ""}):
+        published, wanted = _without_estimate(published), _without_estimate(wanted)
+    same = published == wanted
     return newest if same and digest(newest / XCLBIN_NAME)[1] == build.sha256 and _has_weights(newest, build) else None
 
 
@@ -248,8 +253,8 @@ def _has_weights(version: Path, build: Manifest) -> bool:
     return file.is_file() and digest(file) == (build.weights_bytes, build.weights_sha256)
 
 
-def _without_estimate(file: Path, build: Manifest) -> Any:
-    fields = json.loads(file.read_text())
-    if "resources" not in build.report and isinstance(fields.get("report"), dict):
-        fields["report"].pop("resources", None)
-    return fields
+def _without_estimate(fields: Any) -> Any:
+    report = fields.get("report") if isinstance(fields, dict) else None
+    if not isinstance(report, dict):
+        return fields
+    return {**fields, "report": {key: value for key, value in report.items() if key != "resources"}}

@@ -6,17 +6,17 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hypersonic.building.converted import Converted
-from hypersonic.building.request import HLS, CardOptions, Request, is_f2
+from hypersonic.building.request import HLS, CardOptions, Progress, Request, is_f2
 from hypersonic.firmware.bitstream.afi import Bucket
 from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, link_kernels
 from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.estimate.kernel import estimate
 from hypersonic.firmware.f2.build import build_f2
 from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2_kernels
 from hypersonic.firmware.f2.kit import Kit
@@ -30,9 +30,14 @@ from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images, pack_images
+from hypersonic.hls.resources import Amounts
 from hypersonic.host.library import library_path
 from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_simulator
+
+Report = TypeVar("Report")
+#: gives the resources of one compute unit, None if they cannot be estimated
+Estimate = Callable[[Kernel, Progress], Amounts | None]
 
 #: the entries of a manifest's report that come from place and route
 _PLACED = ("kernel_mhz", "timing", "clocks", "utilisation", "afi")
@@ -47,17 +52,33 @@ class Linked:
     tools: Mapping[str, str] = field(default_factory=dict)
 
 
-def link(models: Sequence[Converted], builds: Path, name: str) -> Linked:
+def link(models: Sequence[Converted], builds: Path, name: str, unit: Estimate) -> Linked:
     """Make the xclbin of these models' kernels: with place and route for a card, with simulators otherwise.
 
-    builds: the directory for place and route. name: of the xclbin there. All models have the same target, platform and options.
+    builds: the directory for place and route. name: of the xclbin there. unit: estimates a compute unit before place and route.
+    All models have the same target, platform and options.
     """
     request = models[0].request
     if request.vendor:
-        return _place(models, request, request.vendor, builds, name)
+        return _place(models, request, request.vendor, builds, name, unit)
     if request.kit:
         return _place_f2(models, request, request.kit, builds)
     return _emulate(models, request)
+
+
+def link_and_report(
+    target: Target, make: Callable[[], Linked], report: Callable[[], Report]
+) -> tuple[Callable[[], Linked], Report]:
+    """Estimate the resources; return what gives the xclbin, and the report.
+
+    An emulated card's xclbin is made at the same time. Place and route wait for the report, because it may refuse the design.
+    """
+    if not target.emulated:
+        return make, report()
+    with ThreadPoolExecutor(1) as alongside:
+        estimated = alongside.submit(report)
+        linked = make()
+        return lambda: linked, estimated.result()
 
 
 def publish_models(
@@ -116,13 +137,16 @@ def _kernels(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
     return [(model.kernel, model.request.compute_units) for model in models if model.kernel]
 
 
-def _place(models: Sequence[Converted], request: Request, vendor: Tools, builds: Path, name: str) -> Linked:
+def _place(
+    models: Sequence[Converted], request: Request, vendor: Tools, builds: Path, name: str, unit: Estimate
+) -> Linked:  # fmt: skip
     """Make the card's xclbin with the vendor's tools, and add their report.
 
-    The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate.
+    The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate, and what
+    cannot be estimated is placed without one.
     """
     kernels = [
-        KernelUnits(kernel, units, estimate(kernel, request.progress).top.total if kernel.core.kind != HLS else None)
+        KernelUnits(kernel, units, unit(kernel, request.progress) if kernel.core.kind != HLS else None)
         for kernel, units in _kernels(models)
     ]
     options = _bitstream_options(request.platform, request.options)

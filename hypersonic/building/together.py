@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hypersonic.building.conversion import builds_of, convert
@@ -17,8 +18,9 @@ from hypersonic.building.errors import BuildError
 from hypersonic.building.fit import NO_FIT, FitOptions
 from hypersonic.building.fit_together import draw_shares, share_card, share_lines
 from hypersonic.building.host_models import OnHostError, find_host_model
-from hypersonic.building.linking import link, publish_models
+from hypersonic.building.linking import Linked, link, link_and_report, publish_models
 from hypersonic.building.names import check_names, model_name
+from hypersonic.building.preparing import prepared
 from hypersonic.building.request import (
     CARD_DEFAULTS,
     HLS,
@@ -32,7 +34,9 @@ from hypersonic.building.request import (
 )
 from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.estimate.together import report_together
+from hypersonic.firmware.estimate.kernel import step_of
+from hypersonic.firmware.estimate.report import unit_amounts
+from hypersonic.firmware.estimate.together import check_known_together, report_together
 from hypersonic.firmware.f2.registers import MAX_UNITS
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.repository import check_name
@@ -84,15 +88,18 @@ def build_together(
         notes = _check_plan(models, requests)
     for line in notes:
         on_gate(f"note: {line}")
-    converted = [
-        convert(
-            request, card=card, datatypes=datatypes, name="", directory=directory, on_gate=naming(request.model.name, on_gate)
-        )
-        for request, card in zip(requests, cards, strict=True)
-    ]
-    if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
-        converted = _estimate(converted, on_resources)
-    return publish_models(repository, converted, lambda: link(converted, builds_of(directory), name), on_gate)
+    with prepared(requests[0].target):
+        converted = [
+            convert(
+                request, card=card, datatypes=datatypes, name="", directory=directory,
+                on_gate=naming(request.model.name, on_gate),
+            )
+            for request, card in zip(requests, cards, strict=True)
+        ]  # fmt: skip
+        make: Callable[[], Linked] = partial(link, converted, builds_of(directory), name, unit_amounts)
+        if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
+            make, converted = _estimate(converted, make, on_resources)
+        return publish_models(repository, converted, make, on_gate)
 
 
 def _requests(
@@ -166,11 +173,23 @@ def _check_plan(models: Sequence[str], requests: Sequence[Request]) -> list[str]
     return shared_banks(platform, place_kernels(platform, described))
 
 
-def _estimate(models: Sequence[Converted], on_resources: Callable[[list[str]], None]) -> list[Converted]:
-    """Add the estimates to the projects' reports. Raises ResourceError if the kernels do not fit together."""
+def _estimate(
+    models: Sequence[Converted], make: Callable[[], Linked], on_resources: Callable[[list[str]], None]
+) -> tuple[Callable[[], Linked], list[Converted]]:
+    """Add the estimates to the projects' reports; return what gives the xclbin, and the models.
+
+    Raises ResourceError if the kernels do not fit together; at once if what is known without an estimate does not.
+    """
     request = models[0].request
     kernels = [(model.kernel, model.request.compute_units) for model in models if model.kernel]
-    report = report_together(kernels, request.platform, request.options.kernel_mhz, request.progress)
+    wanted = (kernels, request.platform)
+    if refused := check_known_together(*wanted):
+        report = refused
+    else:
+        for kernel, _ in kernels:
+            request.progress(step_of(kernel))
+        estimate = partial(report_together, *wanted, request.options.kernel_mhz)
+        make, report = link_and_report(request.target, make, estimate)
     on_resources(report.lines)
     check_fits(report.misfit, request.target)
-    return [model.with_report({"resources": report.entry[model.project.name]}) for model in models]
+    return make, [model.with_report({"resources": report.entry[model.project.name]}) for model in models]

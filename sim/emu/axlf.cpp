@@ -34,14 +34,14 @@ enum Kind : uint32_t {
 constexpr uint32_t kIpKernel = 1;
 
 // A range of bytes in which every access is checked against the range.
-class Bytes {
+class Range {
 public:
-    Bytes(const uint8_t *data, size_t size, const char *what) : data_(data), size_(size), what_(what) {}
+    Range(const uint8_t *data, size_t size, const char *what) : data_(data), size_(size), what_(what) {}
 
     size_t size() const { return size_; }
     const uint8_t *data() const { return data_; }
 
-    Bytes part(uint64_t offset, uint64_t size, const char *what) const {
+    Range part(uint64_t offset, uint64_t size, const char *what) const {
         if (offset > size_ || size > size_ - offset)
             throw Error(EINVAL, std::string("Invalid xclbin: ") + what + " is bytes " + std::to_string(offset) + " to " +
                                     std::to_string(offset + size) + " of " + what_ + ", which has " + std::to_string(size_));
@@ -57,7 +57,7 @@ public:
 
     // The C string in an array of `size` bytes, which need not end in 0.
     std::string text(uint64_t offset, size_t size) const {
-        const Bytes array = part(offset, size, what_);
+        const Range array = part(offset, size, what_);
         return {reinterpret_cast<const char *>(array.data()), strnlen(reinterpret_cast<const char *>(array.data()), size)};
     }
 
@@ -80,10 +80,10 @@ std::vector<uint8_t> read_file(const std::string &path) {
 }
 
 // The section of a kind; empty if there is none. Throws EINVAL if there is none and it is required.
-Bytes section(const Bytes &image, Kind kind, const char *name, bool required) {
+Range section(const Range &image, Kind kind, const char *name, bool required) {
     const auto count = image.number<uint32_t>(kNumSectionsOffset);
     for (uint32_t i = 0; i < count; ++i) {
-        const Bytes header = image.part(kSectionHeaders + uint64_t{i} * kSectionHeaderBytes, kSectionHeaderBytes, "section header");
+        const Range header = image.part(kSectionHeaders + uint64_t{i} * kSectionHeaderBytes, kSectionHeaderBytes, "section header");
         if (header.number<uint32_t>(0) == kind) return image.part(header.number<uint64_t>(24), header.number<uint64_t>(32), name);
     }
     if (required) throw Error(EINVAL, std::string("Invalid xclbin: it has no section ") + name);
@@ -91,7 +91,7 @@ Bytes section(const Bytes &image, Kind kind, const char *name, bool required) {
 }
 
 // The number of entries in a table, which begins with it as an int32. Checks that the table has room for all of them.
-uint32_t entries(const Bytes &table, size_t head_bytes, size_t entry_bytes) {
+uint32_t entries(const Range &table, size_t head_bytes, size_t entry_bytes) {
     if (table.size() == 0) return 0;
     const auto count = table.number<int32_t>(0);
     if (count < 0) throw Error(EINVAL, "Invalid xclbin: a table counts " + std::to_string(count) + " entries");
@@ -99,7 +99,7 @@ uint32_t entries(const Bytes &table, size_t head_bytes, size_t entry_bytes) {
     return static_cast<uint32_t>(count);
 }
 
-std::vector<MemoryBank> read_banks(const Bytes &table) {
+std::vector<MemoryBank> read_banks(const Range &table) {
     std::vector<MemoryBank> banks;
     const uint32_t count = entries(table, 8, 40);
     for (uint32_t i = 0; i < count; ++i) {
@@ -113,7 +113,7 @@ std::vector<MemoryBank> read_banks(const Bytes &table) {
     return banks;
 }
 
-std::vector<Ip> read_compute_units(const Bytes &table) {
+std::vector<Ip> read_compute_units(const Range &table) {
     std::vector<Ip> found;
     const uint32_t count = entries(table, 8, 80);
     for (uint32_t i = 0; i < count; ++i) {
@@ -129,7 +129,7 @@ std::vector<Ip> read_compute_units(const Bytes &table) {
     return found;
 }
 
-std::vector<Connection> read_connections(const Bytes &table) {
+std::vector<Connection> read_connections(const Range &table) {
     std::vector<Connection> connections;
     const uint32_t count = entries(table, 4, 12);
     for (uint32_t i = 0; i < count; ++i) {
@@ -139,7 +139,7 @@ std::vector<Connection> read_connections(const Bytes &table) {
     return connections;
 }
 
-Mode read_mode(const Bytes &image) {
+Mode read_mode(const Range &image) {
     const auto mode = image.number<uint16_t>(kModeOffset);
     if (mode == 4 || mode == 6) return Mode::kHwEmu;
     return mode == 5 ? Mode::kSwEmu : Mode::kHardware;
@@ -149,13 +149,13 @@ Mode read_mode(const Bytes &image) {
 
 Xclbin read_xclbin(const std::string &path) {
     const std::vector<uint8_t> content = read_file(path);
-    const Bytes file(content.data(), content.size(), "the file");
+    const Range file(content.data(), content.size(), "the file");
     if (content.size() < kSectionHeaders || std::memcmp(content.data(), "xclbin2\0", 8) != 0)
         throw Error(EINVAL, "Invalid xclbin: '" + path + "' (" + std::to_string(content.size()) + " bytes) does not begin with xclbin2");
     const auto length = file.number<uint64_t>(304);
     if (length > content.size())
         throw Error(EINVAL, "Invalid xclbin: '" + path + "' has " + std::to_string(content.size()) + " of its " + std::to_string(length) + " bytes");
-    const Bytes image = file.part(0, length, "the image");
+    const Range image = file.part(0, length, "the image");
     const auto count = image.number<uint32_t>(kNumSectionsOffset);
     if (count > kMaxSections)
         throw Error(EINVAL, "Invalid xclbin: it counts " + std::to_string(count) + " sections, expected at most 65536");
@@ -163,15 +163,15 @@ Xclbin read_xclbin(const std::string &path) {
     Xclbin xclbin{};
     std::memcpy(xclbin.uuid.data(), image.part(kUuidOffset, 16, "uuid").data(), 16);
     xclbin.mode = read_mode(image);
-    const Bytes groups = section(image, kGroupTopology, "GROUP_TOPOLOGY", false);
-    const Bytes group_connections = section(image, kGroupConnectivity, "GROUP_CONNECTIVITY", false);
+    const Range groups = section(image, kGroupTopology, "GROUP_TOPOLOGY", false);
+    const Range group_connections = section(image, kGroupConnectivity, "GROUP_CONNECTIVITY", false);
     xclbin.banks = read_banks(groups.size() != 0 ? groups : section(image, kMemTopology, "MEM_TOPOLOGY", true));
     xclbin.connections =
         read_connections(group_connections.size() != 0 ? group_connections : section(image, kConnectivity, "CONNECTIVITY", true));
     xclbin.compute_units = read_compute_units(section(image, kIpLayout, "IP_LAYOUT", true));
-    const Bytes xml = section(image, kEmbeddedMetadata, "EMBEDDED_METADATA", true);
+    const Range xml = section(image, kEmbeddedMetadata, "EMBEDDED_METADATA", true);
     xclbin.kernels = read_kernels({reinterpret_cast<const char *>(xml.data()), xml.size()});
-    const Bytes bitstream = section(image, kBitstream, "BITSTREAM", true);
+    const Range bitstream = section(image, kBitstream, "BITSTREAM", true);
     xclbin.bitstream.assign(bitstream.data(), bitstream.data() + bitstream.size());
     return xclbin;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kPage = 4096;
 
-uint64_t pages(uint64_t size_bytes) { return (size_bytes + kPage - 1) / kPage * kPage; }
+uint64_t banked_bytes(uint64_t size_bytes) { return (size_bytes + kPage - 1) / kPage * kPage; }
 
 }  // namespace
 
@@ -63,13 +63,13 @@ uint64_t Memory::allocate(const MemoryBank &bank, uint64_t size_bytes) {
     auto next = sizes_.lower_bound(bank.base);
     if (next != sizes_.begin()) {
         const auto &[before, before_bytes] = *std::prev(next);
-        address = std::max(address, before + pages(before_bytes));
+        address = std::max(address, before + banked_bytes(before_bytes));
     }
-    while (next != sizes_.end() && next->first < end && next->first - address < pages(size_bytes)) {
-        address = next->first + pages(next->second);
+    while (next != sizes_.end() && next->first < end && next->first - address < banked_bytes(size_bytes)) {
+        address = next->first + banked_bytes(next->second);
         ++next;
     }
-    if (address > end || size_bytes > bank.size_bytes || end - address < pages(size_bytes))
+    if (address > end || size_bytes > bank.size_bytes || end - address < banked_bytes(size_bytes))
         throw Error(ENOMEM, "Failed to allocate a buffer of " + std::to_string(size_bytes) + " bytes: memory bank '" + bank.tag + "' of " +
                                 std::to_string(bank.size_bytes) + " bytes is full");
     range_of(address);
@@ -83,7 +83,7 @@ void Memory::release(uint64_t address) {
     const auto found = sizes_.find(address);
     if (found == sizes_.end()) return;
     const Range &range = range_of(address);
-    madvise(range.host + (address - range.base), pages(found->second), MADV_DONTNEED);
+    madvise(range.host + (address - range.base), banked_bytes(found->second), MADV_DONTNEED);
     sizes_.erase(found);
 }
 

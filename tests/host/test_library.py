@@ -90,4 +90,4 @@ def test_what_is_compiled_is_said_before_and_nothing_when_it_is_there(
     with caplog.at_level(logging.INFO, "hypersonic"):
         assert library_path(Target.HW_EMU) == library_path(Target.SW_EMU)
     assert compiled == [1]
-    assert caplog.messages == ["compiling the emulated card, once for this version (10 to 40 s)"]
+    assert caplog.messages == ["compiling the emulated card, once for this version (5 to 20 s)"]

@@ -23,7 +23,7 @@ from hypersonic.building.fit import FitOptions
 from hypersonic.building.model import build
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.errors import LinkError, PlatformError, PublishError, ResourceError
-from hypersonic.firmware.estimate.kernel import BuildReport
+from hypersonic.firmware.estimate.report import BuildReport
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.publish.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.publish.repository import find_published

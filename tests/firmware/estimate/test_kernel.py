@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from textwrap import dedent
 
 import pytest
 
+from hypersonic.firmware.estimate import yosys
+from hypersonic.firmware.estimate.__main__ import main
 from hypersonic.firmware.estimate.kernel import (
     MAPPED_LUTS,
     GrowthError,
@@ -19,21 +22,20 @@ from hypersonic.firmware.estimate.kernel import (
     check_growth,
     estimate,
     estimate_f2_shell,
-    main,
-    report_build,
     sources_key,
 )
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
 from hypersonic.firmware.estimate.module_tree import Module, module_of
-from hypersonic.firmware.estimate.yosys import SynthesisError, ports, run, synthesise
+from hypersonic.firmware.estimate.report import report_build
+from hypersonic.firmware.estimate.yosys import SynthesisError, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
-from hypersonic.firmware.yowasp import compiled_yosys, tool_version
+from hypersonic.firmware.pyosys import tool_version, yosys_argv
 from hypersonic.hls.build import build_project
-from hypersonic.hls.cache import cache_directory
 from hypersonic.hls.core import Core, Logic
 from hypersonic.hls.core_kind import CoreKind
+from hypersonic.hls.errors import ToolError
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.zoo import facile
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
@@ -123,17 +125,25 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
     assert not any("huge" in path.end for path in report.paths)
 
 
-def test_yosys_is_compiled_into_a_directory_that_no_later_run_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has mapped the compiled program ends with SIGBUS if another one writes that file."""
-    monkeypatch.setenv("HYPERSONIC_CACHE", str(cache_directory()))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "default"))
-    compiled = compiled_yosys()
-    files = {file: file.stat().st_mtime_ns for file in compiled.rglob("*") if file.is_file()}
-    (tmp_path / "script.ys").write_text("read_verilog -sv top.v\n")
+@pytest.mark.parametrize(
+    ("signal_name", "words"),
+    [("SIGKILL", "ended by SIGKILL; the system sends SIGKILL when memory"), ("SIGXCPU", "after 3600 s")],
+)
+def test_a_signal_that_ends_yosys_is_an_error_that_names_it(
+    signal_name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = f"import os, signal; os.kill(os.getpid(), signal.{signal_name})"
+    monkeypatch.setattr(yosys, "yosys_argv", lambda _: [sys.executable, "-c", program])
+    with pytest.raises(ToolError, match=words):
+        yosys.run("script.ys", tmp_path)
+
+
+def test_yosys_ends_when_it_has_used_its_processor_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "top.v").write_text("module top; endmodule\n")
-    run("script.ys", tmp_path)
-    assert files == {file: file.stat().st_mtime_ns for file in compiled.rglob("*") if file.is_file()} != {}
-    assert not (tmp_path / "default").exists()
+    (tmp_path / "script.ys").write_text(f"read_verilog top.v\n{yosys.MAP.format(top='top')}\n" * 20)
+    monkeypatch.setattr(yosys, "yosys_argv", lambda script: yosys_argv(script, 1))
+    with pytest.raises(ToolError, match="after 3600 s of processor time"):
+        yosys.run("script.ys", tmp_path)
 
 
 def test_rtl_that_yosys_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:
@@ -325,7 +335,7 @@ def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) 
         built = report_build(replace(kernel, core=replace(core, memories=(weights,))), platform, 1, told.append)
         assert "compute unit bench_1 does not fit" in built.misfit
         assert "RAMB36" in built.misfit
-        assert built.lines[0].startswith("the 1 memories alone need ")
+        assert built.lines[0].startswith("the core alone needs ")
     assert told == []
 
 

@@ -15,7 +15,7 @@ from hypersonic.firmware.estimate.module_tree import Module, Rom, memory_resourc
 from hypersonic.firmware.estimate.stages import StageSynthesis, _needed, samples, synthesise_rf_core, synthesise_stages
 from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, run
 from hypersonic.firmware.platform import find_platform
-from hypersonic.firmware.yowasp import tool_version
+from hypersonic.firmware.pyosys import tool_version
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.fixed import Constants, FixedPoint
@@ -108,6 +108,22 @@ def test_a_stage_is_kept_by_the_files_it_is_made_of_and_no_others() -> None:
     needed = {name: [file.stem for file in files] for name, files in _needed(MODULES).items()}
     assert needed["rf_lanes"] == ["axis_skid", "rf_lanes", "rf_rom"]
     assert needed["rf_mac"] == ["axis_fifo", "axis_free_running", "rf_cast", "rf_mac", "rf_mac_engine", "rf_rom"]
+
+
+@pytest.mark.timeout(600)
+def test_a_stage_that_is_a_part_of_another_stage_too_is_counted_in_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two stages in each of the two runs: an axis_fifo, and an rf_upsample with the same axis_fifo inside. deepmet has both."""
+    upsamples = [placed("rf_upsample", WIDTH=width) for width in (8, 10)]
+    fifos = [placed("axis_fifo", WIDTH=width + 1, DEPTH=4) for width in (8, 10)]
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "together"))
+    together = synthesise_stages([*fifos, *upsamples], MODULES)
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "alone"))
+    alone = synthesise_stages(upsamples, MODULES)
+    for fifo, upsample in zip(fifos, upsamples, strict=True):
+        assert together[upsample].module == alone[upsample].module
+        assert together[upsample].module.total.ff > together[fifo].module.total.ff > 0
 
 
 #: typical, and at the edges: wide casts with every comparison, trees of narrow sums with two levels to a register, 27 x 18

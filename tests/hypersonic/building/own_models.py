@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hypersonic.building import conversion, linking
+from hypersonic.building import conversion, linking, preparing
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.hls.core import Core
 from hypersonic.hls.frontend.description import ModelDescription
@@ -70,4 +70,5 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnModels:
     monkeypatch.setattr(conversion, "convert_model", models.convert)
     monkeypatch.setattr(linking, "build_simulator", models.simulate)
     monkeypatch.setattr(linking, "library_path", lambda *_: None)
+    monkeypatch.setattr(preparing, "is_prepared", lambda _: True)
     return models

@@ -20,7 +20,7 @@ from hypersonic.building.together import build_together
 from hypersonic.commands import build as command
 from hypersonic.commands import inspect
 from hypersonic.firmware.errors import LinkError, ResourceError
-from hypersonic.firmware.estimate.kernel import BuildReport
+from hypersonic.firmware.estimate.report import BuildReport
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
@@ -68,6 +68,7 @@ def test_the_accuracy_of_each_of_several_models_begins_with_its_name(own: OwnMod
     arguments = argparse.ArgumentParser()
     command.add_arguments(arguments)
     given = [own.model("gamma"), own.model("delta"), "--model-repository", str(tmp_path), "--no-resources"]
+    given += ["--build-directory", str(tmp_path / "build")]
     assert len([*command.build_each(arguments.parse_args(given), lambda _: None, None, notes.append)]) == 2
     assert [note.partition(":")[0] for note in notes[2:]] == ["gamma", "delta"]
 
@@ -126,12 +127,17 @@ def test_a_fit_for_sw_emu_has_no_multipliers_to_share_and_is_refused(own: OwnMod
     assert not own.simulated
 
 
-def test_kernels_that_are_too_large_together_are_refused_before_the_simulators(
+def test_kernels_that_are_too_large_together_are_not_published_and_by_what_is_known_not_even_simulated(
     own: OwnModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     misfit = BuildReport([], {}, "the kernels alpha x 1, beta x 1 do not fit u250 together")
     monkeypatch.setattr(together, "report_together", lambda *_: misfit)
     with pytest.raises(ResourceError, match="kernels alpha x 1, beta x 1 do not fit u250 together; with --no-resources it can"):
+        build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_resources=lambda _: None)
+    assert not (tmp_path / "alpha").exists()
+    own.simulated.clear()
+    monkeypatch.setattr(together, "check_known_together", lambda *_: misfit)
+    with pytest.raises(ResourceError, match="do not fit u250 together"):
         build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_resources=lambda _: None)
     assert not own.simulated
 

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The estimate of a kernel as `hypersonic build` reports it. An estimate that cannot be made never ends a build: the kernel
+works without it, and the report says what is missing and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypersonic.firmware.errors import FirmwareError, LinkError
+from hypersonic.firmware.estimate.kernel import Progress, ResourceReport, estimate, estimate_f2_shell, known_amounts, table
+from hypersonic.firmware.estimate.module_tree import Module
+from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
+from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.firmware.xclbin.connectivity import describe_places, place_units
+from hypersonic.hls.errors import ToolError
+from hypersonic.hls.resources import KINDS, LABELS, NOT_ESTIMATED, Amounts, amount_text
+
+#: characters of a reason that are kept in its line
+_MOST = 400
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An estimate that could not be made. what: whose. reason: why, in one line."""
+
+    what: str
+    reason: str
+
+    @property
+    def line(self) -> str:
+        """The line for the user."""
+        figures = ", ".join(LABELS[name] for name in KINDS)
+        return f"{self.what}: no estimate of {figures} and of the deepest logic, because {self.reason}"
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """The resources of a kernel as `hypersonic build` reports them.
+
+    lines: for the terminal. entry: for the manifest's report, under "resources"; without an estimate, the reason as
+    NOT_ESTIMATED, and what is known of the core without Yosys. misfit: why the compute units do not fit the card; empty when
+    they do.
+    """
+
+    lines: list[str]
+    entry: dict[str, Any]
+    misfit: str
+
+
+def try_estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport | Missing:
+    """The estimate of a kernel, or why there is none. Raises nothing."""
+    try:
+        return estimate(kernel, progress)
+    except Exception as error:  # noqa: BLE001 - an unforeseen netlist must not end a build either
+        return Missing(kernel.name, _reason(error))
+
+
+def unit_amounts(kernel: Kernel, progress: Progress) -> Amounts | None:
+    """The estimated resources of one compute unit; None, after a line to `progress`, without an estimate. Raises nothing."""
+    report = try_estimate(kernel, progress)
+    if isinstance(report, Missing):
+        progress(report.line)
+        return None
+    return report.top.total
+
+
+def try_f2_shell(compute_units: int) -> Module | Missing:
+    """The estimate of the F2 shell's module, or why there is none. Raises nothing."""
+    try:
+        return estimate_f2_shell(compute_units)
+    except Exception as error:  # noqa: BLE001 - as above
+        return Missing("f2_shell", _reason(error))
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    named = text if text and isinstance(error, (FirmwareError, ToolError)) else f"{type(error).__name__}: {text}"
+    return named if len(named) <= _MOST else f"{named[:_MOST]} .."
+
+
+def report_build(
+    kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
+) -> BuildReport:
+    """The estimate of one compute unit and the place of each unit.
+
+    If what is known without Yosys does not fit the card, nothing is synthesised. If there is no estimate, it is what is placed.
+    """
+    if refused := check_known(kernel, platform, compute_units):
+        return refused
+    known = known_amounts(kernel.core)
+    report = try_estimate(kernel, progress)
+    lines, around = [*lines_of(report, platform)], dict[str, Any]()
+    if platform.flow is Flow.F2_HDK:
+        lines_of_shell, around = _f2_shell(compute_units)
+        lines += lines_of_shell
+    unit = known if isinstance(report, Missing) else report.top.total
+    places, misfit = _places(kernel, platform, compute_units, unit)
+    return BuildReport([*lines, *places], {**entry_of(report, platform, known), **around}, misfit)
+
+
+def check_known(kernel: Kernel, platform: Platform, compute_units: int = 1) -> BuildReport | None:
+    """The report of a kernel that does not fit the card by what is known without Yosys; None for others. It takes no time."""
+    known = known_amounts(kernel.core)
+    misfit = _places(kernel, platform, compute_units, known)[1]
+    if not misfit:
+        return None
+    needed = ", ".join(f"{amount_text(amount)} {LABELS[kind]}" for kind, amount in known.to_json().items() if amount)
+    return BuildReport([f"the core alone needs {needed} (an estimate)", misfit], _entry_of_known(known, platform), misfit)
+
+
+def _entry_of_known(known: Amounts, platform: Platform) -> dict[str, Any]:
+    return {"platform": platform.name, "known": known.to_json()}
+
+
+def lines_of(report: ResourceReport | Missing, platform: Platform) -> Sequence[str]:
+    """The lines of an estimate for the terminal."""
+    return [report.line] if isinstance(report, Missing) else report.lines(platform)
+
+
+def entry_of(report: ResourceReport | Missing, platform: Platform, known: Amounts) -> dict[str, Any]:
+    """The entry of an estimate in a manifest's report. known: what is known of the core without Yosys."""
+    if isinstance(report, Missing):
+        return {NOT_ESTIMATED: report.reason, **_entry_of_known(known, platform)}
+    share = report.top.total.percent_of(platform.slrs[0])
+    return {**report.to_json(), "platform": platform.name, "share_of_slr_percent": share}
+
+
+def _f2_shell(compute_units: int) -> tuple[list[str], dict[str, Any]]:
+    """The lines and the entry of the module between the compute units and the AWS shell."""
+    shell = try_f2_shell(compute_units)
+    if isinstance(shell, Missing):
+        return [shell.line], {}
+    head = f"and once, between {compute_units} compute units and the AWS shell, also by Yosys:"
+    return [head, *table(shell)[1:]], {"f2_shell": shell.total.to_json()}
+
+
+def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
+    """A line on the place of each unit, and why the units do not fit; the latter is empty when they do."""
+    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
+    try:
+        description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
+        return describe_places(platform, place_units(platform, description, unit)), ""
+    except LinkError as error:
+        return [str(error)], str(error)
