@@ -12,7 +12,6 @@ need.py has round figures near it, none of them negative.
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -83,15 +82,25 @@ def _terms(rtl: Rtl) -> tuple[float, ...]:
     return (1.0, float(rtl.lines), *map(float, squares), *([float(rtl.converters)] if rtl.converters else []))
 
 
+# A process's largest resident set includes what its parent held when it forked, so a small process starts Verilator.
+_MEASURE = """\
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def verilator_bytes(files: Sequence[Path], top: str, directory: Path) -> int:
     """Bytes of Verilator's largest resident set."""
     argv = ["verilator", *_OPTIONS, "--Mdir", str(directory / "obj"), "--top-module", top, *map(str, files)]
-    with subprocess.Popen(argv, env=verilator.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"verilator ended with {process.returncode}")
-    return usage.ru_maxrss << 10
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE, *argv], env=verilator.environment(), stdout=subprocess.PIPE, check=False
+    )
+    if done.returncode:
+        sys.exit(f"verilator ended with {done.returncode}")
+    return int(done.stdout) << 10
 
 
 def design(name: str, directory: Path, *, kernel: bool) -> tuple[Rtl, Sequence[Path], str]:

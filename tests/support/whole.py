@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -64,3 +65,16 @@ def record_passed(groups: Iterable[str], record: Path = RECORD) -> None:
     passed = {group: hash_of(group) for group in groups}
     if passed:
         record.write_text(json.dumps(recorded(record) | passed, indent=1, sort_keys=True) + "\n")
+
+
+def main() -> None:
+    """Print the test modules whose tests for `make test-all` have not passed on these files."""
+    argv = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "--whole=changed", "-m", "whole", *sys.argv[1:]]
+    listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
+    modules = sorted({line.partition(":")[0] for line in listed if ".py" in line})
+    text = "have not passed on these files; run make test-all WHOLE=changed:" if modules else "have passed on these files"
+    sys.stdout.write("\n  ".join([f"the tests that only make test-all runs {text}", *modules]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -104,6 +104,8 @@ def test_uv_refuses_a_file_whose_hash_is_not_the_lock_s(tmp_path: Path) -> None:
     assert "Hash mismatch" in done.stderr
 
 
+#: the image contains these; the server in it has tests of its own
+of_the_image = pytest.mark.whole("deploy/image", "requirements.lock")
 needs_root = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
@@ -136,6 +138,7 @@ def served(image: Image, top: Path, models: Path, *options: str) -> Iterator[Pro
 
 
 @needs_root
+@of_the_image
 def test_the_built_image_serves_a_repository(image: Image, tmp_path: Path) -> None:
     """With the options that cmsTriton and SuperSONIC's chart give; as a user who may write /tmp only."""
     top, models = tmp_path / "top", tmp_path / "models"
@@ -163,6 +166,7 @@ def test_the_built_image_serves_a_repository(image: Image, tmp_path: Path) -> No
 
 
 @needs_root
+@of_the_image
 def test_the_built_image_has_the_locked_packages_xrt_and_an_emulated_card(
     image: Image, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

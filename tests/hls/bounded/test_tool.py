@@ -115,7 +115,11 @@ def test_an_interruption_ends_grandchildren_too(tmp_path: Path, what: str) -> No
             pids = pids_in(file)
             raise ValueError("no number")
     else:
-        program = "import sys; from hypersonic.hls.bounded import tool; tool.run(sys.argv[1:], 'a tool')"
+        # A program that a shell started in the background ignores SIGINT, and so would its children.
+        program = (
+            "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "from hypersonic.hls.bounded import tool; tool.run(sys.argv[1:], 'a tool')"
+        )
         with subprocess.Popen(python_argv("-c", program, *argv), env=python_environment(), stderr=subprocess.DEVNULL) as parent:
             pids = pids_in(file)
             parent.send_signal(signal.SIGINT)
