@@ -77,7 +77,7 @@ test: ## run lint and all tests but those of test-all: about 30 minutes on two c
 	@$(MAKE) --no-print-directory needs lint
 	$(BIN)/python -m pytest --whole=$(WHOLE)
 
-test-all: ## run what make test runs, and the tests of whole networks: about 75 minutes on two cores, with empty caches
+test-all: ## run what make test runs, and the tests of whole networks: some hours on two cores with empty caches
 	@$(MAKE) --no-print-directory test WHOLE=$(if $(filter none,$(WHOLE)),all,$(WHOLE))
 
 test-serving: ## test the client and the server from a wheel, on any Python: make test-serving PYTHON=python3.14
