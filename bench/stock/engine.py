@@ -16,7 +16,6 @@ import hls4ml  # noqa: F401 - before our plugin, which it loads
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls import cores
 from hypersonic.hls.core import Core
 from hypersonic.hls.da import write
 from hypersonic.hls.da.graph import AdderGraph
@@ -24,6 +23,7 @@ from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint
 from hypersonic.hls.model_graph import TensorType, tensor_types
 from hypersonic.hls.plugin import hls4ml_backend
 from hypersonic.hls.plugin.words import word_bits
+from hypersonic.hls.rf import write as rf_write
 from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rtl.simulate import RtlCore
 from tests.hls.rf.reference import evaluate
@@ -43,7 +43,7 @@ class Engine:
 
     def _follow(self) -> None:
         """Keep the model of each core that is written, and answer with it."""
-        own_adders, own_rf, own_core = vars(write)["adder_graph"], vars(cores)["write_rf_core"], hls4ml_backend.core_of
+        own_adders, own_rf, own_core = vars(write)["adder_graph"], vars(rf_write)["write_rf_core"], hls4ml_backend.core_of
 
         def adders(*arguments: Any, **named: Any) -> AdderGraph:
             self._last = graph = own_adders(*arguments, **named)
@@ -61,7 +61,7 @@ class Engine:
             self._models[Path(model.config.get_output_dir(), "core").resolve()] = self._last, list(outputs)
             return written
 
-        places = ((write, "adder_graph", adders), (cores, "write_rf_core", write_rf), (hls4ml_backend, "core_of", core_of))
+        places = ((write, "adder_graph", adders), (rf_write, "write_rf_core", write_rf), (hls4ml_backend, "core_of", core_of))
         for module, name, instead in (*places, (hls4ml_backend, "RtlCore", self._answering)):
             setattr(module, name, instead)
 

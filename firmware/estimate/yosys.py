@@ -241,6 +241,6 @@ def _error(log: str, code: int) -> Exception:
     if code == -signal.SIGXCPU:
         return ToolError(f"Yosys was ended after {CPU_SECONDS} s of processor time")
     if code < 0:
-        return ToolError(f"Yosys was ended by {signal.Signals(-code).name}; the system sends SIGKILL when memory runs out")
+        return ToolError(f"Yosys was ended by {signal.Signals(-code).name}")
     tail = "\n".join(log.splitlines()[-20:])
     return ToolError(f"Yosys ended with {code}\n{tail}")

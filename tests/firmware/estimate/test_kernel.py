@@ -127,7 +127,7 @@ def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp
 
 @pytest.mark.parametrize(
     ("signal_name", "words"),
-    [("SIGKILL", "ended by SIGKILL; the system sends SIGKILL when memory"), ("SIGXCPU", "after 3600 s")],
+    [("SIGKILL", "Yosys was killed by the system, which had no memory left"), ("SIGXCPU", "Yosys was ended after 3600 s")],
 )
 def test_a_signal_that_ends_yosys_is_an_error_that_names_it(
     signal_name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
