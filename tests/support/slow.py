@@ -19,16 +19,20 @@ SLOW_FOLDERS = (
     "tests/sim",
 )  # fmt: skip
 
-#: the longest: farms, hosts, images and whole networks; `make test-quick` leaves them out
-LONG_FOLDERS = ("tests/deploy", "tests/docs", "tests/hls/plugin", "tests/hls/zoo", "tests/pynq", "tests/reference")
+#: the longest, which take more than half of the suite's processor time; `make test-quick` leaves them out
+LONG_FOLDERS = (
+    "sim/tb/kernel", "tests/clients", "tests/deploy", "tests/docs", "tests/end_to_end", "tests/f2", "tests/faults",
+    "tests/firmware/estimate", "tests/firmware/formal", "tests/hls/frontend", "tests/hls/layers", "tests/hls/plugin",
+    "tests/hls/zoo", "tests/pynq", "tests/reference",
+)  # fmt: skip
 
 #: no test there is slow because of its imports or its folder: they ask git, start short commands, or only compute
 QUICK_FOLDERS = ("tests/client", "tests/house", "tests/sim/farm")
 
 #: modules that start processes, run Verilator, Yosys or g++, convert models with hls4ml, or import TensorFlow
 STARTERS = (
-    "cocotb", "hypersonic.building", "hypersonic.firmware.formal", "hypersonic.hls.build", "hypersonic.hls.child",
-    "hypersonic.hls.convert", "hypersonic.hls.csim", "hypersonic.hls.verilator", "hypersonic.server.backends.python",
+    "cocotb", "hypersonic.building", "hypersonic.firmware.estimate", "hypersonic.firmware.formal", "hypersonic.hls.build",
+    "hypersonic.hls.child", "hypersonic.hls.convert", "hypersonic.hls.csim", "hypersonic.hls.verilator", "hypersonic.server.backends.python",
     "hypersonic.server_process", "hypersonic.sim.f2", "hypersonic.sim.lint", "hypersonic.sim.simulator", "keras", "subprocess",
     "tensorflow", "tf_keras",
 )  # fmt: skip
