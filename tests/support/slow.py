@@ -32,9 +32,9 @@ QUICK_FOLDERS = ("tests/client", "tests/house", "tests/sim/farm")
 #: modules that start processes, run Verilator, Yosys or g++, convert models with hls4ml, or import TensorFlow
 STARTERS = (
     "cocotb", "hypersonic.building", "hypersonic.firmware.estimate", "hypersonic.firmware.formal", "hypersonic.hls.build",
-    "hypersonic.hls.child", "hypersonic.hls.convert", "hypersonic.hls.csim", "hypersonic.hls.verilator", "hypersonic.server.backends.python",
-    "hypersonic.server_process", "hypersonic.sim.f2", "hypersonic.sim.lint", "hypersonic.sim.simulator", "keras", "subprocess",
-    "tensorflow", "tf_keras",
+    "hypersonic.hls.child", "hypersonic.hls.convert", "hypersonic.hls.csim", "hypersonic.hls.verilator",
+    "hypersonic.server.backends.python", "hypersonic.server_process", "hypersonic.sim.f2", "hypersonic.sim.lint",
+    "hypersonic.sim.simulator", "keras", "subprocess", "tensorflow", "tf_keras",
 )  # fmt: skip
 
 
