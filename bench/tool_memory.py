@@ -77,7 +77,7 @@ def _say(name: str, rtl: Rtl, measured: int) -> None:
 
 
 def _terms(rtl: Rtl) -> tuple[float, ...]:
-    """What the constants of need.py are multiplied by, in their order."""
+    """Return the factors of the constants of need.py, in their order."""
     squares = (sum(side.elements * side.bits for side in sides) for sides in (rtl.inputs, rtl.outputs))
     return (1.0, float(rtl.lines), *map(float, squares), *([float(rtl.converters)] if rtl.converters else []))
 

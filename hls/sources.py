@@ -167,7 +167,7 @@ def _is_cut(module: str, name: str, cut: Cut) -> bool:
 
 @dataclass(frozen=True)
 class Program:
-    """What is run of hls/ for a result that is cached.
+    """The code of hls/ that a cached result depends on.
 
     package: the directory of the package hypersonic. roots, cuts: as find_modules takes them. data: folders of the
     package with files that the modules read, such as "hls/rtl/axis", in addition to the folders of the modules themselves.

@@ -5,8 +5,8 @@ A thread measures every tenth of a second what the tool and all of its descendan
 `make -j` share the limit, and ends all of them when it is more. An address space limit (RLIMIT_AS) would be kept by the kernel,
 but for each process alone, and TensorFlow and WebAssembly reserve many times what they use.
 
-Tools have a process group of their own. Ctrl-C reaches this process, which then ends the group and those below
-it. There is no limit of time: a build of hours is no fault.
+Tools have a process group of their own. Ctrl-C reaches this process, which then ends the group and those below it. Time has no
+limit, because some builds take hours.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def pynq_python() -> Path:
     python = interpreter(NUMPY_1)
     pip = ["--no-deps", "--require-hashes", "--no-build-isolation", "--only-binary", ":all:"]
     from_source = [word for name in SOURCES for word in ("--no-binary", name)]
-    # What builds the two goes in first, and nothing else is fetched for them.
+    # The builder of the two is installed first, and nothing else is fetched for them.
     runs = [[*pip, "-r", str(BUILDER)], [*pip, *from_source, "-r", str(REQUIREMENTS)]]
     return (
         cached("pynq", [REQUIREMENTS, BUILDER, python.version], lambda place: install(place, python, runs)) / "bin" / "python"

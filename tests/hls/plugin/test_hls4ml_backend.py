@@ -67,7 +67,7 @@ def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(
 
 
 def run(directory: Path, *models: str) -> dict[str, Any]:
-    """What a session with these models said, by model."""
+    """The output of a session with these models, by model."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, str(Path(__file__).with_name("plugin_session.py")), str(directory), *models]
     done = subprocess.run(argv, cwd=directory, env=environment, capture_output=True, text=True, check=False)
