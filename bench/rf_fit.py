@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hypersonic.building.fit import FILL_PERCENT, FitOptions
+from hypersonic.building.fit.card import FILL_PERCENT, FitOptions
 from hypersonic.hls.build import build_project
 from hypersonic.hls.resources import LABELS
 from hypersonic.hls.rf.fit.design import Fit

@@ -75,7 +75,7 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
 
 def build_options(args: argparse.Namespace, step: Callable[[str], None]) -> dict[str, Any]:
     """Return the arguments that build() and build_together() share. step: progress of build()."""
-    from hypersonic.building.fit import FitOptions
+    from hypersonic.building.fit.card import FitOptions
     from hypersonic.building.request import CardOptions
 
     return {

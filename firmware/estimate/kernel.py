@@ -34,8 +34,6 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
-Progress = Callable[[str], None]
-
 #: per cent by which a module may grow without a reason, and the growth in cells that is ignored in a small module
 GROWTH_PERCENT = 2
 _SLACK = {"lut": 4, "ff": 4, "dsp": 0, "bram36": 0, "uram": 0}
@@ -87,18 +85,16 @@ class ResourceReport:
         return f"Yosys {self.tool} took {self.cpu_seconds:.0f} s of processor time when this was first synthesised"
 
 
-def step_of(kernel: Kernel) -> str:
+def step_of(kernel: str) -> str:
     """The line of progress for a kernel's estimate."""
-    return f"estimating the resources of {kernel.name} (Yosys; some minutes the first time)"
+    return f"estimating the resources of {kernel} (Yosys; some minutes the first time)"
 
 
-def estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport:
+def estimate(kernel: Kernel) -> ResourceReport:
     """Synthesise the kernel, or read an earlier result from the cache. xclbin/connectivity.py checks whether it fits a card.
 
-    A build uses try_estimate (report.py). Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not
-    installed.
+    A build uses make_estimates (report.py). Raises SynthesisError for RTL that Yosys refuses, MissingToolError without Yosys.
     """
-    progress(step_of(kernel))
     core, shell = _parts(kernel)
     with ThreadPoolExecutor(2) as both:
         inner = both.submit(_core, kernel.core, core)

@@ -4,12 +4,12 @@ works without it, and the report says what is missing and why."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError, LinkError
-from hypersonic.firmware.estimate.kernel import Progress, ResourceReport, estimate, estimate_f2_shell, known_amounts, table
+from hypersonic.firmware.estimate.kernel import ResourceReport, estimate, estimate_f2_shell, known_amounts, table
 from hypersonic.firmware.estimate.module_tree import Module
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
@@ -40,31 +40,43 @@ class Missing:
 class BuildReport:
     """The resources of a kernel as `hypersonic build` reports them.
 
-    lines: for the terminal. entry: for the manifest's report, under "resources"; without an estimate, the reason as
-    NOT_ESTIMATED, and what is known of the core without Yosys. misfit: why the compute units do not fit the card; empty when
-    they do.
+    lines: for the terminal. entries: for the manifests' reports, under "resources", by the kernel's name; without an estimate,
+    the reason as NOT_ESTIMATED, and what is known of the core without Yosys. misfit: why the compute units do not fit the card;
+    empty when they do.
     """
 
     lines: list[str]
-    entry: dict[str, Any]
+    entries: dict[str, dict[str, Any]]
     misfit: str
 
 
-def try_estimate(kernel: Kernel, progress: Progress = lambda _: None) -> ResourceReport | Missing:
+@dataclass(frozen=True)
+class Estimates:
+    """What was estimated for a build. kernels: one compute unit of each, by the kernel's name. f2_shell: the module between
+    the compute units and the AWS shell; None for other cards."""
+
+    kernels: Mapping[str, ResourceReport | Missing]
+    f2_shell: Module | Missing | None = None
+
+
+def try_estimate(kernel: Kernel) -> ResourceReport | Missing:
     """The estimate of a kernel, or why there is none. Raises nothing."""
     try:
-        return estimate(kernel, progress)
+        return estimate(kernel)
     except Exception as error:  # noqa: BLE001 - an unforeseen netlist must not end a build either
         return Missing(kernel.name, _reason(error))
 
 
-def unit_amounts(kernel: Kernel, progress: Progress) -> Amounts | None:
-    """The estimated resources of one compute unit; None, after a line to `progress`, without an estimate. Raises nothing."""
-    report = try_estimate(kernel, progress)
-    if isinstance(report, Missing):
-        progress(report.line)
-        return None
-    return report.top.total
+def make_estimates(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> Estimates:
+    """Estimate kernels, each with its number of compute units. Raises nothing."""
+    units = sum(count for _, count in kernels)
+    shell = try_f2_shell(units) if platform.flow is Flow.F2_HDK else None
+    return Estimates({kernel.name: try_estimate(kernel) for kernel, _ in kernels}, shell)
+
+
+def no_estimates(kernels: Sequence[tuple[Kernel, int]], reason: str) -> Estimates:
+    """The estimates of kernels none of which could be made. reason: why, in one line."""
+    return Estimates({kernel.name: Missing(kernel.name, reason) for kernel, _ in kernels})
 
 
 def try_f2_shell(compute_units: int) -> Module | Missing:
@@ -81,24 +93,19 @@ def _reason(error: Exception) -> str:
     return named if len(named) <= _MOST else f"{named[:_MOST]} .."
 
 
-def report_build(
-    kernel: Kernel, platform: Platform, compute_units: int = 1, progress: Progress = lambda _: None
-) -> BuildReport:
+def report_build(kernel: Kernel, platform: Platform, compute_units: int, estimates: Estimates) -> BuildReport:
     """The estimate of one compute unit and the place of each unit.
 
-    If what is known without Yosys does not fit the card, nothing is synthesised. If there is no estimate, it is what is placed.
+    If there is no estimate, what is known without Yosys is placed.
     """
-    if refused := check_known(kernel, platform, compute_units):
-        return refused
-    known = known_amounts(kernel.core)
-    report = try_estimate(kernel, progress)
+    known, report = known_amounts(kernel.core), estimates.kernels[kernel.name]
     lines, around = [*lines_of(report, platform)], dict[str, Any]()
-    if platform.flow is Flow.F2_HDK:
-        lines_of_shell, around = _f2_shell(compute_units)
+    if estimates.f2_shell:
+        lines_of_shell, around = _f2_shell(estimates.f2_shell, compute_units)
         lines += lines_of_shell
     unit = known if isinstance(report, Missing) else report.top.total
     places, misfit = _places(kernel, platform, compute_units, unit)
-    return BuildReport([*lines, *places], {**entry_of(report, platform, known), **around}, misfit)
+    return BuildReport([*lines, *places], {kernel.name: {**entry_of(report, platform, known), **around}}, misfit)
 
 
 def check_known(kernel: Kernel, platform: Platform, compute_units: int = 1) -> BuildReport | None:
@@ -108,11 +115,7 @@ def check_known(kernel: Kernel, platform: Platform, compute_units: int = 1) -> B
     if not misfit:
         return None
     needed = ", ".join(f"{amount_text(amount)} {LABELS[kind]}" for kind, amount in known.to_json().items() if amount)
-    return BuildReport([f"the core alone needs {needed} (an estimate)", misfit], _entry_of_known(known, platform), misfit)
-
-
-def _entry_of_known(known: Amounts, platform: Platform) -> dict[str, Any]:
-    return {"platform": platform.name, "known": known.to_json()}
+    return BuildReport([f"the core alone needs {needed} (an estimate)", misfit], {}, misfit)
 
 
 def lines_of(report: ResourceReport | Missing, platform: Platform) -> Sequence[str]:
@@ -123,14 +126,13 @@ def lines_of(report: ResourceReport | Missing, platform: Platform) -> Sequence[s
 def entry_of(report: ResourceReport | Missing, platform: Platform, known: Amounts) -> dict[str, Any]:
     """The entry of an estimate in a manifest's report. known: what is known of the core without Yosys."""
     if isinstance(report, Missing):
-        return {NOT_ESTIMATED: report.reason, **_entry_of_known(known, platform)}
+        return {NOT_ESTIMATED: report.reason, "platform": platform.name, "known": known.to_json()}
     share = report.top.total.percent_of(platform.slrs[0])
     return {**report.to_json(), "platform": platform.name, "share_of_slr_percent": share}
 
 
-def _f2_shell(compute_units: int) -> tuple[list[str], dict[str, Any]]:
+def _f2_shell(shell: Module | Missing, compute_units: int) -> tuple[list[str], dict[str, Any]]:
     """The lines and the entry of the module between the compute units and the AWS shell."""
-    shell = try_f2_shell(compute_units)
     if isinstance(shell, Missing):
         return [shell.line], {}
     head = f"and once, between {compute_units} compute units and the AWS shell, also by Yosys:"

@@ -3,48 +3,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.estimate.kernel import ResourceReport, known_amounts
-from hypersonic.firmware.estimate.report import BuildReport, Missing, entry_of, lines_of, try_estimate, try_f2_shell
+from hypersonic.firmware.estimate.module_tree import Module
+from hypersonic.firmware.estimate.report import BuildReport, Estimates, Missing, entry_of, lines_of
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
-from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import describe_places, place_kernels, shared_banks
 
 
 def report_together(
-    kernels: Sequence[tuple[Kernel, int]],
-    platform: Platform,
-    kernel_mhz: int = 0,
-    progress: Callable[[str], None] = lambda _: None,
+    kernels: Sequence[tuple[Kernel, int]], platform: Platform, kernel_mhz: int, estimates: Estimates
 ) -> BuildReport:
     """The estimate of one compute unit of each kernel, the place of every unit, and the kernels that may miss the clock.
 
-    kernels: each with its number of compute units. kernel_mhz: the clock of all of them; 0 means the platform's default. The
-    result's entry has the entry of each kernel by its name. If what is known without Yosys does not fit the card,
-    nothing is synthesised; by that, a kernel without an estimate is placed.
+    kernels: each with its number of compute units. kernel_mhz: the clock of all of them; 0 means the platform's default. For a
+    kernel without an estimate, what is known without Yosys is placed.
     """
-    if refused := check_known_together(kernels, platform):
-        return refused
-    described = [_describe(kernel, units) for kernel, units in kernels]
-    known = [known_amounts(kernel.core) for kernel, _ in kernels]
+    known = {kernel.name: known_amounts(kernel.core) for kernel, _ in kernels}
+    reports = {name: estimates.kernels[name] for name in known}
+    lines = [line for name, report in reports.items() for line in ("", f"kernel {name}", *lines_of(report, platform))][1:]
+    if estimates.f2_shell:
+        lines += ["", _f2_shell(estimates.f2_shell)]
+    mapped = [report for report in reports.values() if isinstance(report, ResourceReport)]
+    lines += ["", *_slow(mapped, platform, kernel_mhz)]
+    amounts = [known[name] if isinstance(report, Missing) else report.top.total for name, report in reports.items()]
+    entries = {name: entry_of(report, platform, known[name]) for name, report in reports.items()}
     try:
-        reports = {kernel.name: try_estimate(kernel, progress) for kernel, _ in kernels}
-        lines = [line for name, report in reports.items() for line in ("", f"kernel {name}", *lines_of(report, platform))][1:]
-        if platform.flow is Flow.F2_HDK:
-            lines += ["", _f2_shell(sum(units for _, units in kernels))]
-        mapped = [report for report in reports.values() if isinstance(report, ResourceReport)]
-        lines += ["", *_slow(mapped, platform, kernel_mhz)]
-        amounts = [
-            own if isinstance(report, Missing) else report.top.total
-            for report, own in zip(reports.values(), known, strict=True)
-        ]
-        places = place_kernels(platform, described, amounts)
+        places = place_kernels(platform, [_describe(kernel, units) for kernel, units in kernels], amounts)
     except LinkError as error:
-        return BuildReport([str(error)], {}, str(error))
-    entries = {name: entry_of(report, platform, own) for (name, report), own in zip(reports.items(), known, strict=True)}
+        return BuildReport([*lines, str(error)], entries, str(error))
     return BuildReport([*lines, *describe_places(platform, places), *shared_banks(platform, places)], entries, "")
 
 
@@ -63,8 +54,7 @@ def _describe(kernel: Kernel, units: int) -> KernelDescription:
     return describe_kernel(kernel.name, instances, kernel.core.takes_weights)
 
 
-def _f2_shell(units: int) -> str:
-    shell = try_f2_shell(units)
+def _f2_shell(shell: Module | Missing) -> str:
     if isinstance(shell, Missing):
         return shell.line
     return f"and once, between the compute units and the AWS shell: {', '.join(shell.total.texts())}"

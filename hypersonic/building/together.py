@@ -13,29 +13,17 @@ from functools import partial
 from pathlib import Path
 
 from hypersonic.building.conversion import builds_of, convert
-from hypersonic.building.converted import Converted
 from hypersonic.building.errors import BuildError
-from hypersonic.building.fit import NO_FIT, FitOptions
-from hypersonic.building.fit_together import draw_shares, share_card, share_lines
+from hypersonic.building.estimating import publish_estimated, refuse, unit_amounts
+from hypersonic.building.fit.card import NO_FIT, FitOptions
+from hypersonic.building.fit.together import draw_shares, share_card, share_lines
 from hypersonic.building.host_models import OnHostError, find_host_model
-from hypersonic.building.linking import Linked, link, link_and_report, publish_models
+from hypersonic.building.linking import Linked, kernels_of, link, publish_models
 from hypersonic.building.names import check_names, model_name
 from hypersonic.building.preparing import prepared
-from hypersonic.building.request import (
-    CARD_DEFAULTS,
-    HLS,
-    CardOptions,
-    Progress,
-    Request,
-    check_fits,
-    check_request,
-    is_f2,
-    naming,
-)
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, is_f2, naming
 from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.estimate.kernel import step_of
-from hypersonic.firmware.estimate.report import unit_amounts
 from hypersonic.firmware.estimate.together import check_known_together, report_together
 from hypersonic.firmware.f2.registers import MAX_UNITS
 from hypersonic.firmware.platform import find_platform
@@ -97,9 +85,13 @@ def build_together(
             for request, card in zip(requests, cards, strict=True)
         ]  # fmt: skip
         make: Callable[[], Linked] = partial(link, converted, builds_of(directory), name, unit_amounts)
-        if on_resources and all(model.kernel and model.request.kind != HLS for model in converted):
-            make, converted = _estimate(converted, make, on_resources)
-        return publish_models(repository, converted, make, on_gate)
+        if not on_resources or any(not model.kernel or model.request.kind == HLS for model in converted):
+            return publish_models(repository, converted, make, on_gate)
+        wanted = (kernels_of(converted), requests[0].platform)
+        if known := check_known_together(*wanted):
+            refuse(known, converted[0], on_resources)
+        report = partial(report_together, *wanted, options.kernel_mhz)
+        return publish_estimated(repository, converted, make, report, on_resources, on_gate)
 
 
 def _requests(
@@ -171,25 +163,3 @@ def _check_plan(models: Sequence[str], requests: Sequence[Request]) -> list[str]
         raise LinkError(f"the kernels {listed} have {total} compute units, expected at most {MAX_UNITS} behind the F2 shell")
     described = [describe_units(request.model.name, request.compute_units) for request in requests]
     return shared_banks(platform, place_kernels(platform, described))
-
-
-def _estimate(
-    models: Sequence[Converted], make: Callable[[], Linked], on_resources: Callable[[list[str]], None]
-) -> tuple[Callable[[], Linked], list[Converted]]:
-    """Add the estimates to the projects' reports; return what gives the xclbin, and the models.
-
-    Raises ResourceError if the kernels do not fit together; at once if what is known without an estimate does not.
-    """
-    request = models[0].request
-    kernels = [(model.kernel, model.request.compute_units) for model in models if model.kernel]
-    wanted = (kernels, request.platform)
-    if refused := check_known_together(*wanted):
-        report = refused
-    else:
-        for kernel, _ in kernels:
-            request.progress(step_of(kernel))
-        estimate = partial(report_together, *wanted, request.options.kernel_mhz)
-        make, report = link_and_report(request.target, make, estimate)
-    on_resources(report.lines)
-    check_fits(report.misfit, request.target)
-    return make, [model.with_report({"resources": report.entry[model.project.name]}) for model in models]

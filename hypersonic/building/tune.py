@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from hypersonic.building.fit import FILL_PERCENT, FitOptions, card_of
+from hypersonic.building.fit.card import FILL_PERCENT, FitOptions, card_of
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.build import compiler
 from hypersonic.hls.cache import cached

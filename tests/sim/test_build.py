@@ -19,11 +19,10 @@ import hypersonic.building.model
 from hypersonic.building import csim
 from hypersonic.building.csim import build_csim
 from hypersonic.building.errors import BuildError
-from hypersonic.building.fit import FitOptions
+from hypersonic.building.fit.card import FitOptions
 from hypersonic.building.model import build
 from hypersonic.firmware.bitstream.errors import MissingVendorError
-from hypersonic.firmware.errors import LinkError, PlatformError, PublishError, ResourceError
-from hypersonic.firmware.estimate.report import BuildReport
+from hypersonic.firmware.errors import LinkError, PlatformError, PublishError
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.publish.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.publish.repository import find_published
@@ -275,18 +274,6 @@ def test_the_weights_of_a_core_are_published_with_its_kernel(tmp_path: Path, mon
     retrained = build("facile", core="rf", repository=tmp_path / "models")
     assert retrained.name == "2"
     assert (retrained / "model.xclbin").read_bytes() == (version / "model.xclbin").read_bytes()
-
-
-def test_a_kernel_that_does_not_fit_is_refused_with_how_to_emulate_it_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    told: list[list[str]] = []
-    misfit = BuildReport(["a table"], {}, "compute unit facile_1 does not fit u250")
-    monkeypatch.setattr(hypersonic.building.model, "report_build", lambda *_: misfit)
-    with pytest.raises(ResourceError, match="facile_1 does not fit u250; with --no-resources it can still be emulated"):
-        build("facile", Target.HW_EMU, repository=tmp_path, on_resources=told.append)
-    assert told == [["a table"]]
-    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(("kept", "expected"), [(True, ["csim"]), (False, ["da"])])

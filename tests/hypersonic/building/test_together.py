@@ -13,7 +13,7 @@ from hypersonic.arguments import parse_counts
 from hypersonic.building import together
 from hypersonic.building.all_models import check_models, split_zoo
 from hypersonic.building.errors import BuildError
-from hypersonic.building.fit import FitOptions
+from hypersonic.building.fit.card import FitOptions
 from hypersonic.building.host_models import OnHostError
 from hypersonic.building.model import build
 from hypersonic.building.together import build_together
@@ -127,17 +127,12 @@ def test_a_fit_for_sw_emu_has_no_multipliers_to_share_and_is_refused(own: OwnMod
     assert not own.simulated
 
 
-def test_kernels_that_are_too_large_together_are_not_published_and_by_what_is_known_not_even_simulated(
+def test_kernels_that_are_too_large_together_by_what_is_known_are_not_even_simulated(
     own: OwnModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     misfit = BuildReport([], {}, "the kernels alpha x 1, beta x 1 do not fit u250 together")
-    monkeypatch.setattr(together, "report_together", lambda *_: misfit)
-    with pytest.raises(ResourceError, match="kernels alpha x 1, beta x 1 do not fit u250 together; with --no-resources it can"):
-        build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_resources=lambda _: None)
-    assert not (tmp_path / "alpha").exists()
-    own.simulated.clear()
     monkeypatch.setattr(together, "check_known_together", lambda *_: misfit)
-    with pytest.raises(ResourceError, match="do not fit u250 together"):
+    with pytest.raises(ResourceError, match="kernels alpha x 1, beta x 1 do not fit u250 together; with --no-resources it can"):
         build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_resources=lambda _: None)
     assert not own.simulated
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.building.fit import FillError, card_of, rate_lines
-from hypersonic.building.fit_picture import draw_fit
+from hypersonic.building.fit.card import FillError, card_of, rate_lines
+from hypersonic.building.fit.picture import draw_fit
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 from hypersonic.firmware.platform import PLATFORMS
 from hypersonic.hls.resources import KINDS, Amounts

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.building.fit import card_of
-from hypersonic.building.fit_together import draw_shares, share_card, share_lines
+from hypersonic.building.fit.card import card_of
+from hypersonic.building.fit.together import draw_shares, share_card, share_lines
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.fit.design import Card, Design, Fit, FitError, Point, cheapest

@@ -76,7 +76,7 @@ def show_fit(report: Mapping[str, Any], picture: Path, network_gbps: float = NET
 
     report: a project's report with a "fit". picture: the PNG file to write.
     """
-    from hypersonic.building.fit_picture import draw_fit  # loads matplotlib, which other builds do not need
+    from hypersonic.building.fit.picture import draw_fit  # loads matplotlib, which other builds do not need
 
     best = fit_from_json(report["fit"])
     picture.parent.mkdir(parents=True, exist_ok=True)
