@@ -11,6 +11,7 @@ The estimate is made in a process of its own, which Ctrl-C and a failed build en
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import subprocess
@@ -32,6 +33,9 @@ from hypersonic.firmware.publish.repository import add_resources
 from hypersonic.hls.bounded.processes import end, find
 from hypersonic.hls.child import ended, python_argv, python_environment
 from hypersonic.hls.resources import Amounts
+
+#: added to the niceness of Yosys, so that Verilator and g++, which the model waits for, get the processors first
+_NICENESS = 10
 
 #: makes the report of a build from its estimates
 Report = Callable[[Estimates], BuildReport]
@@ -138,4 +142,5 @@ def _add(version: Path, built: BuildReport, kernel: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that unfinished files are removed
+    os.nice(_NICENESS)
     Path(sys.argv[2]).write_bytes(pickle.dumps(make_estimates(*pickle.loads(Path(sys.argv[1]).read_bytes()))))  # noqa: S301

@@ -16,6 +16,7 @@ import pytest
 
 from tests.deploy.hosts import namespaces
 from tests.deploy.hosts.namespaces import NamespaceError, Network, call
+from tests.support.optional import skip_without
 
 #: of asm-generic/socket.h; Python has no name for it
 SO_RCVBUFFORCE = 33
@@ -82,6 +83,7 @@ def test_a_test_that_fails_leaves_nothing(can_have_hosts: None) -> None:
     assert not [name for name in namespaces.namespaces() if name.startswith(namespaces.own_stem())]
 
 
+@skip_without("ip", "iproute2")
 def test_the_text_of_a_failure_names_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NamespaceError, match=r"`ip netns delete hypersonic-none` failed: .*hypersonic-none"):
         call("ip", "netns", "delete", "hypersonic-none")

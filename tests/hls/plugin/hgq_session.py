@@ -18,6 +18,7 @@ from hgq.config import QuantizerConfigScope
 from hgq.layers import QConv2D, QDense, QEinsumDense, QSoftmax
 
 from tests.hls.frontend.keras.hgq_session import drawn
+from tests.support.own_warnings import texts_of_own
 
 
 def sets() -> Any:
@@ -70,7 +71,7 @@ def compared(directory: Path, model: Any, rows: Any) -> dict[str, Any]:
         "equal": equal,
         "types alike": types["Vitis"] == types["Hypersonic"],
         "distinct": [len(np.unique(answer)) for answer in trained],
-        "warnings": [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)],
+        "warnings": texts_of_own(caught),
         "stream": stream,
     }
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.own_warnings import texts_of_own
+
 #: kinds of numbers that hls4ml's own predict refuses
 OTHER_KINDS = ("int64", "uint8", "bool", "float16", "longdouble", "complex64")
 
@@ -117,7 +119,7 @@ def compared(
             traces = [] if not traced or strategy != "Latency" else [converted.trace(inputs[0])]
             if not traces:  # trace() compiles too
                 converted.compile()
-        said += [f"{strategy}: {warning.message}" for warning in caught if "hypersonic" in str(warning.filename)]
+        said += [f"{strategy}: {text}" for text in texts_of_own(caught)]
         answers[f"{backend} {strategy}"] = [converted.predict(x) for x in inputs]
         for answer, numbers in traces:
             layers.append({"answers": answer, **numbers})

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from tests.support.own_warnings import texts_of_own
 
 Programs = dict[str, Callable[[Path], dict[str, Any]]]
 
@@ -192,7 +193,7 @@ def compared(directory: Path, model: Any, configure: Callable[[dict[str, Any]], 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             made.compile()
-        said = [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)]
+        said = texts_of_own(caught)
         answers[backend] = made.predict(x)
     return {
         "equal": np.array_equal(answers["Vitis"], answers["Hypersonic"]),
@@ -215,7 +216,7 @@ def traced(converted: Any, model: Any, x: Any) -> dict[str, Any]:
         "distinct": len(np.unique(y)),
         "layers": {name: list(numbers.shape) for name, numbers in layers.items()},
         "last": np.array_equal(list(layers.values())[-1].reshape(y.shape), y),
-        "warnings": [str(warning.message) for warning in caught if "hypersonic" in str(warning.filename)],
+        "warnings": texts_of_own(caught),
         "logged": [record.getMessage() for record in lines.buffer],
         "error": float(np.abs(y - model(x).numpy()).max()),
     }
