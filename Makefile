@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256sum | cut -c1-16)
 MODEL    ?= facile
 PLATFORM ?= u250
-WHOLE    ?= none# which tests of test-all run: none, changed (since they passed last) or all
+WHOLE    ?= all# which of the tests with the mark `whole` run in test-all: all, or changed (those that have not passed on these files)
 LINTS    := lint-style lint-types lint-imports lint-rtl
 TORCH    := .venv-torch
 TORCH_PACKAGES := torch==2.13.0 brevitas==0.13.4 onnx==1.23.2 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.32.0 qonnx==1.0.0
@@ -72,13 +72,13 @@ fast: $(STAMP) ## run the fast tests
 test-quick: needs lint ## run lint and all tests but the longest: about 10 minutes on two cores
 	$(BIN)/python -m pytest -m "not long"
 
-test: ## run lint and all tests but those of test-all: about 30 minutes on two cores, with empty caches
-	@echo "make test: lint and the tests, about 30 minutes on two cores with empty caches; make test-quick takes 10, make check 3"
+test: ## run lint and the tests, those of slow parts only if these have changed: about 20 minutes on two cores, with empty caches
+	@echo "make test: lint and the tests, about 20 minutes on two cores with empty caches; make test-quick takes 10, make check 3"
 	@$(MAKE) --no-print-directory needs lint
-	$(BIN)/python -m pytest --whole=$(WHOLE)
+	$(BIN)/python -m pytest --whole=changed -m "not hours"
 
-test-all: ## run what make test runs, and the tests of whole networks: some hours on two cores with empty caches
-	@$(MAKE) --no-print-directory test WHOLE=$(if $(filter none,$(WHOLE)),all,$(WHOLE))
+test-all: needs lint ## run lint and all tests, with the builds of the whole zoo: some hours on two cores with empty caches
+	$(BIN)/python -m pytest --whole=$(WHOLE)
 
 test-serving: ## test the client and the server from a wheel, on any Python: make test-serving PYTHON=python3.14
 	@bash deploy/test_serving.sh $(or $(strip $(PYTHON)),python3)

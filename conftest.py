@@ -43,7 +43,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --whole, which tests/support/whole.py explains."""
-    parser.addoption("--whole", choices=CHOICES, default="none", help="which of the tests run that only `make test-all` runs")
+    parser.addoption("--whole", choices=CHOICES, default="none", help="which of the tests with the mark `whole` run")
 
 
 @pytest.hookimpl(wrapper=True)

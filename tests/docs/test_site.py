@@ -13,6 +13,8 @@ import pytest
 
 import hypersonic
 
+pytestmark = pytest.mark.whole("CHANGELOG.md", "README.md", "client", "docs", "hypersonic", "requirements.lock")
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that only `make test-all` runs: when they are wanted, and the record of what they passed on."""
+"""Tests with the mark `whole`: when they are wanted, and the record of what they passed on."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from hypersonic.client import Client, RequestError, UnknownModelError
 from tests.reference import repository, servers
 from tests.reference.pair import Pair, Pairs
 
+pytestmark = pytest.mark.whole("client", "server", "tests/reference")
+
 SIDES = ("triton", "hypersonic")
 
 

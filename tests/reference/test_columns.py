@@ -15,6 +15,8 @@ from tests.client.columns.files_of_events import SUFFIXES, make_events, mapping,
 from tests.reference import repository, servers
 from tests.reference.repository import Model, tensors
 
+pytestmark = pytest.mark.whole("client", "server", "tests/reference")
+
 SUMS = Model("facile", "max_batch_size: 8\n" + tensors("input", "input_1 FP32 4") + tensors("output", "output FP32 1"))
 
 

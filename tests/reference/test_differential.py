@@ -31,6 +31,8 @@ from tests.reference.differences.every import DIFFERENCES, REFUSED_OPTIONS, SUBJ
 from tests.reference.pair import Pairs, Side
 from tests.support.environments import Program
 
+pytestmark = pytest.mark.whole("client", "server", "tests/reference")
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-triton.md"
 MODULES = {
     "infer": infer_cases,

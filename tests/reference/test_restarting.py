@@ -18,6 +18,8 @@ from tests.reference.restarting import ReferenceCrashedError
 from tests.reference.wire import message
 from tests.support.environments import Program
 
+pytestmark = pytest.mark.whole("client", "server", "tests/reference")
+
 pytest_plugins = ["pytester"]
 ONE = {"addsub": repository.addsub("FP32")}
 HOW = "triton ended by itself with signal SIGSEGV; its log ends: "

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests that only `make test-all` runs, and the record of what they last passed on.
+"""The tests of slow parts, which run when these have changed, and the record of what they last passed on.
 
 `@pytest.mark.whole` marks a test that covers COVERED and its own module; `@pytest.mark.whole("deploy/image")` names other files
 and folders, or patterns of git's (`tests/*.txt` are those in all folders below). The option --whole says which of these tests
-run: `none`, `changed` (those of which the covered files differ from the record) or `all`. When all tests of a module with the
-same covered paths have passed, the hash of these files goes into RECORD, which is committed with the change. So CI runs them
-only for a change that nobody has run them on.
+run: `none`, `changed` (those of which the covered files differ from the record; `make test`) or `all` (`make test-all`). When
+all tests of a module with the same covered paths have passed, the hash of these files goes into RECORD, which is committed with
+the change. So CI runs them only for a change that nobody has run them on.
 """
 
 from __future__ import annotations
@@ -56,8 +56,10 @@ def recorded(record: Path = RECORD) -> dict[str, str]:
 
 
 def is_wanted(group: str, choice: str) -> bool:
-    """Return whether the tests of a group run. choice: one of CHOICES."""
-    return choice == "all" or (choice == "changed" and recorded().get(group) != hash_of(group))
+    """Return whether the tests of a group run. choice: one of CHOICES. Without git, nothing is known to have changed."""
+    if choice != "changed":
+        return choice == "all"
+    return (ROOT / ".git").exists() and recorded().get(group) != hash_of(group)
 
 
 def record_passed(groups: Iterable[str], record: Path = RECORD) -> None:
@@ -68,12 +70,12 @@ def record_passed(groups: Iterable[str], record: Path = RECORD) -> None:
 
 
 def main() -> None:
-    """Print the test modules whose tests for `make test-all` have not passed on these files."""
+    """Print the test modules whose tests with the mark `whole` have not passed on these files."""
     argv = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "--whole=changed", "-m", "whole", *sys.argv[1:]]
     listed = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
     modules = sorted({line.partition(":")[0] for line in listed if ".py" in line})
     text = "have not passed on these files; run make test-all WHOLE=changed:" if modules else "have passed on these files"
-    sys.stdout.write("\n  ".join([f"the tests that only make test-all runs {text}", *modules]) + "\n")
+    sys.stdout.write("\n  ".join([f"the tests with the mark `whole` {text}", *modules]) + "\n")
 
 
 if __name__ == "__main__":

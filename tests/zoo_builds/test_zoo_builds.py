@@ -17,7 +17,7 @@ from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.hls.frontend.description import read_zoo_yaml, zoo_models
 from hypersonic.hls.resources import KINDS, LABELS, NOT_ESTIMATED, Amounts
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(6 * 3600)]
+pytestmark = [pytest.mark.whole, pytest.mark.hours, pytest.mark.timeout(6 * 3600)]
 
 
 def resources_text(manifest: Manifest) -> str:

@@ -16,6 +16,8 @@ from hypersonic.sim.bench_core import bench_core_wire, bench_rows, several_rows,
 from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.simulator import build_hardware_simulator
 
+pytestmark = pytest.mark.whole
+
 _X, _Y = 0x1000, 0x400000
 _MEMORY_BYTES = 1 << 23
 _X_ROW, _Y_ROW = bench_rows(18, 1)

@@ -17,6 +17,8 @@ from tests.deploy.envoy.farm import Envoy, envoy, servers, write_rows
 from tests.support.server_program import Program
 from tests.support.waiting import holds_within, wait_until
 
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/envoy")
+
 REQUESTS = 3000
 Record = Callable[[str, object], None]
 

@@ -19,6 +19,8 @@ from tests.deploy.envoy.scripted import Infer, cancelled, hold, hold_and_fail, l
 from tests.support.server_program import Program
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/envoy")
+
 LARGE_ROWS = 17_500_000 // 4
 INFER = "/inference.GRPCInferenceService/ModelInfer"
 

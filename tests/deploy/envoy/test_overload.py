@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from bench.overload import FIRES, Experiment, run
+
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/envoy")
 
 
 def test_goodput_stays_retries_do_not_multiply_and_the_metric_fires_before_p99_doubles(

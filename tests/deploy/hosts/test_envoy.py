@@ -19,6 +19,8 @@ from tests.deploy.hosts.programs import address, client, server
 from tests.support import environments
 from tests.support.waiting import wait_until
 
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/hosts")
+
 DEPLOY = Path(__file__).parents[3] / "deploy" / "envoy"
 
 

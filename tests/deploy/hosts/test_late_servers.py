@@ -5,9 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.deploy.hosts.client_program import Task
 from tests.deploy.hosts.namespaces import Network
 from tests.deploy.hosts.programs import address, client, server
+
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/hosts")
 
 
 def test_a_server_that_starts_later_on_another_host_gets_work(hosts: Network, models: Path) -> None:

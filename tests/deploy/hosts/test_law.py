@@ -14,6 +14,8 @@ from tests.deploy.hosts.client_program import Task
 from tests.deploy.hosts.namespaces import Host, Network
 from tests.deploy.hosts.programs import address, run_client, server
 
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/hosts")
+
 #: a packet of 1448 bytes of data has 66 bytes of headers: Ethernet, IP, TCP with time stamps
 HEADERS = 1514 / 1448
 #: bytes that a small request takes: HTTP/2 headers, acknowledgements of answers, pings

@@ -6,10 +6,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.deploy.hosts.client_program import Task
 from tests.deploy.hosts.namespaces import Network
 from tests.deploy.hosts.programs import address, client, is_working, server
 from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/hosts")
 
 #: pings that notice a dead connection within 2 s; the defaults are made for wide networks
 QUICK_PINGS = {"ping_s": 1.0, "ping_timeout_s": 1.0}

@@ -11,6 +11,8 @@ from tests.deploy.hosts.client_program import Task
 from tests.deploy.hosts.namespaces import Network
 from tests.deploy.hosts.programs import address, client, run_client, server
 
+pytestmark = pytest.mark.whole("client", "deploy/envoy", "server", "tests/deploy/hosts")
+
 MEGABYTE_COLUMNS = 250_000
 
 

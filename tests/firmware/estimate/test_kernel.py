@@ -69,6 +69,7 @@ def mac(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.whole
 def test_a_multiplier_becomes_a_dsp_and_modules_stay_apart(mac: Path) -> None:
     synthesis = synthesise("mac", [mac])
     assert synthesis.cells["mac"]["DSP48E2"] == 1
@@ -79,6 +80,7 @@ def test_a_multiplier_becomes_a_dsp_and_modules_stay_apart(mac: Path) -> None:
     assert synthesise("mac", [mac]).directory == synthesis.directory
 
 
+@pytest.mark.whole
 def test_a_module_given_as_ports_alone_counts_elsewhere(mac: Path, tmp_path: Path) -> None:
     around = tmp_path / "around.sv"
     around.write_text(
@@ -89,6 +91,7 @@ def test_a_module_given_as_ports_alone_counts_elsewhere(mac: Path, tmp_path: Pat
     assert "square" not in synthesis.cells
 
 
+@pytest.mark.whole
 def test_a_core_is_counted_and_timed_inside_its_shell(mac: Path, tmp_path: Path) -> None:
     row = write_bench_core(*bench_rows(1, 1), tmp_path / "bench").inputs
     core = Core("mac", CoreKind.DA, "mac", (mac,), row, row, 1, 2)
@@ -106,6 +109,7 @@ def test_a_core_is_counted_and_timed_inside_its_shell(mac: Path, tmp_path: Path)
     assert any(path.end.startswith("mac.") for path in report.paths)
 
 
+@pytest.mark.whole
 def test_a_core_too_large_for_yosys_counts_as_its_adders_say_and_is_not_read(tmp_path: Path) -> None:
     row = write_bench_core(*bench_rows(1, 1), tmp_path / "bench").inputs
     unread = tmp_path / "huge.sv"
@@ -338,6 +342,7 @@ def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) 
         assert built.lines[0].startswith("the core alone needs ")
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(1800)  # minutes of Yosys when the sources have changed
 def test_facile_takes_no_more_than_its_kept_report_says(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     """Equal sources give equal reports (held below), so a report of these very sources is not made again."""
@@ -352,6 +357,7 @@ def test_facile_takes_no_more_than_its_kept_report_says(tmp_path: Path, record_p
         record_property("noteworthy", "FACILE's RTL has changed: write a new hls/zoo/facile/resources.json (hls/zoo/README.md)")
 
 
+@pytest.mark.whole
 def test_a_kernel_is_reported_for_the_units_that_fit_and_equal_sources_give_equal_reports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_stage_is_kept_by_the_files_it_is_made_of_and_no_others() -> None:
     assert needed["rf_mac"] == ["axis_fifo", "axis_free_running", "rf_cast", "rf_mac", "rf_mac_engine", "rf_rom"]
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_a_stage_that_is_a_part_of_another_stage_too_is_counted_in_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -163,12 +164,14 @@ def mapped() -> dict[str, StageSynthesis]:
     return {name: done[stage] for name, stage in STAGES.items()}
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(1800)  # a minute of Yosys when nothing is kept yet
 def test_a_multiplier_is_one_dsp(mapped: dict[str, StageSynthesis]) -> None:
     dsps = {name: stage.module.own.dsp for name, stage in mapped.items() if name.startswith(("mac", "depthwise"))}
     assert dsps == {"mac 18 x 16": 8, "mac 8 x 8": 8, "mac 27 x 18": 1, "depthwise": 3}
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(1800)
 def test_no_logic_inside_a_stage_is_longer_than_a_clock_of_300_mhz(mapped: dict[str, StageSynthesis]) -> None:
     """By the house's rule of thumb (firmware/estimate/logic_path.py); the figures are in the message, longest first."""
@@ -195,6 +198,7 @@ write_blif -param netlist.blif
 """
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_the_registers_around_a_multiplier_go_into_the_dsp() -> None:
     """Yosys packs registers into the 7 series' DSP48E1 (25 x 18) and not into the DSP48E2, whose pipeline is the same: before
@@ -215,6 +219,7 @@ def test_the_registers_around_a_multiplier_go_into_the_dsp() -> None:
     assert dsps == [dict.fromkeys(("AREG", "BREG", "MREG", "PREG"), 1)] * 2
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_a_core_is_its_stages_and_what_joins_them(tmp_path: Path) -> None:
     x, y = Tensor("x", (8,), fixed_point(8, 4)), Tensor("y", (4,), fixed_point(12, 6))

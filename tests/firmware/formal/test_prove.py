@@ -11,6 +11,9 @@ import pytest
 from hypersonic.firmware.formal import prove as proving
 from hypersonic.firmware.formal.prove import ProofError, Verdict, files, main, proofs, prove, verdict
 
+#: what the proofs are made of
+COVERED = ("firmware/formal", "firmware/rtl", "hls/rtl", "requirements.lock")
+
 
 class Break(NamedTuple):
     proof: str
@@ -110,6 +113,7 @@ BREAKS = {
 }
 
 
+@pytest.mark.whole(*COVERED)
 @pytest.mark.parametrize("broken", BREAKS.values(), ids=BREAKS)
 def test_a_broken_module_does_not_pass_its_proof(tmp_path: Path, broken: Break) -> None:
     file = f"{broken.proof}.sv"
@@ -123,10 +127,12 @@ def test_every_proof_has_a_break_that_it_catches() -> None:
     assert {broken.proof for broken in BREAKS.values()} == set(proofs())
 
 
+@pytest.mark.whole(*COVERED)
 def test_a_sound_module_passes_its_proof(tmp_path: Path) -> None:
     assert sorted(prove("axis_skid", tmp_path).tasks) == ["cover", "prove"]
 
 
+@pytest.mark.whole(*COVERED)
 def test_a_state_that_is_never_reached_fails_its_proof(tmp_path: Path) -> None:
     text = files("axis_skid")["axis_skid_proof.sv"].read_text()
     unreachable = text.replace("cover (started_q && rst_n && held_q == 2'd2", "cover (started_q && rst_n && held_q == 2'd3")
@@ -134,6 +140,7 @@ def test_a_state_that_is_never_reached_fails_its_proof(tmp_path: Path) -> None:
         prove("axis_skid", tmp_path, {"axis_skid_proof.sv": unreachable}, ["cover"])
 
 
+@pytest.mark.whole(*COVERED)
 def test_what_was_proved_is_not_run_again_until_a_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
 
@@ -150,6 +157,7 @@ def test_what_was_proved_is_not_run_again_until_a_source_changes(tmp_path: Path,
     assert runs == ["axis_skid", "axis_skid"]
 
 
+@pytest.mark.whole(*COVERED)
 def test_the_command_prints_a_line_a_module_and_fails_with_the_property_that_does_not_hold(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,3 +180,9 @@ def test_the_command_prints_a_line_a_module_and_fails_with_the_property_that_doe
 def test_an_unknown_proof_is_named_with_those_there_are() -> None:
     with pytest.raises(ProofError, match="proof 'nonesuch' does not exist, expected one of axi_burst_split"):
         files("nonesuch")
+
+
+@pytest.mark.whole(*COVERED)
+@pytest.mark.timeout(3600)
+def test_every_proof_of_the_rtl_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0, capsys.readouterr().err

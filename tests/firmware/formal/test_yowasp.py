@@ -13,6 +13,7 @@ from hypersonic.hls.cache import cache_directory
 from hypersonic.hls.child import python_environment
 
 
+@pytest.mark.whole("firmware/formal", "firmware/rtl", "hls/rtl", "requirements.lock")
 def test_yosys_is_compiled_into_a_directory_that_no_later_run_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has mapped the compiled program ends with SIGBUS if another one writes that file."""
     monkeypatch.setenv("HYPERSONIC_CACHE", str(cache_directory()))

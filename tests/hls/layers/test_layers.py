@@ -27,6 +27,8 @@ from hypersonic.hls.project import HlsProject
 from tests.hls.layers.layer_rows import CASES
 from tests.hls.rf.reference import evaluate
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "layers.md"
 ROWS = 60

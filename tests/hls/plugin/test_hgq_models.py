@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hypersonic.hls.core import Core
 from hypersonic.hls.frontend import hgq
+
+pytestmark = pytest.mark.whole
 
 ROOT = Path(__file__).resolve().parents[3]
 

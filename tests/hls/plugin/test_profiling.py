@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.environments import environment, site_packages
+
+pytestmark = pytest.mark.whole
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

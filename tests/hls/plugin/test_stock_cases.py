@@ -16,6 +16,8 @@ from bench.stock.run import run_cases
 from bench.stock.sample import sample
 from bench.stock.table import table
 
+pytestmark = pytest.mark.whole
+
 #: chosen by bench/stock/sample.py
 SAMPLE = tuple((Path(__file__).with_name("stock_sample.txt")).read_text().split("\n")[:-1])
 

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.whole
+
 CHECK = """
 import numpy as np
 from hypersonic.hls.zoo import keras_2

@@ -27,6 +27,8 @@ from hypersonic.hls.zoo.resnet8 import events, network
 from hypersonic.hls.zoo.resnet8.task import TASK
 from tests.hls.zoo import resnet_blocks
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[3]
 SLOWER = 16
 ROWS = 2

@@ -19,6 +19,8 @@ from hypersonic.hls.frontend.description import ZOO, DescriptionError, read_desc
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("deepcalo", "deepcalo_film", "deepclean", "deepmet", "emtrk_packed")
 

@@ -22,6 +22,8 @@ from hypersonic.hls.frontend.description import DescriptionError, describe
 from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.rtl.simulate import RtlCore
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[4]
 YAML = {
     "tagger": {"name": "tagger", "input": {"name": "x"}, "outputs": {"scores": {}, "mass": {}}},
