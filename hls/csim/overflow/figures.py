@@ -53,8 +53,8 @@ class VariableCounts:
     exp_table_t; several names if they share one typedef. Of a type that hls4ml's C++ writes out, the type's text.
     constant: these are numbers of weights or tables, which are converted once.
     given: values assigned, after each operation. wrapped, saturated: those that did not fit. zeroed: those that were smaller
-    than the type's step and became 0. wrong: wrapped values that differ from unwrapped arithmetic where they leave the variable;
-    a wrap that a later one cancels is none. wrong_rows, saturated_rows: the rows with such values.
+    than the type's step and became 0. wrong: wrapped values that differ from unwrapped arithmetic where they leave the
+    variable; a wrap that a later one cancels is none. wrong_rows, saturated_rows: the rows with such values.
     least, greatest: of the values, unwrapped. low, high: of what the variable would have to hold so that nothing is wrong, or
     infinity and -infinity if it does. A constant that wraps is wrong in each row that uses it.
     """
@@ -109,7 +109,7 @@ class Overflows:
         return tuple(each for each in self.variables if each.saturated)
 
     def faults(self) -> list[str]:
-        """A sentence for each variable of too_narrow: the layer, the variable, the share of rows, the range, the type to write."""
+        """A sentence for each variable of too_narrow: layer, variable, share of rows, range, and the type to write."""
         return [self._fault(each) for each in self.too_narrow]
 
     def _fault(self, each: VariableCounts) -> str:

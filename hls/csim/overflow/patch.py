@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes a copy of ap_types so that its numbers are counted (counted.h). No file of ap_types is kept in this repository.
 
-- A type has a number: the last template parameter of ap_fixed, which is the count of saturated bits of AP_WRAP and nearly always
-  0, also carries `tag << TAG_SHIFT`. The lists of parameters stay as they are.
+- A type has a number, its tag: the last template parameter of ap_fixed, which is the count of saturated bits of AP_WRAP and
+  nearly always 0, also carries `tag << TAG_SHIFT`. The lists of parameters stay as they are.
 - ap_fixed_base and ap_int_base get a member, counted_note, which is 0 for a number that is what unwrapped arithmetic gives.
   Copies keep it, operators pass it on, and comparisons, slices, divisions and conversions read it.
 - A conversion to a tagged type, or to one that cannot hold every number of the source, is counted.
@@ -43,6 +43,13 @@ _COPY = r"Base::V = {0}.V; Base::counted_note = {0}.counted_note;"
 _BOTH = "counted_leaves(); op2.counted_leaves();"
 _COMBINED = "::hypersonic_overflow::combined(#Sym[0], {0}, {1})"
 _ASSIGNED = "::hypersonic_overflow::assigned(*this, op)"
+_COMPOUNDED = (
+    r"    const double before = ::hypersonic_overflow::value_of(*this);\\\n\g<0>"
+    r"    counted_note = ::hypersonic_overflow::compounded(#Sym[0], *this, before, op2);\\\n"
+)
+_PRODUCT = "r.counted_note = ::hypersonic_overflow::combined('*', *this, op2);"
+_SHIFTED = "if (counted_note) r.counted_note = ::hypersonic_overflow::scaled(counted_note, std::ldexp(1.0, -int(sh)));"
+_INTEGER_COPY = r"Base::V = \1.V; const_cast<ap_int_base*>(this)->counted_note = \1.counted_note;"
 _TRUNCATED = r"{ Base::counted_note = ::hypersonic_overflow::truncated(*this, op); }"
 
 #: (file, pattern, replacement, how often the pattern is there)
@@ -70,7 +77,7 @@ _CHANGES = (
         1,
     ),
     # arithmetic
-    ("ap_fixed_base.h", r"    r\.V \*= op2\.V;\n", r"\g<0>    r.counted_note = ::hypersonic_overflow::combined('*', *this, op2);\n", 1),
+    ("ap_fixed_base.h", r"    r\.V \*= op2\.V;\n", rf"\g<0>    {_PRODUCT}\n", 1),
     ("ap_fixed_base.h", r"    ret\.V = lhs\.V Sym rhs\.V; ", rf"\g<0> ret.counted_note = {_COMBINED.format('lhs', 'rhs')};", 1),
     (
         "ap_fixed_base.h",
@@ -87,7 +94,7 @@ _CHANGES = (
     (
         "ap_fixed_base.h",
         r"    r\.V = Base::V >> sh;\n",
-        r"\g<0>    if (counted_note) r.counted_note = ::hypersonic_overflow::scaled(counted_note, std::ldexp(1.0, -int(sh)));\n",
+        rf"\g<0>    {_SHIFTED}\n",
         1,
     ),
     # uses of a number
@@ -101,12 +108,11 @@ _CHANGES = (
     ("ap_fixed_base.h", r"_AP_WARNING\((index >= _AP_W|\(Hi >= _AP_W\))", r"counted_leaves(); \g<0>", 8),
     # ap_int and ap_uint
     ("ap_int_base.h", r"  static const int width = _AP_W;\n", r"\g<0>" + _INTEGER, 1),
-    ("ap_int_base.h", r"Base::V = (op2?)\.V;", r"Base::V = \1.V; const_cast<ap_int_base*>(this)->counted_note = \1.counted_note;", 11),
+    ("ap_int_base.h", r"Base::V = (op2?)\.V;", _INTEGER_COPY, 11),
     (
         "ap_int_base.h",
         r"    Base::V Sym op2\.V; +\\\n(?=    return \*this; +\\\n  \}\n\n  /\* Arithmetic assign)",
-        r"    const double before = ::hypersonic_overflow::value_of(*this);\\\n\g<0>"
-        r"    counted_note = ::hypersonic_overflow::compounded(#Sym[0], *this, before, op2);\\\n",
+        _COMPOUNDED,
         1,
     ),
     ("ap_int_base.h", r"    ret\.V = lhs\.V Sym rhs\.V; ", rf"\g<0> ret.counted_note = {_COMBINED.format('lhs', 'rhs')};", 1),
@@ -133,7 +139,7 @@ class UnknownTypesError(ConversionError):
 
 
 def patch(ap_types: Path) -> None:
-    """Change a copy of ap_types in place. Raises UnknownTypesError if a text is not there as often as it is in hls4ml 1.3.0's."""
+    """Change a copy of ap_types in place. Raises UnknownTypesError if a text is not there as often as in hls4ml 1.3.0's."""
     if not (ap_types / "ap_fixed_base.h").is_file():
         raise UnknownTypesError(f"{ap_types} has no ap_fixed_base.h; expected the ap_types that hls4ml writes beside a project")
     for name, pattern, instead, count in _CHANGES:
@@ -141,7 +147,7 @@ def patch(ap_types: Path) -> None:
         text, found = re.subn(pattern, instead, file.read_text())
         if found != count:
             raise UnknownTypesError(
-                f"{name} of ap_types has {pattern!r} {found} times, expected {count}: overflows can be counted with the ap_types "
+                f"{name} of ap_types has {pattern!r} {found} times, expected {count}: overflows are counted with the ap_types "
                 "of hls4ml 1.3.0"
             )
         file.write_text(text)

@@ -3,16 +3,17 @@
 
 Two typedefs of ap_fixed<16,6> are the same C++ type, and hls4ml's defaults give accumulators and results that type. So each
 typedef of defines.h, and each that a layer's config in parameters.h writes out, gets a number, which travels as the type's last
-template parameter (patch.py). A type alone does not say who used it: layers may share a typedef (`model_default_t`), and a layer
-copies its input in the input's type. So the top function also sets the number of the layer before each call. ap_int and ap_uint
+template parameter (patch.py). A type alone does not say who used it: layers may share a typedef, and a layer copies its input
+in the input's type. So the top function also sets the number of the layer before each call. ap_int and ap_uint
 have no parameter for a tag; their variables are found by the layer and the width.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from hypersonic.hls.csim.overflow.patch import TAG_SHIFT, UnknownTypesError, patch
@@ -23,9 +24,10 @@ ROWS = Path(__file__).with_name("rows.h")
 _TYPEDEF = re.compile(r"^\s*typedef (.+?) (\w+);", re.MULTILINE)
 _FIXED = re.compile(r"\bap_(u?)fixed<([^<>]*)>")
 _INTEGER = re.compile(r"\bap_(u?)int<\s*(\d+)\s*>")
-_CALL = re.compile(r"^( +)(\S.*\);) // (\S+)$", re.MULTILINE)
+_CALL = re.compile(r"^    (\S.*\);)(?: // (\S+))?$")
+_CALLS_OF = re.compile(r"^    // (\w+)$")
 _ALIAS = re.compile(r"^ +auto ?& ?(\w+) = (\w+);", re.MULTILINE)
-_TENSOR = re.compile(r"^ +(?:hls::stream<(\w+)>|(\w+)) ?&?(\w+)(?:\[[^\]]*\]|\(\"\w+\"\))?[;,]?$", re.MULTILINE)
+_TENSOR = re.compile(r"^(?:hls::stream<(\w+)>|(\w+)) ?&?(\w+)(?:\[[^\]]*\]|\(\"\w+\"\))?$")
 _WORD = re.compile(r"\w+")
 
 #: hls4ml's name of a field of a config -> the name under Precision in hls4ml's configuration
@@ -34,8 +36,11 @@ _PRECISIONS = {"accum_t": "accum", "weight_t": "weight", "bias_t": "bias", "scal
 
 @dataclass(frozen=True)
 class Typedef:
-    """A type of a project that is counted. tag: its number from 1. name: of the typedef, or `config: field` if a config writes
-    the type out. text: the C++ type. uses: the layers that name it, each with the layer's variable, such as ("fc1", "accum")."""
+    """A type of a project that is counted.
+
+    tag: its number from 1. name: of the typedef, or `layer: field` if a config writes the type out. text: the C++ type. uses:
+    the layers that name it, each with the layer's variable, such as ("fc1", "accum").
+    """
 
     tag: int
     name: str
@@ -61,7 +66,7 @@ def names_of(firmware: Path, top: str, inputs: int) -> Names:
     Raises UnknownTypesError if the top function calls no layers in the way that hls4ml writes it.
     """
     code = (firmware / f"{top}.cpp").read_text()
-    calls = [(match[3], match[2]) for match in _CALL.finditer(code)]
+    calls = [(layer, line) for layer, line in _lines(code) if layer]
     if not calls:
         raise UnknownTypesError(f"{top}.cpp has no call of a layer; expected C++ that hls4ml's Vivado or Vitis backend wrote")
     uses = [*_config_uses((firmware / "parameters.h").read_text()), *_result_uses(code, calls, inputs)]
@@ -75,15 +80,32 @@ def rewrite(firmware: Path, top: str) -> None:
     """
     patch(firmware / "ap_types")
     _say_uses(firmware / "nnet_utils")
-    tags = iter(range(1, 1 << (31 - TAG_SHIFT)))
+    tags = count(1)
     for name in ("defines.h", "parameters.h"):
         file = firmware / name
         file.write_text(_TYPEDEF.sub(lambda match: _tagged(match, next(tags)), file.read_text()))
     code = firmware / f"{top}.cpp"
-    numbers = iter(range(1, 1 << 31))
-    marked = _CALL.sub(lambda match: f"{match[1]}hypersonic_overflow::layer = {next(numbers)}; {match[2]}", code.read_text())
-    code.write_text(f'{marked}\n#define HYPERSONIC_COUNTED {top}\n#include "{ROWS}"\n')
+    numbers = count(1)
+    marked = [
+        f"hypersonic_overflow::layer = {next(numbers)};{line}" if layer else line for layer, line in _lines(code.read_text())
+    ]
+    code.write_text("\n".join(marked) + f'\n#define HYPERSONIC_COUNTED {top}\n#include "{ROWS}"\n')
     prepare(firmware)
+
+
+def _lines(code: str) -> Iterator[tuple[str, str]]:
+    """Each line of the top function's file, with the layer that it computes, or "".
+
+    hls4ml writes a layer's name behind its call, or in a line before its calls if there are several.
+    """
+    layer = ""
+    for line in code.splitlines():
+        if match := _CALLS_OF.match(line):
+            layer = match[1]
+        elif not line.startswith("    "):
+            layer = ""
+        call = _CALL.match(line)
+        yield (call[2] or layer, line) if call else ("", line)
 
 
 def _tagged(match: re.Match[str], tag: int) -> str:
@@ -92,7 +114,7 @@ def _tagged(match: re.Match[str], tag: int) -> str:
 
 def _with_tag(fixed: re.Match[str], tag: int) -> str:
     given = [part.strip() for part in fixed[2].split(",")]
-    width, integer, rounding, overflow, bits = (*given, *("", "", "AP_TRN", "AP_WRAP", "0")[len(given) :])
+    width, integer, rounding, overflow, bits = given + ["", "", "AP_TRN", "AP_WRAP", "0"][len(given) :]
     return f"ap_{fixed[1]}fixed<{width},{integer},{rounding},{overflow},({bits}) + {tag << TAG_SHIFT}>"
 
 
@@ -111,7 +133,8 @@ def _typedefs(firmware: Path, uses: Sequence[tuple[str, str, str]]) -> Iterator[
     defines = (firmware / "defines.h").read_text()
     for match in _TYPEDEF.finditer(defines):
         tag += 1
-        yield Typedef(tag, match[2], match[1], tuple((layer, variable) for layer, variable, name in uses if name == match[2]))
+        named = tuple((layer, variable) for layer, variable, name in uses if name == match[2])
+        yield Typedef(tag, match[2], match[1], named)
     for layer, field, text in _config_fields((firmware / "parameters.h").read_text()):
         tag += 1
         yield Typedef(tag, f"{layer}: {field}", text, ((layer, _variable(field)),))
@@ -138,8 +161,8 @@ def _variable(field: str) -> str:
 
 def _result_uses(code: str, calls: Sequence[tuple[str, str]], inputs: int) -> Iterator[tuple[str, str, str]]:
     """(layer, variable, type) of the tensors: the first call that names a tensor computes it."""
-    tensors = {match[3]: match[1] or match[2] for match in _TENSOR.finditer(code)}
-    aliases: Mapping[str, str] = dict(match.groups() for match in _ALIAS.finditer(code))
+    tensors = dict(_tensors(code))
+    aliases = {match[1]: match[2] for match in _ALIAS.finditer(code)}
     known = list(tensors)[:inputs]
     for name in known:
         yield name, "input", tensors[name]
@@ -148,6 +171,14 @@ def _result_uses(code: str, calls: Sequence[tuple[str, str]], inputs: int) -> It
         for tensor in dict.fromkeys(word for word in named if word in tensors):
             yield layer, "input" if tensor in known else "result", tensors[tensor]
             known.append(tensor)
+
+
+def _tensors(code: str) -> Iterator[tuple[str, str]]:
+    """(name, type) of each tensor: the top function's arguments, the inputs first, and those that it declares."""
+    for line in code.splitlines():
+        for part in line.strip().rstrip(";").split(","):
+            if line.startswith("    ") and (match := _TENSOR.match(part.strip())):
+                yield match[3], match[1] or match[2]
 
 
 def integer_type(text: str) -> tuple[bool, int] | None:
