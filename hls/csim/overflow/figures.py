@@ -76,6 +76,11 @@ class VariableCounts:
     high: float
 
     @property
+    def written_out(self) -> bool:
+        """Whether hls4ml's C++ writes the type out, as for HGQ2's quantisers: no configuration sets it."""
+        return self.variable == str(self.type)
+
+    @property
     def needed(self) -> NumberType:
         """The type to write: its own, or one with more integer bits.
 
