@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was counted for the variables of a network's layers, and the types that would hold it."""
+"""The counts of the variables of a network's layers, and the types that would hold their numbers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class NumberType:
 
 @dataclass(frozen=True)
 class VariableCounts:
-    """What a variable of a layer was given, on all rows.
+    """The counts of a variable of a layer, on all rows.
 
     layer: hls4ml's name. variable: "result", "accum", "weight", or the C++ name of another type of the layer, such as
     exp_table_t; several names if they share one typedef. Of a type that hls4ml's C++ writes out, the type's text.
@@ -92,7 +92,7 @@ class VariableCounts:
 
 @dataclass(frozen=True)
 class Overflows:
-    """What was counted in a network on `rows` rows, in the order in which the layers are computed."""
+    """The counts of a network on `rows` rows, in the order in which the layers are computed."""
 
     model: str
     rows: int

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counting overflows costs: compiling and running each model's C++ with plain and with counting numbers.
+"""The cost of counting overflows: compiling and running each model's C++ with plain and with counting numbers.
 
-python -m bench.overflows [MODEL ...] [--rows 20000]
+python -m bench.csim.overflows [MODEL ...] [--rows 20000]
 
 MODEL: a zoo model or a project directory. Rows are random, over the range of each input's type. The headers are precompiled
 before, as they are once on a machine. Seconds are of processor time, children included.
