@@ -248,9 +248,10 @@ template <class A, class B> inline uint32_t combined(char how, const A &a, const
     return joined(how, a.counted_note, b.counted_note);
 }
 
-// After to += by, to -= by, to *= by of an ap_int. before: its value, with its note still in place.
-template <class To, class By> inline uint32_t compounded(char how, const To &to, double before, const By &by) {
-    const double other = value_of(by), got = value_of(to);
+// After to += by, to -= by, to *= by of an ap_int. before, other: their values before; its note is still in place.
+template <class To, class By>
+inline uint32_t compounded(char how, const To &to, double before, const By &by, double other) {
+    const double got = value_of(to);
     const double given = how == '+' ? before + other : how == '-' ? before - other : how == '*' ? before * other : got;
     uint32_t note = to.counted_note | by.counted_note;
     if (note == 0 && given == got) return 0;

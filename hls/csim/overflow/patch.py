@@ -44,8 +44,8 @@ _BOTH = "counted_leaves(); op2.counted_leaves();"
 _COMBINED = "::hypersonic_overflow::combined(#Sym[0], {0}, {1})"
 _ASSIGNED = "::hypersonic_overflow::assigned(*this, op)"
 _COMPOUNDED = (
-    r"    const double before = ::hypersonic_overflow::value_of(*this);\\\n\g<0>"
-    r"    counted_note = ::hypersonic_overflow::compounded(#Sym[0], *this, before, op2);\\\n"
+    r"    const double before = ::hypersonic_overflow::value_of(*this), other = ::hypersonic_overflow::value_of(op2);\\\n\g<0>"
+    r"    counted_note = ::hypersonic_overflow::compounded(#Sym[0], *this, before, op2, other);\\\n"
 )
 _PRODUCT = "r.counted_note = ::hypersonic_overflow::combined('*', *this, op2);"
 _SHIFTED = "if (counted_note) r.counted_note = ::hypersonic_overflow::scaled(counted_note, std::ldexp(1.0, -int(sh)));"
@@ -76,6 +76,7 @@ _CHANGES = (
         r"    counted_note = ::hypersonic_overflow::converted(*this, d);\n\g<0>",
         1,
     ),
+    ("ap_fixed_base.h", r"    tmp\.V = op\.V;\n", r"\g<0>    tmp.counted_note = op.counted_note;\n", 2),
     # arithmetic
     ("ap_fixed_base.h", r"    r\.V \*= op2\.V;\n", rf"\g<0>    {_PRODUCT}\n", 1),
     ("ap_fixed_base.h", r"    ret\.V = lhs\.V Sym rhs\.V; ", rf"\g<0> ret.counted_note = {_COMBINED.format('lhs', 'rhs')};", 1),
