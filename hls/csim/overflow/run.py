@@ -15,6 +15,7 @@ from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.overflow.figures import NumberType, Overflows, VariableCounts
 from hypersonic.hls.csim.overflow.patch import COUNTED
 from hypersonic.hls.csim.overflow.source import ROWS, Names, Typedef, fixed_text, integer_type, names_of, rewrite
+from hypersonic.hls.errors import MissingToolError, ToolError, ToolMemoryError
 from hypersonic.hls.project import HlsProject
 
 _OURS = (COUNTED, ROWS, *(Path(__file__).with_name(name) for name in ("patch.py", "source.py")))
@@ -30,15 +31,20 @@ _OVERFLOWS = ("AP_SAT", "AP_SAT_ZERO", "AP_SAT_SYM", "AP_WRAP", "AP_WRAP_SM")
 _ONE_AT_A_TIME = Lock()
 
 
-def compile_counting(project: HlsProject, *, optimisation: str = "-O1") -> Path:
+def compile_counting(project: HlsProject, *, optimisation: str = "-O1", shared: bool = False) -> Path:
     """Compile the project's C++ with counting numbers; return the library, cached by content like csim's.
 
-    Raises UnknownTypesError if the C++ is not hls4ml 1.3.0's, MissingToolError without g++, and ToolError if it fails.
+    shared: see source.rewrite. Raises UnknownTypesError if the C++ is not hls4ml 1.3.0's, MissingToolError without g++, and
+    ToolError if it fails.
     """
     return compile_csim(
-        project, output="overflow.so", optimisation=optimisation, rewrite=lambda firmware: rewrite(firmware, project.name),
+        project,
+        output=f"overflow{'_shared' * shared}.so",
+        defines=["HYPERSONIC_SHARED"] * shared,  # part of the cache's key
+        optimisation=optimisation,
+        rewrite=lambda firmware: rewrite(firmware, project.name, shared=shared),
         rewriting=_OURS,
-    )  # fmt: skip
+    )
 
 
 def find_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> Overflows:
@@ -51,8 +57,9 @@ def find_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> Overflows:
 
 def answers_and_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], Overflows]:
     """As find_overflows; also the answers, (rows, outputs.size) int64, which are csim's."""
-    csim = Csim(compile_counting(project), project)
-    names = names_of(project.hls / "firmware", project.name, len(project.inputs.tensors))
+    shared, compiled = _compiled(project)
+    csim = Csim(compiled, project)
+    names = names_of(project.hls / "firmware", project.name, len(project.inputs.tensors), shared=shared)
     library = ctypes.CDLL(str(csim.library))
     library.hypersonic_overflow_begin.restype = None
     with _ONE_AT_A_TIME:
@@ -62,6 +69,16 @@ def answers_and_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> tupl
         cells = _cells(library)
     found = sorted(_counts(cells, names), key=lambda pair: pair[0])
     return y_raw, Overflows(project.name, len(x_raw), tuple(counts for _, counts in found))
+
+
+def _compiled(project: HlsProject) -> tuple[bool, Path]:
+    """Whether typedefs of the same text share a number, as they do if the C++ does not compile otherwise; and the library."""
+    try:
+        return False, compile_counting(project)
+    except (MissingToolError, ToolMemoryError):
+        raise
+    except ToolError:
+        return True, compile_counting(project, shared=True)
 
 
 def _cells(library: ctypes.CDLL) -> NDArray[np.float64]:
@@ -79,12 +96,17 @@ def _counts(cells: NDArray[np.float64], names: Names) -> Iterator[tuple[tuple[in
         number, constant, tag, width, integer, signed, rounding, overflow, given, *counts = (int(n) for n in cell[:15])
         kind = NumberType(width, integer, bool(signed), "" if rounding < 0 else _ROUNDINGS[rounding], _OVERFLOWS[overflow])
         typedef = names.typedefs[tag - 1] if tag else None
-        layer = names.layers[number - 1] if number else typedef.uses[0][0] if typedef and typedef.uses else ""
+        layer = names.layers[number - 1] if number else _users(typedef)
         if given or any(counts):
             ends = (float(end) for end in cell[15:])
             place = names.layers.index(layer) if layer in names.layers else -1
             variable = _variable(layer, kind, typedef, names)
             yield (place, tag), VariableCounts(layer, variable, kind, bool(constant), given, *counts, *ends)
+
+
+def _users(typedef: Typedef | None) -> str:
+    """The layers of a constant that was converted before the first row, which are several if they share its type."""
+    return ", ".join(dict.fromkeys(layer for layer, _ in typedef.uses)) if typedef else ""
 
 
 def _variable(layer: str, kind: NumberType, typedef: Typedef | None, names: Names) -> str:

@@ -6,6 +6,10 @@ typedef of defines.h, and each that a layer's config in parameters.h writes out,
 template parameter (patch.py). A type alone does not say who used it: layers may share a typedef, and a layer copies its input
 in the input's type. So the top function also sets the number of the layer before each call. ap_int and ap_uint
 have no parameter for a tag; their variables are found by the layer and the width.
+
+Some of hls4ml's functions compile only if two typedefs are the same C++ type: the thresholds of a ternary activation and its
+input, for one. Then typedefs of the same text share a number (`shared`), and the variables of a layer that have the same type
+are counted together.
 """
 
 from __future__ import annotations
@@ -60,8 +64,8 @@ class Names:
     typedefs: tuple[Typedef, ...]
 
 
-def names_of(firmware: Path, top: str, inputs: int) -> Names:
-    """Read the names from hls4ml's C++. inputs: how many of the top function's arguments are inputs.
+def names_of(firmware: Path, top: str, inputs: int, *, shared: bool = False) -> Names:
+    """Read the names from hls4ml's C++. inputs: how many of the top function's arguments are inputs. shared: as in rewrite.
 
     Raises UnknownTypesError if the top function calls no layers in the way that hls4ml writes it.
     """
@@ -70,17 +74,19 @@ def names_of(firmware: Path, top: str, inputs: int) -> Names:
     if not calls:
         raise UnknownTypesError(f"{top}.cpp has no call of a layer; expected C++ that hls4ml's Vivado or Vitis backend wrote")
     uses = [*_config_uses((firmware / "parameters.h").read_text()), *_result_uses(code, calls, inputs)]
-    return Names(tuple(name for name, _ in calls), tuple(_typedefs(firmware, uses)))
+    return Names(tuple(name for name, _ in calls), tuple(_typedefs(firmware, uses, shared=shared)))
 
 
-def rewrite(firmware: Path, top: str) -> None:
+def rewrite(firmware: Path, top: str, *, shared: bool = False) -> None:
     """Change a copy of hls4ml's firmware/ in place: its ap_types, its typedefs, and its top function.
+
+    shared: typedefs of the same text have the same number, and stay the same C++ type.
 
     Raises UnknownTypesError if the C++ is not hls4ml 1.3.0's.
     """
     patch(firmware / "ap_types")
     _say_uses(firmware / "nnet_utils")
-    tags = count(1)
+    tags = iter(_tags(firmware, shared=shared))
     for name in ("defines.h", "parameters.h"):
         file = firmware / name
         file.write_text(_TYPEDEF.sub(lambda match: _tagged(match, next(tags)), file.read_text()))
@@ -112,9 +118,24 @@ def _tagged(match: re.Match[str], tag: int) -> str:
     return match[0].replace(match[1], _FIXED.sub(lambda fixed: _with_tag(fixed, tag), match[1]))
 
 
-def _with_tag(fixed: re.Match[str], tag: int) -> str:
+def _tags(firmware: Path, *, shared: bool) -> list[int]:
+    """The number of each typedef of defines.h and parameters.h, in this order."""
+    files = (firmware / name for name in ("defines.h", "parameters.h"))
+    texts = [match[1] for file in files for match in _TYPEDEF.finditer(file.read_text())]
+    if not shared:
+        return list(range(1, len(texts) + 1))
+    kinds = [",".join(_parts(fixed)) if (fixed := _FIXED.search(text)) else "" for text in texts]
+    return [kinds.index(kind) + 1 for kind in kinds]
+
+
+def _parts(fixed: re.Match[str]) -> list[str]:
+    """Whether it is unsigned, the width, integer bits, modes and saturated bits of an ap_fixed, with their defaults."""
     given = [part.strip() for part in fixed[2].split(",")]
-    width, integer, rounding, overflow, bits = given + ["", "", "AP_TRN", "AP_WRAP", "0"][len(given) :]
+    return [fixed[1], *given, *["", "", "AP_TRN", "AP_WRAP", "0"][len(given) :]]
+
+
+def _with_tag(fixed: re.Match[str], tag: int) -> str:
+    _, width, integer, rounding, overflow, bits = _parts(fixed)
     return f"ap_{fixed[1]}fixed<{width},{integer},{rounding},{overflow},({bits}) + {tag << TAG_SHIFT}>"
 
 
@@ -128,16 +149,18 @@ def _say_uses(nnet_utils: Path) -> None:
             file.write_text(changed)
 
 
-def _typedefs(firmware: Path, uses: Sequence[tuple[str, str, str]]) -> Iterator[Typedef]:
-    tag = 0
-    defines = (firmware / "defines.h").read_text()
-    for match in _TYPEDEF.finditer(defines):
-        tag += 1
-        named = tuple((layer, variable) for layer, variable, name in uses if name == match[2])
-        yield Typedef(tag, match[2], match[1], named)
+def _typedefs(firmware: Path, uses: Sequence[tuple[str, str, str]], *, shared: bool) -> list[Typedef]:
+    found = [
+        (match[2], match[1], tuple((layer, variable) for layer, variable, name in uses if name == match[2]))
+        for match in _TYPEDEF.finditer((firmware / "defines.h").read_text())
+    ]
     for layer, field, text in _config_fields((firmware / "parameters.h").read_text()):
-        tag += 1
-        yield Typedef(tag, f"{layer}: {field}", text, ((layer, _variable(field)),))
+        found.append((f"{layer}: {field}", text, ((layer, _variable(field)),)))
+    tags = _tags(firmware, shared=shared)
+    together: dict[int, tuple[tuple[str, str], ...]] = {}
+    for tag, (_, _, own) in zip(tags, found, strict=True):
+        together[tag] = (*together.get(tag, ()), *own)
+    return [Typedef(tag, name, text, together[tag]) for tag, (name, text, _) in zip(tags, found, strict=True)]
 
 
 def _config_fields(parameters: str) -> Iterator[tuple[str, str, str]]:

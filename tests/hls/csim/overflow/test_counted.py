@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -87,7 +88,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[HlsProject, np.nd
     return project, y, found
 
 
-def project_of(directory: Path) -> HlsProject:
+def project_of(directory: Path, layers: Mapping[str, str] = LAYERS) -> HlsProject:
     firmware = directory / "hls" / "firmware"
     templates = HLS4ML / "templates" / "vivado"
     for folder in ("weights", "nnet_utils"):
@@ -95,13 +96,13 @@ def project_of(directory: Path) -> HlsProject:
     shutil.copytree(templates / "ap_types", firmware / "ap_types")
     (firmware / "defines.h").write_text(DEFINES)
     (firmware / "parameters.h").write_text('#include "defines.h"\n')
-    count = len(LAYERS)
+    count = len(layers)
     head = f"void answer(\n    input_t x[1],\n    result_t y[{count}]\n)"
     (firmware / "answer.h").write_text(f'#pragma once\n#include "defines.h"\n{head};\n')
     functions = "".join(
-        f"static void {layer}_of(const input_t &x, result_t &y) {{ {body} }}\n" for layer, body in LAYERS.items()
+        f"static void {layer}_of(const input_t &x, result_t &y) {{ {body} }}\n" for layer, body in layers.items()
     )
-    calls = "".join(f"    {layer}_of(x[0], y[{place}]); // {layer}\n\n" for place, layer in enumerate(LAYERS))
+    calls = "".join(f"    {layer}_of(x[0], y[{place}]); // {layer}\n\n" for place, layer in enumerate(layers))
     (firmware / "answer.cpp").write_text(f'#include "answer.h"\n#include "parameters.h"\n{functions}{head} {{\n{calls}}}\n')
     inputs = Row((TensorSpec("x", (1,), FixedPoint(16, 8)),))
     outputs = Row((TensorSpec("y", (count,), FixedPoint(24, 12)),))
@@ -133,6 +134,17 @@ def test_each_wrap_is_counted_once(counted: tuple[HlsProject, np.ndarray, Overfl
 def test_symmetric_saturation_is_counted(counted: tuple[HlsProject, np.ndarray, Overflows]) -> None:
     (each,) = counted[2].saturated
     assert (each.layer, each.variable, each.saturated, each.greatest) == ("saturated", "saturated_t", 2, 15.75)
+
+
+def test_variables_that_must_have_one_type_are_counted_together(tmp_path: Path) -> None:
+    layers = {
+        "same": "narrow_t a = x + x; other_t b = 1; b = std::max(a, b); y = b;",
+        "cancels": "narrow_t a = x + x; a -= x; y = a;",
+        "fits": "other_t a = x; y = a;",
+    }
+    y, found = answers_and_overflows(project_of(tmp_path, layers), (X * 256).astype(np.int64))
+    assert [(each.layer, each.wrong_rows) for each in found.wrong] == [("same", 2)]
+    assert y[0].tolist() == [4096, 5 * 4096, 5 * 4096]
 
 
 def test_several_calls_below_a_comment_are_one_layers(tmp_path: Path) -> None:
