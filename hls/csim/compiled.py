@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -50,11 +50,14 @@ def compile_csim(
     defines: Sequence[str] = (),
     output: str = "csim.so",
     optimisation: str = "-O2",
+    rewrite: Callable[[Path], None] = prepare,
+    rewriting: Sequence[Path] = (),
 ) -> Path:
     """Compile a shared library with `int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows)`; return its path.
 
     The project may have either io_type. extra_sources: C++ files to compile into the same library. defines: NAME or NAME=value
-    for all files. output: the library's file name. The library contains the weights and needs no other files. It is cached by
+    for all files. output: the library's file name. rewrite: what changes the copy of firmware/ that is compiled; rewriting: the
+    files that it depends on. The library contains the weights and needs no other files. It is cached by
     content. Raises MissingToolError if g++ is not installed, and ToolError if it fails.
     """
     firmware = project.hls / "firmware"
@@ -69,11 +72,11 @@ def compile_csim(
     ]
     others = [source.resolve() for source in extra_sources]
     # the code that rewrites the C++ is part of the key, like the C++ itself
-    key: list[str | bytes | Path] = [*flags, firmware, *_OURS]
+    key: list[str | bytes | Path] = [*flags, firmware, *_OURS, *rewriting]
 
     def link(directory: Path) -> None:
         require("g++")
-        compiled = cached("csim_object", key, lambda place: _compile(project.name, generating, flags, firmware, place))
+        compiled = cached("csim_object", key, lambda place: _compile(project.name, generating, flags, rewrite, firmware, place))
         objects = (compiled / _STACK, compiled / _OBJECT)
         with tempfile.TemporaryDirectory() as scratch:
             run(["g++", *flags, *_LINKED, *objects, *others, "-o", (directory / output).resolve()], Path(scratch))
@@ -81,7 +84,14 @@ def compile_csim(
     return cached("csim", [*key, *_LINKED, output, *others], link) / output
 
 
-def _compile(name: str, generating: Sequence[str], flags: Sequence[str], firmware: Path, directory: Path) -> None:
+def _compile(
+    name: str,
+    generating: Sequence[str],
+    flags: Sequence[str],
+    rewrite: Callable[[Path], None],
+    firmware: Path,
+    directory: Path,
+) -> None:
     """Compile model and bridge as one file, because they share headers and types; add the stack's size.
 
     generating: the flags that say what code g++ generates. flags: these and all definitions. The libraries of a project,
@@ -89,7 +99,7 @@ def _compile(name: str, generating: Sequence[str], flags: Sequence[str], firmwar
     """
     with tempfile.TemporaryDirectory() as scratch:
         copied = shutil.copytree(firmware, Path(scratch) / "firmware")
-        prepare(copied)
+        rewrite(copied)
         model = copied / "hypersonic_model.cpp"
         model.write_text(f'#include "{name}.cpp"\n#include "{_BRIDGE}"\n')
         options = [*flags, *precompiled(generating, copied / "ap_types"), "-I.", "-Iap_types", "-fstack-usage"]
