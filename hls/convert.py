@@ -21,11 +21,17 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hypersonic.hls.child import PROGRESS, refuse
+from hypersonic.hls.comparison import Comparison
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.csim.gate import compare, modules_beside
+from hypersonic.hls.csim.explain import describe_begin
+from hypersonic.hls.csim.gate import FarError, compare, figures, refuse_differences
+from hypersonic.hls.csim.rows import GivenRows, modules_beside, rows_of
+from hypersonic.hls.csim.trace import MOST_ROWS, NoTraceError, trace_loaded
 from hypersonic.hls.errors import ConversionError, MissingToolError, ToolMemoryError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
@@ -36,6 +42,7 @@ from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.frontend.keras.names import in_the_models_names
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.origins import with_origins
+from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types, vocabulary_sizes
 from hypersonic.hls.packing.layout import PackingError
@@ -84,10 +91,31 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     csim = Csim(compile_csim(project), project)
     _say("comparing with the trained model")
     with modules_beside(model_file):
-        gate = compare(csim, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
-    project = replace(project, report={**project.report, "gate": gate})
+        rows = rows_of(project, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
+    found = compare(csim, trained, rows, judged_outputs(graph))
+    try:
+        refuse_differences(found, project, trained, description.gate)
+    except FarError as error:
+        raise FarError(f"{error}; {_begin(trained, description, project, rows, found)}") from error
+    project = replace(project, report={**project.report, "gate": figures(found, project, description.gate)})
     project.save()
     return project
+
+
+def _begin(
+    trained: TrainedModel, description: ModelDescription, project: HlsProject, rows: GivenRows, found: Comparison
+) -> str:
+    """A sentence on the layer in which the difference begins, found on the first rows and the worst one."""
+    _say("looking for the layer in which the difference begins")
+    picked = [found.worst.total.row, *range(MOST_ROWS - 1)]
+    wire = [
+        np.ldexp(given, -spec.exponents)[[row for row in picked if row < found.rows]].astype(np.float32)
+        for given, spec in zip(rows.given, project.inputs.tensors, strict=True)
+    ]
+    try:
+        return describe_begin(trace_loaded(trained, description, project, wire))
+    except NoTraceError as error:
+        return f"its layers cannot be compared: {error}"
 
 
 def write_converted(

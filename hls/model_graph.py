@@ -18,7 +18,7 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, PrecisionError, Rounding
 
 #: layers whose results are their input's numbers, possibly in another order
-_MOVES = ("Reshape", "Clone", "Repack", "Transpose")
+MOVES = ("Reshape", "Clone", "Repack", "Transpose")
 
 #: hls4ml's class of the two layers around those that it computes for each step
 TIME_DISTRIBUTED = "TimeDistributed"
@@ -102,7 +102,7 @@ def vocabulary_sizes(model: Any) -> tuple[int, ...]:
     holds = {tensor: tensor for tensor in model.inputs}
     for layer in model.get_layers():
         source = holds.get(layer.inputs[0]) if layer.inputs else None
-        if source is not None and layer.class_name in _MOVES:
+        if source is not None and layer.class_name in MOVES:
             holds.update(dict.fromkeys(layer.outputs, source))
         elif source is not None and layer.class_name == "Embedding":
             sizes[source].append(int(layer.get_attr("vocab_size")))

@@ -27,7 +27,7 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.frontend.description import description_file, read_description, sides_of
+from hypersonic.hls.frontend.description import ModelDescription, description_file, read_description, sides_of
 from hypersonic.hls.frontend.graph import write_project
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside, load_trained
@@ -114,7 +114,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _trace(model_file: Path, project: HlsProject, wire: Sequence[NDArray[np.float32]]) -> list[LayerTrace]:
-    trained, description = load_trained(model_file), read_description(model_file)
+    return trace_loaded(load_trained(model_file), read_description(model_file), project, wire)
+
+
+def trace_loaded(
+    trained: TrainedModel, description: ModelDescription, project: HlsProject, wire: Sequence[NDArray[np.float32]]
+) -> list[LayerTrace]:
+    """As trace_layers, in the process that has loaded the model and without the cache."""
     if trained.results is None:
         raise NoTraceError("hls4ml's ONNX front end reads it, which does not keep the results of single nodes")
     inputs = sides_of(description.inputs, [tensor.name for tensor in trained.inputs], "input")

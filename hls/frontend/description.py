@@ -77,7 +77,7 @@ _FIELDS = {"name", "input", "inputs", "output", "outputs", "part", "max_batch_si
 _SIDE_FIELDS = {"name", "precision", "scale_exponents", "datatype", "wire", "shape"}
 _HLS4ML_FIELDS = {"Model", "LayerType", "LayerName", "IOType"}
 _IO_TYPES = ("io_parallel", "io_stream")
-_GATE_FIELDS = {"rows", "tolerance"}
+_GATE_FIELDS = {"rows", "tolerance", "quantised_tolerance"}
 
 _PART_NAME = re.compile(r"[A-Za-z0-9_-]+")  # it is written into Tcl scripts that Vitis runs
 
@@ -114,21 +114,34 @@ class Gate:
     """The comparison of csim with the trained model that a conversion has to pass.
 
     rows: "module:function" that gives the rows, or a .npy or .npz file, from the YAML's directory. tolerance: the largest
-    |csim - Keras| allowed, in an output's units on the wire: one number for all outputs, or one for each output by the model's
-    name; None: nothing is refused.
+    |answer - trained model's| allowed, in an output's units on the wire, on the rows as they are given: one number for all
+    outputs, or one for each output by the model's name; None: an answer that is far is refused (hls/closeness.py).
+    accepts_far: nothing is refused for want of a tolerance. quantised_tolerance: the same for rows that the inputs' types have
+    quantised, before the wire rounds the answers; None: not judged.
     """
 
     rows: str
     tolerance: float | dict[str, float] | None
+    accepts_far: bool = False
+    quantised_tolerance: float | dict[str, float] | None = None
 
     def tolerance_of(self, output: str) -> float:
         """Return the tolerance of one output, in its units on the wire; infinity for none. output: the model's name."""
-        return self.tolerance[output] if isinstance(self.tolerance, dict) else inf if self.tolerance is None else self.tolerance
+        return _of(self.tolerance, output)
+
+    def quantised_tolerance_of(self, output: str) -> float:
+        """Return the quantised tolerance of one output, as tolerance_of."""
+        return _of(self.quantised_tolerance, output)
 
     def check(self, outputs: Sequence[str]) -> None:
         """Raise DescriptionError unless tolerances by name are those of `outputs`, the model's names."""
-        if isinstance(self.tolerance, dict) and self.tolerance.keys() != set(outputs):
-            raise DescriptionError(f"gate.tolerance names {', '.join(self.tolerance)}, expected each of {', '.join(outputs)}")
+        for field, value in (("tolerance", self.tolerance), ("quantised_tolerance", self.quantised_tolerance)):
+            if isinstance(value, dict) and value.keys() != set(outputs):
+                raise DescriptionError(f"gate.{field} names {', '.join(value)}, expected each of {', '.join(outputs)}")
+
+
+def _of(tolerance: float | dict[str, float] | None, output: str) -> float:
+    return tolerance[output] if isinstance(tolerance, dict) else inf if tolerance is None else tolerance
 
 
 @dataclass(frozen=True)
@@ -376,16 +389,25 @@ def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
     gate = mapping(f"{file}: gate", value.get("gate"), _GATE_FIELDS)
     if not gate:
         return None
-    rows, tolerance = str(gate.get("rows", "")), gate.get("tolerance")
-    numbers: dict[Any, Any] = tolerance if isinstance(tolerance, dict) else {"": tolerance}
-    if tolerance is None and is_rows_file(rows):
-        return Gate(rows, None)
-    if not (":" in rows or is_rows_file(rows)) or not all(
-        isinstance(number, int | float) and 0 <= number < inf for number in numbers.values()
+    rows = str(gate.get("rows", ""))
+    if not (":" in rows or is_rows_file(rows)):
+        raise DescriptionError(f"{file}: gate is {gate}, expected rows: 'module:function' or a .npy or .npz file")
+    accepts_far = gate.get("tolerance") == "none"
+    tolerance = None if accepts_far else _tolerance(file, gate, "tolerance")
+    return Gate(rows, tolerance, accepts_far, _tolerance(file, gate, "quantised_tolerance"))
+
+
+def _tolerance(file: Path, gate: dict[str, Any], field: str) -> float | dict[str, float] | None:
+    value = gate.get(field)
+    if value is None:
+        return None
+    numbers: dict[Any, Any] = value if isinstance(value, dict) else {"": value}
+    if not numbers or not all(
+        isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < inf for number in numbers.values()
     ):
+        none = ", or none" if field == "tolerance" else ""
         raise DescriptionError(
-            f"{file}: gate is {gate}, expected rows: 'module:function' or a .npy or .npz file, and tolerance: a number, 0 or "
-            "more, or one for each output by name"
+            f"{file}: gate.{field} is {value}, expected a number, 0 or more, or one for each output by name{none}"
         )
     tolerances = {str(name): float(number) for name, number in numbers.items()}
-    return Gate(rows, tolerances if isinstance(tolerance, dict) else tolerances[""])
+    return tolerances if isinstance(value, dict) else tolerances[""]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypersonic.reporting.closeness import closeness, relative_difference
 from numpy.typing import NDArray
 
 from hypersonic import cli
@@ -16,7 +17,6 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.own.labels import Labels, read_labels, table
 from hypersonic.own.picture import draw_own
-from hypersonic.reporting.closeness import closeness, relative_difference
 
 KIND = FixedPoint(16, 6)
 THREE, ONE = TensorSpec("kind", (3,), KIND), TensorSpec("size", (1,), KIND)
