@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fixed-point network beside the trained model, on the same rows: what the user sends, and what the user gets.
 
-The total difference is the one that a user sees: the trained model computes the rows as they are given, the network computes what
-its inputs' types keep of them, and its answers are rounded to the datatype on the wire. The quantised difference is the network's
-own: both compute what the types keep, and nothing is rounded afterwards. What is left of the total comes from the inputs' types and
-the wire.
+The total difference is the one that a user sees: the trained model computes the rows as they are given, the network computes
+what its inputs' types keep of them, and its answers are rounded to the datatype on the wire. The quantised difference is the
+network's own: both compute what the types keep, and nothing is rounded afterwards. What is left of the total comes from the
+inputs' types and the wire.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Arrays = Sequence[NDArray[np.float64]]
 class InputLoss:
     """What an input's type does to the numbers of the rows.
 
-    values: how many there are. beyond: how many are beyond the ends of the type. zeroed: how many are not 0 and become 0. least,
-    greatest: of the numbers.
+    values: how many there are. beyond: how many are beyond the ends of the type. zeroed: how many are not 0 and become 0.
+    least, greatest: of the numbers.
     """
 
     name: str

@@ -98,15 +98,15 @@ def refuse_differences(found: Comparison, project: HlsProject, trained: TrainedM
 def _beyond(
     where: str, output: OutputDifference, what: str, worst: float, row: int, tolerance: float, found: Comparison
 ) -> str:  # fmt: skip
-    beside = "on what the inputs' types keep of it " if what else ""
-    lost = "".join(f"; {loss.text}" for loss in found.inputs if loss.text) if not what else ""
-    part = (
-        f", of that from the inputs' types and the wire {output.from_rounding:.3g}" if output.from_rounding and not what else ""
-    )
-    return (
-        f"{where}: row {row} of {found.source} {beside}differs by {worst:g} from the trained model{part}, {what}tolerance "
-        f"{tolerance:g}{lost}; widen the precisions in the YAML"
-    )
+    of_row = f"{where}: row {row} of {found.source}"
+    if what:
+        said = f"{of_row}, as the inputs' types keep it, differs by {worst:g} from the trained model"
+    else:
+        share = output.from_rounding
+        part = f", of that from the inputs' types and the wire {share:.3g}" if share else ""
+        said = f"{of_row} differs by {worst:g} from the trained model{part}"
+    lost = "".join(f"; {loss.text}" for loss in found.inputs if loss.text and not what)
+    return f"{said}, {what}tolerance {tolerance:g}{lost}; widen the precisions in the YAML"
 
 
 def _far_text(output: OutputDifference) -> str:

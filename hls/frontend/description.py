@@ -29,8 +29,10 @@ network: package.module:function    # for a zoo folder without a .h5: writes one
 gate:
   rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs;
                                     # or a .npy or .npz file, from the YAML's directory (frontend/rows.py)
-  tolerance: 0.05                   # largest |csim - Keras| of any output, in its units on the wire; or one per output by name;
-                                    # without it nothing is refused
+  tolerance: 0.05                   # largest |answer - trained model's| of any output, in its units on the wire, on the rows as
+                                    # given; or one per output by name; or none: nothing is refused. Without it, answers that are
+                                    # far from the trained model's are refused (closeness.py)
+  quantised_tolerance: 0            # the same on the rows as the inputs' types keep them, before the wire rounds the answers
 """
 
 from __future__ import annotations
@@ -135,9 +137,9 @@ class Gate:
 
     def check(self, outputs: Sequence[str]) -> None:
         """Raise DescriptionError unless tolerances by name are those of `outputs`, the model's names."""
-        for field, value in (("tolerance", self.tolerance), ("quantised_tolerance", self.quantised_tolerance)):
+        for key, value in (("tolerance", self.tolerance), ("quantised_tolerance", self.quantised_tolerance)):
             if isinstance(value, dict) and value.keys() != set(outputs):
-                raise DescriptionError(f"gate.{field} names {', '.join(value)}, expected each of {', '.join(outputs)}")
+                raise DescriptionError(f"gate.{key} names {', '.join(value)}, expected each of {', '.join(outputs)}")
 
 
 def _of(tolerance: float | dict[str, float] | None, output: str) -> float:
@@ -397,17 +399,17 @@ def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
     return Gate(rows, tolerance, accepts_far, _tolerance(file, gate, "quantised_tolerance"))
 
 
-def _tolerance(file: Path, gate: dict[str, Any], field: str) -> float | dict[str, float] | None:
-    value = gate.get(field)
+def _tolerance(file: Path, gate: dict[str, Any], key: str) -> float | dict[str, float] | None:
+    value = gate.get(key)
     if value is None:
         return None
     numbers: dict[Any, Any] = value if isinstance(value, dict) else {"": value}
     if not numbers or not all(
         isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < inf for number in numbers.values()
     ):
-        none = ", or none" if field == "tolerance" else ""
+        none = ", or none" if key == "tolerance" else ""
         raise DescriptionError(
-            f"{file}: gate.{field} is {value}, expected a number, 0 or more, or one for each output by name{none}"
+            f"{file}: gate.{key} is {value}, expected a number, 0 or more, or one for each output by name{none}"
         )
     tolerances = {str(name): float(number) for name, number in numbers.items()}
     return tolerances if isinstance(value, dict) else tolerances[""]

@@ -123,7 +123,7 @@ def _report_own(model: str, data: OwnData, progress: Step, on: OnCard) -> Answer
     for name, values, meaning in figures_of(labels, {"trained": trained, "csim": csim}):
         lines.append(f"{name}: csim {values['csim']:.4g}, trained model {values['trained']:.4g} ({meaning})")
     judged = judged_of(project.report, [tensor.name for tensor in project.outputs.tensors])
-    off = [difference(*pair, each.classes) for *pair, each in zip(csim, trained, judged, strict=True)]
+    off = [difference(got, wanted, each.classes) for got, wanted, each in zip(csim, trained, judged, strict=True)]
     outputs = list(zip(project.outputs.tensors, off, judged, strict=True))
     lines += [f"{output.name}: {found.text(each)}" for output, found, each in outputs]
     if any(found.far_because(each) for _, found, each in outputs):
