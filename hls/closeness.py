@@ -131,4 +131,6 @@ def relative(rms: float, spread: float) -> float:
 
 def percent(share: float) -> str:
     """Return a share as a text in per cent."""
-    return f"{100 * share:.2g} %" if not share >= 100 else "> 9999 %"
+    if share >= 100:
+        return "> 9999 %"
+    return f"{100 * share:.2g} %" if not share >= 0.1 else f"{100 * share:.0f} %"

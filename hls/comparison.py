@@ -196,7 +196,7 @@ def _output(
     of_kept: NDArray[np.float64],
 ) -> OutputDifference:
     def scaled(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.ldexp(np.asarray(numbers, np.float64), -np.asarray(output.exponents))
+        return np.asarray(np.ldexp(np.asarray(numbers, np.float64), -np.asarray(output.exponents)))
 
     classes, fraction, in_wire = output.judged.classes, output.fixed.fraction, scaled(wanted)
     return OutputDifference(

@@ -83,8 +83,8 @@ _Pair = tuple[NDArray[np.float64], NDArray[Any]]
 
 
 def _rows_of_function(place: str, inputs: Row) -> list[_Pair]:
-    """The user's function gives wire numbers. Those of a floating-point datatype are in the wire's units, and a client rounds them
-    to that datatype; all others are what travels."""
+    """The user's function gives wire numbers. A client rounds those of a floating-point datatype to it; all others are what
+    travels."""
     pairs = []
     for spec, wire in zip(inputs.tensors, _call(place, inputs), strict=True):
         rounds = not (spec.packing or spec.element.is_integer)

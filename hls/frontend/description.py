@@ -29,9 +29,9 @@ network: package.module:function    # for a zoo folder without a .h5: writes one
 gate:
   rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs;
                                     # or a .npy or .npz file, from the YAML's directory (frontend/rows.py)
-  tolerance: 0.05                   # largest |answer - trained model's| of any output, in its units on the wire, on the rows as
-                                    # given; or one per output by name; or none: nothing is refused. Without it, answers that are
-                                    # far from the trained model's are refused (closeness.py)
+  tolerance: 0.05                   # largest |answer - trained model's| of any output, in its units on the wire, on the rows
+                                    # as given; or one per output by name; or none: nothing is refused. Without it, answers that
+                                    # are far from the trained model's are refused (closeness.py)
   quantised_tolerance: 0            # the same on the rows as the inputs' types keep them, before the wire rounds the answers
 """
 

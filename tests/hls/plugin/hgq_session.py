@@ -16,9 +16,9 @@ import keras
 import numpy as np
 from hgq.config import QuantizerConfigScope
 from hgq.layers import QConv2D, QDense, QEinsumDense, QSoftmax
-from tests.support.own_warnings import texts_of_own
 
 from tests.hls.frontend.keras.hgq_session import drawn
+from tests.support.own_warnings import texts_of_own
 
 
 def sets() -> Any:

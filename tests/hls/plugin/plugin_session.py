@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from tests.support.own_warnings import texts_of_own
 
 #: kinds of numbers that hls4ml's own predict refuses

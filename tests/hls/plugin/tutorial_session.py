@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.support.own_warnings import texts_of_own
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from tests.support.own_warnings import texts_of_own
 
 Programs = dict[str, Callable[[Path], dict[str, Any]]]
 
