@@ -29,7 +29,7 @@ from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.explain import describe_begin
-from hypersonic.hls.csim.gate import FarError, compare, figures, refuse_differences
+from hypersonic.hls.csim.gate import ACCEPTS, FarError, compare, figures, refuse_differences
 from hypersonic.hls.csim.rows import GivenRows, modules_beside, rows_of
 from hypersonic.hls.csim.trace import MOST_ROWS, NoTraceError, trace_loaded
 from hypersonic.hls.errors import ConversionError, MissingToolError, ToolMemoryError
@@ -96,7 +96,7 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     try:
         refuse_differences(found, project, trained, description.gate)
     except FarError as error:
-        raise FarError(f"{error}; {_begin(trained, description, project, rows, found)}") from error
+        raise FarError(f"{error}; {_begin(trained, description, project, rows, found)}; {ACCEPTS}") from error
     project = replace(project, report={**project.report, "gate": figures(found, project, description.gate)})
     project.save()
     return project

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, floor, log2
 
 from hypersonic.hls.closeness import FAR, percent
 from hypersonic.hls.csim.trace import LayerTrace
+from hypersonic.hls.fixed import FixedPoint
 
 #: numbers that did not occur may be larger than those that did
 _ROOM = 1.25
@@ -65,4 +67,5 @@ def wide_type(layer: LayerTrace) -> str:
     integer = max(ceil(log2(largest * _ROOM)) if largest else 0, ceil(log2(layer.high)) if layer.high > 0 else 0) + is_signed
     finest = layer.spread / _STEPS
     fraction = max(round(-log2(layer.step)), -floor(log2(finest)) if finest else 0)
-    return f"ap_{'' if is_signed else 'u'}fixed<{integer + fraction},{integer}>"
+    own = FixedPoint.parse(layer.type)
+    return str(replace(own, width=integer + fraction, integer=integer, signed=is_signed))

@@ -22,6 +22,9 @@ from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 
+#: what accepts a network that is far
+ACCEPTS = "gate.tolerance with a number that allows the difference, or with none, accepts it as it is"
+
 
 class FarError(ConversionError):
     """The network is far from the trained model on the user's rows, and no tolerance was given."""
@@ -91,7 +94,7 @@ def refuse_differences(found: Comparison, project: HlsProject, trained: TrainedM
     if gate.tolerance is None and not gate.accepts_far and found.far:
         raise FarError(
             f"model {project.name!r} is far from the trained model on the {found.rows:,} rows of {gate.rows}: "
-            f"{'; '.join(map(_far_text, found.far))}; give a gate.tolerance that allows it, or gate.tolerance: none"
+            f"{'; '.join(map(_far_text, found.far))}"
         )
 
 

@@ -25,13 +25,13 @@ FIRST = replace(GOOD, name="x", kind="input")
         ),
         (
             replace(GOOD, rms=0.2, step=0.5),
-            "has steps of 0.5, the numbers spread by 1; write ap_fixed<13,6> in hls4ml.LayerName.dense.Pre",
+            "has steps of 0.5, the numbers spread by 1; write ap_fixed<13,6,AP_TRN,AP_WRAP> in hls4ml.L",
         ),
         (
             replace(GOOD, rms=0.2),
             "holds the numbers, so look at the types of its weights, of its sum (accum) and of its tables",
         ),
-        (replace(FIRST, rms=0.2, outside=0.1), "write ap_fixed<16,6> in input.precision"),
+        (replace(FIRST, rms=0.2, outside=0.1), "write ap_fixed<16,6,AP_TRN,AP_WRAP> in input.precision"),
         (replace(GOOD, rms=1.0, spread=0.0, step=1.0), "which is off by > 9999 %"),
     ],
 )
