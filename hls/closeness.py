@@ -34,7 +34,7 @@ OTHER_CLASS = 0.01
 
 
 class Kind(StrEnum):
-    """What an output's answers are."""
+    """The kind of an output's answers."""
 
     NUMBERS = "numbers"
     PROBABILITIES = "probabilities"
@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """What an output's answers are. table_error: how far probabilities may be off because of hls4ml's tables. classes: the size
+    """How an output's answers are judged. table_error: how far probabilities may be off because of hls4ml's tables. classes: the size
     of the last axis; 0 for all elements of a row."""
 
     kind: Kind = Kind.NUMBERS
@@ -58,15 +58,17 @@ NUMBERS = Judged()
 class Difference:
     """How far the answers of one output are from the trained model's.
 
-    rms: of the difference. worst, mean: of its magnitude. row: the first with the worst. spread, span: of the trained model's
-    answers (see the module). off: the share of rows that are off by more than FAR of the span. other_class: the share of rows
-    in which the largest element of a set of classes is another one.
+    rms: of the difference. worst, mean: of its magnitude. row: the first with the worst. got, wanted: the numbers there.
+    spread, span: of the trained model's answers (see the module). off: the share of rows that are off by more than FAR of the
+    span. other_class: the share of rows in which the largest element of a set of classes is another one.
     """
 
     rms: float
     worst: float
     mean: float
     row: int
+    got: float
+    wanted: float
     spread: float
     span: float
     off: float
@@ -107,6 +109,8 @@ def difference(got: NDArray[np.float64], wanted: NDArray[np.float64], classes: i
     """
     off = np.abs(np.asarray(got, np.float64) - wanted)
     rows = off.max(axis=1)
+    row = int(np.where(np.isnan(rows), np.inf, rows).argmax())
+    place = int(np.where(np.isnan(off[row]), np.inf, off[row]).argmax())
     least, greatest = float(wanted.min()), float(wanted.max())
     magnitude = max(abs(least), abs(greatest))
     span = greatest - least or magnitude
@@ -116,7 +120,9 @@ def difference(got: NDArray[np.float64], wanted: NDArray[np.float64], classes: i
         rms=float(np.sqrt(np.mean(off**2))),
         worst=float(rows.max()),
         mean=float(off.mean()),
-        row=int(np.where(np.isnan(rows), np.inf, rows).argmax()),
+        row=row,
+        got=float(got[row, place]),
+        wanted=float(wanted[row, place]),
         spread=float(np.std(wanted)) or magnitude,
         span=span,
         off=float(np.mean(~(rows <= FAR * span))),

@@ -24,7 +24,7 @@ Arrays = Sequence[NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class InputLoss:
-    """What an input's type does to the numbers of the rows.
+    """Numbers of the rows that an input's type does not keep.
 
     values: how many there are. beyond: how many are beyond the ends of the type. zeroed: how many are not 0 and become 0.
     least, greatest: of the numbers.
@@ -145,7 +145,7 @@ def judged_of(report: Mapping[str, Any], outputs: Sequence[str]) -> tuple[Judged
 
 @dataclass(frozen=True)
 class Answers:
-    """What the network answers to the rows, (rows, elements) for each output. kept: what its types keep of the rows.
+    """The network's answers to the rows, (rows, elements) for each output. kept: what its types keep of the rows.
 
     computed: in the output's type. served: as the client gets them.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.closeness import Judged
+from hypersonic.hls.closeness import Difference, Judged
 from hypersonic.hls.comparison import Answers, Comparison, Named, OutputDifference, compared
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.csim.rows import GivenRows
@@ -85,12 +85,13 @@ def refuse_differences(found: Comparison, project: HlsProject, trained: TrainedM
         return
     for output, tensor in zip(found.outputs, trained.outputs, strict=True):
         where = f"model {project.name!r}, output {tensor.name!r}"
-        for what, got, tolerance in (
-            ("", output.total, gate.tolerance_of(tensor.name)),
-            ("quantised_", output.quantised, gate.quantised_tolerance_of(tensor.name)),
-        ):
-            if not got.worst <= tolerance:
-                raise ConversionError(_beyond(where, output, what, got.worst, got.row, tolerance, found))
+        if not output.total.worst <= (most := gate.tolerance_of(tensor.name)):
+            raise ConversionError(f"{where}: {_beyond(found, output, most)}; widen the precisions in the YAML")
+        if not output.quantised.worst <= (most := gate.quantised_tolerance_of(tensor.name)):
+            raise ConversionError(
+                f"{where}: {_row(found, output.quantised)}, for the row as the inputs' types keep it, quantised_tolerance "
+                f"{most:g}; widen the precisions in the YAML"
+            )
     if gate.tolerance is None and not gate.accepts_far and found.far:
         raise FarError(
             f"model {project.name!r} is far from the trained model on the {found.rows:,} rows of {gate.rows}: "
@@ -98,18 +99,15 @@ def refuse_differences(found: Comparison, project: HlsProject, trained: TrainedM
         )
 
 
-def _beyond(
-    where: str, output: OutputDifference, what: str, worst: float, row: int, tolerance: float, found: Comparison
-) -> str:  # fmt: skip
-    of_row = f"{where}: row {row} of {found.source}"
-    if what:
-        said = f"{of_row}, as the inputs' types keep it, differs by {worst:g} from the trained model"
-    else:
-        share = output.from_rounding
-        part = f", of that from the inputs' types and the wire {share:.3g}" if share else ""
-        said = f"{of_row} differs by {worst:g} from the trained model{part}"
-    lost = "".join(f"; {loss.text}" for loss in found.inputs if loss.text and not what)
-    return f"{said}, {what}tolerance {tolerance:g}{lost}; widen the precisions in the YAML"
+def _beyond(found: Comparison, output: OutputDifference, most: float) -> str:
+    share = output.from_rounding
+    part = f", of that from the inputs' types and the wire {share:.3g}" if share else ""
+    lost = "".join(f"; {loss.text}" for loss in found.inputs if loss.text)
+    return f"{_row(found, output.total)}, a difference of {output.total.worst:.4g}{part}, tolerance {most:g}{lost}"
+
+
+def _row(found: Comparison, of: Difference) -> str:
+    return f"row {of.row} of {found.source} gives {of.got:.6g} in fixed point and {of.wanted:.6g} in the trained model"
 
 
 def _far_text(output: OutputDifference) -> str:
