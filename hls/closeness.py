@@ -43,7 +43,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """How an output's answers are judged. table_error: how far probabilities may be off because of hls4ml's tables. classes: the size
+    """How answers are judged. table_error: how far probabilities may be off because of hls4ml's tables. classes: the size
     of the last axis; 0 for all elements of a row."""
 
     kind: Kind = Kind.NUMBERS
