@@ -23,6 +23,9 @@ from numpy.typing import NDArray
 #: a difference beyond this share of the answers' own spread, or of their span, is far
 FAR = 0.05
 
+#: the share of the trained model's figure of merit by which that of the fixed-point network may be worse
+WORSE = 0.1
+
 #: the share of rows that may be off by more than FAR of the span
 FEW_ROWS = 0.001
 
@@ -128,6 +131,17 @@ def difference(got: NDArray[np.float64], wanted: NDArray[np.float64], classes: i
         off=float(np.mean(~(rows <= FAR * span))),
         other_class=float(np.mean(other)),
     )
+
+
+def merit_warning(name: str, got: float | None, trained: float | None, *, larger_is_better: bool) -> str:
+    """Return a sentence if a figure of merit is worse than the trained model's by more than WORSE of it; "" otherwise."""
+    if got is None or trained is None:
+        return ""
+    worse = trained - got if larger_is_better else got - trained
+    if worse <= WORSE * abs(trained):
+        return ""
+    share = percent(relative(worse, abs(trained)))
+    return f"the fixed-point network is worse than the trained one by {share}: {name} {got:.4g} instead of {trained:.4g}"
 
 
 def relative(rms: float, spread: float) -> float:

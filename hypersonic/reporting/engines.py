@@ -131,7 +131,7 @@ def _report_own(model: str, data: OwnData, progress: Step, on: OnCard) -> Answer
         lines += explain_difference(description.file, project, own.rows)
     numbers: dict[str, Outputs | None] = {"float": trained, "quantised": None, "csim": csim}
     answers = _answers(project.name, task, sample, numbers, own.parameters(), csim_us, verilated)
-    return replace(answers, lines=tuple(lines), own=OwnAnswers(csim, trained, labels))
+    return replace(answers, lines=(*lines, *answers.lines), own=OwnAnswers(csim, trained, labels))
 
 
 def _run(
@@ -159,7 +159,9 @@ def _answers(
     shown = {name: np.concatenate(each, axis=1) for name, each in numbers.items() if each is not None}
     of_file = shown.get("quantised", shown["float"])
     difference = float(np.abs(shown["csim"] - of_file).max())
-    return Answers(ModelReport(model, parameters, task.figure, sample.rows, merit, difference, csim_us, core), shown)
+    warning = task.warning(merit["csim"], merit["float"])
+    said = (f"WARNING: {model}: {warning}",) if warning else ()
+    return Answers(ModelReport(model, parameters, task.figure, sample.rows, merit, difference, csim_us, core), shown, said)
 
 
 def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hypersonic.hls.closeness import NUMBERS, Judged, Kind, difference
+from hypersonic.hls.closeness import NUMBERS, Judged, Kind, difference, merit_warning
 
 PROBABILITIES, CLASSES = Judged(Kind.PROBABILITIES), Judged(Kind.CLASSES)
 WANTED = np.linspace(0.0, 1.0, 2000)[:, None]
@@ -63,3 +63,18 @@ def test_answers_that_do_not_vary_are_judged_by_their_magnitude() -> None:
     assert difference(same + 0.3, same).far_because()
     assert difference(np.zeros((9, 1)), np.zeros((9, 1))).far_because() == ""
     assert difference(np.ones((9, 1)), np.zeros((9, 1))).far_because()
+
+
+@pytest.mark.parametrize(
+    ("got", "trained", "larger_is_better", "warns"),
+    [(0.91, 1.0, True, False), (0.89, 1.0, True, True), (2.0, 1.0, True, False), (1.09, 1.0, False, False),
+     (1.11, 1.0, False, True), (0.5, 1.0, False, False), (None, 1.0, True, False), (1.0, None, True, False),
+     (0.1, 0.0, False, True)],
+)  # fmt: skip
+def test_a_figure_of_merit_that_is_worse_by_more_than_a_tenth_is_a_warning(
+    got: float | None, trained: float | None, larger_is_better: bool, warns: bool
+) -> None:
+    text = merit_warning("accuracy", got, trained, larger_is_better=larger_is_better)
+    assert bool(text) == warns
+    if warns and trained:
+        assert text.startswith("the fixed-point network is worse than the trained one by 11 %: accuracy ")
