@@ -44,12 +44,3 @@ TASK = Task(
     _sample, "sigma68 of E / E true above 5 GeV", resolution, _float, rows=16_000, rtl_rows=16_000, event_rows=CHANNELS,
     larger_is_better=False,
 )  # fmt: skip
-    _sample,
-    "sigma68 of E / E true above 5 GeV",
-    resolution,
-    _float,
-    rows=16_000,
-    rtl_rows=16_000,
-    event_rows=CHANNELS,
-    larger_is_better=False,
-)
