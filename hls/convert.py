@@ -30,8 +30,10 @@ from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.explain import describe_begin
 from hypersonic.hls.csim.gate import ACCEPTS, FarError, compare, figures, refuse_differences
+from hypersonic.hls.csim.overflow.figures import Overflows
 from hypersonic.hls.csim.rows import GivenRows, modules_beside, rows_of
 from hypersonic.hls.csim.trace import MOST_ROWS, NoTraceError, trace_loaded
+from hypersonic.hls.csim.wraps import compiling, count_wraps, refuse_wraps, to_json
 from hypersonic.hls.errors import ConversionError, MissingToolError, ToolMemoryError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
@@ -88,18 +90,38 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     _say("converting with hls4ml")
     project, graph = write_converted(trained, description, directory, kind, card)
     _say("compiling hls4ml's C++")
-    csim = Csim(compile_csim(project), project)
-    _say("comparing with the trained model")
-    with modules_beside(model_file):
-        rows = rows_of(project, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
-    found = compare(csim, trained, rows, judged_outputs(graph))
+    with compiling(project, wanted=description.gate is not None):
+        csim = Csim(compile_csim(project), project)
+        _say("comparing with the trained model")
+        with modules_beside(model_file):
+            rows = rows_of(project, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
+        found = compare(csim, trained, rows, judged_outputs(graph))
+    # random rows, which refuse nothing, are counted to say why they are far
+    overflows = count_wraps(project, rows) if description.gate or found.far else None
+    project = _judged(project, description, trained, rows, found, overflows)
+    project.save()
+    return project
+
+
+def _judged(
+    project: HlsProject, description: ModelDescription, trained: TrainedModel, rows: GivenRows, found: Comparison,
+    overflows: Overflows | str | None,
+) -> HlsProject:  # fmt: skip
+    """The project with the figures of both comparisons in its report. Raises ConversionError for one that is refused."""
+    own = {new: old for old, new in trained.names.items()}
+    settings, warnings = description.hls4ml, list[str]()
+    counts = to_json(overflows) if isinstance(overflows, Overflows) else []
+    notes = [overflows] if isinstance(overflows, str) else []
+    if isinstance(overflows, Overflows) and not uses_hgq(description.file):  # HGQ2 has trained with types that wrap
+        warnings = refuse_wraps(overflows, rows, settings, own)
     try:
         refuse_differences(found, project, trained, description.gate)
     except FarError as error:
         raise FarError(f"{error}; {_begin(trained, description, project, rows, found)}; {ACCEPTS}") from error
-    project = replace(project, report={**project.report, "gate": figures(found, project, description.gate)})
-    project.save()
-    return project
+    gate = figures(found, project, description.gate)
+    gate["warnings"] = [*gate["warnings"], *warnings]
+    report = {**project.report, "gate": gate, "overflows": counts, "notes": [*project.report["notes"], *notes]}
+    return replace(project, report=report)
 
 
 def _begin(
