@@ -296,7 +296,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
     import hls4ml  # noqa: F401 - first: it loads the next as its plugin
     import tf_keras as keras
 
-    from hypersonic.hls.frontend.passes import possible_settings
+    from hypersonic.hls.frontend.passes import last_passes
 
     options = {"LayerName": case.names, "Model": case.model, "LayerType": case.types}
     try:
@@ -305,7 +305,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
         layers = {name: _merged(settings, case.names.get(name, {})) for name, settings in trained.config["LayerName"].items()}
         config = {"Model": {**trained.config["Model"], **case.model}, "LayerName": spread_model_settings(options, layers)}
         config["Model"]["Precision"] = {"default": "fixed<16,6>", **case.model.get("Precision", {})}
-        with hls4ml_warnings() as heard, possible_settings():
+        with hls4ml_warnings() as heard, last_passes():
             graph = trained.convert(config, directory, "trap", "xcu250-figd2104-2L-e", case.io_type)
         check_graph(graph)
         if case.core == "csim":
