@@ -20,6 +20,8 @@ Einsum and EinsumDense: hls4ml has C++ for Strategy Latency alone, and stops wit
 
 Global pooling: hls4ml gives sums and results the model's default type, in which they wrap.
 
+LSTM and GRU: hls4ml gives sums the model's default type, in which they wrap, and QKeras' weights without their quantisers.
+
 TimeDistributed: hls4ml gives its copies of a step a type of their own, for which the C++ does not compile.
 
 Bits that stand for -1 and 1: hls4ml reads them as 0 and 1 in every layer but a product, and so does who reads an output.
@@ -260,7 +262,8 @@ class StepTypes(OptimizerPass):  # type: ignore[misc]
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
     """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
 
-    A TimeDistributed gets the type of what it reads. A global pooling gets types that hold its sums and its results.
+    A TimeDistributed gets the type of what it reads. A global pooling gets types that hold its sums and its results, an LSTM
+    or GRU the default type with as many integer bits as its sums need.
     """
 
     def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
@@ -288,6 +291,18 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
             node.types["result_t"].precision = result
         return types_to_infer
 
+    def _infer_rnn_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        found = list(super()._infer_rnn_precision(node, types_to_infer))
+        x, kind = node.get_input_variable().type.precision, self._get_default_precision(node)
+        if "accum_t" not in types_to_infer or not self._all_supported_types((x, kind)):
+            return found
+        whole = max(kind.integer, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
+        accum = FixedPrecisionType(
+            kind.width + whole - kind.integer, whole, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
+        )
+        node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
+        return [*found, "accum_t"]
+
     def _at_most(self, node: Any, kind: FixedPrecisionType) -> FixedPrecisionType:
         """The type with no more bits than Model.Precision.maximum has."""
         most = self._get_maximum_precision(node)
@@ -304,6 +319,43 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         if "accum_t" in types_to_infer:
             node.types["accum_t"] = NamedType(f"{node.name}_accum_t", exact)
         return types_to_infer
+
+
+def _largest_sum(node: Any, x: float) -> float:
+    """The largest magnitude of a sum in a recurrent layer whose inputs are up to x and whose state is up to 1."""
+    most = 0.0
+    for side in ("forward_", "backward_") if node.class_name == "Bidirectional" else ("",):
+        names = [name for name in ("weight", "bias", "recurrent_weight", "recurrent_bias") if f"{side}{name}" in node.weights]
+        held = {name: np.abs(np.asarray(node.weights[f"{side}{name}"].data, np.float64)) for name in names}
+        sums = [(x if name == "weight" else 1.0) * (part.sum(axis=0) if part.ndim > 1 else part) for name, part in held.items()]
+        most = max(most, float(sum(sums).max()))
+    return most
+
+
+def _whole_bits(magnitude: float) -> int:
+    """The bits left of the binary point that a magnitude needs."""
+    return int(np.frexp(magnitude)[1])
+
+
+class QuantisedRecurrence(OptimizerPass):  # type: ignore[misc]
+    """Rounds and clips the weights of a QKeras LSTM or GRU as their quantisers do; hls4ml takes their types alone."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer has such quantisers that were not applied."""
+        quantised = any(node.get_attr(f"{name}_quantizer") is not None for name in _RECURRENT_WEIGHTS)
+        return node.class_name in ("LSTM", "GRU") and quantised and not node.get_attr("quantised")
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Change the weights in place; return False, since the graph's structure does not change."""
+        for name in _RECURRENT_WEIGHTS:
+            quantiser = node.get_attr(f"{name}_quantizer")
+            if quantiser is not None:
+                node.weights[name].data = np.asarray(quantiser(np.asarray(node.weights[name].data)))
+        node.set_attr("quantised", True)
+        return False
+
+
+_RECURRENT_WEIGHTS = ("weight", "recurrent_weight", "bias")
 
 
 class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
@@ -429,6 +481,7 @@ def register() -> str:
         optimizers = [own.get(name, name) for name in stock.optimizers]
         optimizers.insert(optimizers.index(own["infer_precision_types"]), copies)
         thresholds = register_pass("binary_thresholds", BinaryThresholds, backend="Hypersonic")
-        passes = [powers, softmax, steps, shapes, einsum, *optimizers, thresholds]
+        recurrent = register_pass("quantised_recurrence", QuantisedRecurrence, backend="Hypersonic")
+        passes = [powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
         register_flow(FLOW, passes, requires=list(stock.requires))
     return FLOW

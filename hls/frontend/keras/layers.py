@@ -14,6 +14,7 @@ _SKIPPED = ("Dropout",)
 
 _MERGES = ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot")
 _RECURRENT = ("SimpleRNN", "LSTM", "GRU")
+_QUANTISED_CELLS = tuple(f"Q{kind}" for kind in _RECURRENT)
 
 Options = Mapping[str, Any]
 
@@ -116,18 +117,20 @@ def _gate_faults(layer: Any) -> Iterator[tuple[str, str]]:
 
 
 def gate_notes(model: Any) -> Iterator[str]:
-    """Yield a line for the report for each quantiser of a recurrent layer's activations, whose type hls4ml leaves out."""
+    """Yield a line for the report for each quantiser of a recurrent layer's numbers, whose type hls4ml leaves out."""
     for layer in model.layers:
         for option, quantiser, _ in _gates(layer):
             yield (
                 f"layer {layer.name!r}: its {option} is QKeras' {quantiser}, and hls4ml does not round to its bits: what it "
                 "gives has the type of accum"
             )
+        if type(layer).__name__ in _QUANTISED_CELLS and layer.get_config().get("state_quantizer"):
+            yield f"layer {layer.name!r}: QKeras' state_quantizer rounds its state, and hls4ml to the type of result instead"
 
 
 def _gates(layer: Any) -> Iterator[tuple[str, str, bool]]:
     """Yield (option, QKeras' quantiser, whether it rounds a real tanh or sigmoid) for the activations of a QLSTM or QGRU."""
-    options = layer.get_config() if type(layer).__name__ in ("QLSTM", "QGRU", "QSimpleRNN") else {}
+    options = layer.get_config() if type(layer).__name__ in _QUANTISED_CELLS else {}
     for option in ("activation", "recurrent_activation"):
         given = options.get(option)
         if isinstance(given, dict):

@@ -71,6 +71,9 @@ def keras_model(model: Any) -> TrainedModel:
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
     wrappers = [layer for layer in named.layers if type(layer).__name__ == "TimeDistributed"]
     config["LayerName"] |= {layer.name: _inside(layer) for layer in wrappers}
+    for layer in named.layers:
+        if type(layer).__name__ in ("QLSTM", "QGRU"):  # hls4ml proposes the type of QKeras' state for the sums
+            config["LayerName"][layer.name]["Precision"]["accum"] = "auto"
     for name in paired.means:
         config["LayerName"][names.get(name, name)]["Precision"].update(MEAN_TYPES)
     inputs = tuple(

@@ -42,6 +42,8 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
     normal = lambda: layers.BatchNormalization(scale=False)  # noqa: E731
     sign = lambda: qkeras.QActivation("binary(alpha=1)")  # noqa: E731
     bits = {f"{part}_quantizer": "quantized_bits(6,1,alpha=1)" for part in ("kernel", "bias")}
+    coarse = "quantized_bits(8,2,alpha=1)"
+    bits_to_1 = {f"{part}_quantizer": "quantized_bits(6,0,alpha=1)" for part in ("kernel", "bias")}
     wide = keras.initializers.RandomUniform(-4, 4, seed=3)
 
     def capped(*makers: Callable[[], Any]) -> Build:
@@ -71,6 +73,11 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
         "switches": ("more", chain(lambda: layers.BatchNormalization(scale=1, center=0))),
         "mean": ("image", chain(seen, layers.GlobalAveragePooling2D)),
         "mean_1d": ("line", chain(lambda: layers.Dense(2, kernel_initializer=wide), layers.GlobalAveragePooling1D)),
+        "long_sums": ("line", capped(lambda: layers.Dense(3, kernel_initializer=wide), lambda: layers.LSTM(2))),
+        "quantised_cell": (
+            "line",
+            chain(lambda: qkeras.QLSTM(3, "tanh", "sigmoid", recurrent_quantizer=coarse, state_quantizer=coarse, **bits_to_1)),
+        ),
         "greatest": ("image", chain(lambda: layers.Conv2D(2, 1, kernel_initializer=wide), layers.GlobalMaxPooling2D)),
         "signs": ("more", chain(sign)),
         "signs_behind": ("more", chain(normal, sign)),
@@ -144,8 +151,10 @@ def facts(keras: Any, directory: Path) -> dict[str, Any]:
     x = directory / "rows.npy"
     np.save(x, np.random.default_rng(1).normal(size=(8, 4, 4, 2)))
     found = {}
-    for name, layer in {"pooling": keras.layers.GlobalAveragePooling2D(), "folded": folded}.items():
-        model = keras.Sequential([keras.Input((4, 4, 2)), layer])
+    counting = keras.layers.LSTM(1, kernel_initializer="zeros", bias_initializer="ones", unit_forget_bias=False)
+    lone = {"pooling": [keras.layers.GlobalAveragePooling2D()], "folded": [folded]}
+    for name, layers in {**lone, "counting": [keras.layers.Reshape((8, 4)), counting]}.items():
+        model = keras.Sequential([keras.Input((4, 4, 2)), *layers])
         found[name] = [asdict(one) for one in survey_trained(keras_model(model), x).layers]
     return found
 

@@ -210,6 +210,12 @@ def _rounding_to_powers(kind: str) -> list[Any]:
     return [getattr(qkeras, kind)(activation=qkeras.quantized_relu_po2(4, 2), name="d", **options)]
 
 
+def _quantised_gates(keras: Any) -> list[Any]:
+    from qkeras import QLSTM, quantized_tanh
+
+    return [QLSTM(2, activation=quantized_tanh(8), name="c")]
+
+
 def _normalised(keras: Any) -> list[Any]:
     return [keras.layers.Dense(3, name="d"), keras.layers.BatchNormalization(name="bn")]
 
@@ -240,6 +246,7 @@ def layer_cases() -> dict[str, Case]:
         "lstm_reuse": Case(one("LSTM", 4), resource(5), shape=(5, 3)),
         "depthwise_model": Case(one("DepthwiseConv2D", 3), model={"Strategy": "Resource"}, shape=image),
         "hard_gates": Case(one("LSTM", 4, recurrent_activation="hard_sigmoid"), shape=(5, 3)),
+        "quantised_gates": Case(_quantised_gates, shape=(5, 3)),
         "reset_before": Case(one("GRU", 4, reset_after=False), shape=(5, 3)),
         "reset_before_both": Case(
             lambda keras: [keras.layers.Bidirectional(keras.layers.GRU(4, reset_after=False), name="c")], shape=(5, 3)
