@@ -11,8 +11,8 @@ right, and it does not support such biases.
 
 Merges of two shapes: hls4ml's C++ leaves elements out, and in io_stream its templates stop with an AssertionError.
 
-Binary and ternary activations: hls4ml merges one with the normalisation before it, as if all scales were positive, and rounds
-a binary one's threshold in the wrong direction.
+Binary and ternary activations: hls4ml merges one with the normalisation before it, as if all scales were positive and nothing
+else read it, and rounds a binary one's threshold in the wrong direction.
 
 Dot: hls4ml's inference of types stops with an AssertionError where an accumulator has none.
 
@@ -203,6 +203,26 @@ class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
         )
 
 
+class SharedNormalization(OptimizerPass):  # type: ignore[misc]
+    """Keeps a normalisation apart from a binary activation if others read it too; hls4ml gives those the numbers before it."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a binary activation that hls4ml would merge with such a normalisation."""
+        before = node.get_input_node()
+        kind = node.get_attr("activation") if node.class_name == "Activation" and isinstance(before, BatchNormalization) else ""
+        return kind in ("binary", "binary_tanh") and not _alone(before)
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Write the function's name so that hls4ml's pass does not find it; templates read it in lower case. Return False."""
+        node.set_attr("activation", "Binary_tanh")
+        return False
+
+
+def _alone(before: Any) -> bool:
+    """Return whether one layer reads a layer's result, and it is not an output."""
+    return len(before.get_output_nodes()) == 1 and not set(before.outputs) & set(before.model.outputs)
+
+
 class BinaryThresholds(OptimizerPass):  # type: ignore[misc]
     """Moves the threshold of a normalisation before a binary activation to the next number of its input's type.
 
@@ -213,8 +233,12 @@ class BinaryThresholds(OptimizerPass):  # type: ignore[misc]
         """Return whether the layer is a binary activation behind a normalisation that hls4ml will merge it with."""
         kind, before = str(node.get_attr("activation")), node.get_input_node()
         steps = node.class_name == "Activation" and kind.startswith("binary") and isinstance(before, BatchNormalization)
-        alone = steps and len(before.get_output_nodes()) == 1 and before.outputs[0] not in node.model.outputs
-        return alone and hasattr(before.get_input_variable().type.precision, "fractional") and not before.get_attr("on_grid")
+        return (
+            steps
+            and _alone(before)
+            and hasattr(before.get_input_variable().type.precision, "fractional")
+            and not before.get_attr("on_grid")
+        )
 
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
         """Change the shift in place, to one a quarter of a step beyond, which hls4ml rounds down; return False."""
@@ -482,6 +506,7 @@ def register() -> str:
         optimizers.insert(optimizers.index(own["infer_precision_types"]), copies)
         thresholds = register_pass("binary_thresholds", BinaryThresholds, backend="Hypersonic")
         recurrent = register_pass("quantised_recurrence", QuantisedRecurrence, backend="Hypersonic")
-        passes = [powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
+        shared = register_pass("shared_normalization", SharedNormalization, backend="Hypersonic")
+        passes = [shared, powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
         register_flow(FLOW, passes, requires=list(stock.requires))
     return FLOW

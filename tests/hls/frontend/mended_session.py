@@ -49,6 +49,10 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
     def capped(*makers: Callable[[], Any]) -> Build:
         return chain(lambda: layers.Dense(3, kernel_initializer=wide), *makers)
 
+    def shared(x: Any) -> Any:
+        y = normal()(x)
+        return layers.Concatenate()([sign()(y), layers.ReLU()(y)])
+
     inside = keras.Sequential([keras.Input((3,)), layers.ReLU(6.0)])
     return {
         "padded_maximum": ("image", chain(seen, lambda: layers.MaxPooling2D(3, 2, padding="same"))),
@@ -82,6 +86,7 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
         "signs": ("more", chain(sign)),
         "signs_behind": ("more", chain(normal, sign)),
         "signs_read": ("more", chain(normal, sign, lambda: qkeras.QDense(2, **bits))),
+        "shared_normal": ("more", shared),
         "greatest_sign": ("image", chain(normal, sign, lambda: layers.MaxPooling2D((3, 2)))),
     }
 

@@ -77,6 +77,10 @@ def test_bits_are_minus_1_and_1_to_every_layer(found: dict[str, Any]) -> None:
     check(found, PRODUCTS, 0)
 
 
+def test_a_normalisation_that_others_read_too_is_not_merged_with_a_binary_activation(found: dict[str, Any]) -> None:
+    check(found, ("shared_normal",), NEAR)
+
+
 def test_a_model_of_one_layer_is_surveyed(directory: Path) -> None:
     (pooling,) = json.loads((directory / "facts.json").read_text())["pooling"]
     assert pooling["numbers"]["greatest"] > 0
