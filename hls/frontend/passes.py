@@ -11,13 +11,20 @@ right, and it does not support such biases.
 
 Merges of two shapes: hls4ml's C++ leaves elements out, and in io_stream its templates stop with an AssertionError.
 
-Binary and ternary activations: hls4ml merges one with the normalisation before it, as if all scales were positive.
+Binary and ternary activations: hls4ml merges one with the normalisation before it, as if all scales were positive and nothing
+else read it, and rounds a binary one's threshold in the wrong direction.
 
 Dot: hls4ml's inference of types stops with an AssertionError where an accumulator has none.
 
 Einsum and EinsumDense: hls4ml has C++ for Strategy Latency alone, and stops with a TypeError for Strategy Resource.
 
+Global pooling: hls4ml gives sums and results the model's default type, in which they wrap.
+
+LSTM and GRU: hls4ml gives sums the model's default type, in which they wrap, and QKeras' weights without their quantisers.
+
 TimeDistributed: hls4ml gives its copies of a step a type of their own, for which the C++ does not compile.
+
+Bits that stand for -1 and 1: hls4ml reads them as 0 and 1 in every layer but a product, and so does who reads an output.
 
 Softmax: hls4ml gives an accumulator without a type of its own another type in the C++ than in its graph.
 """
@@ -26,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import ceil, log2, prod
 from typing import Any
 
 import numpy as np
@@ -48,7 +56,8 @@ from numpy.typing import NDArray
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.softmax.exact import wanted_types
-from hypersonic.hls.model_graph import check_merge, retype
+from hypersonic.hls.model_graph import COPYING, check_merge, is_binary, retype
+from hypersonic.hls.rf.parts.binary import takes_bits
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
@@ -194,6 +203,53 @@ class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
         )
 
 
+class SharedNormalization(OptimizerPass):  # type: ignore[misc]
+    """Keeps a normalisation apart from a binary activation if others read it too; hls4ml gives those the numbers before it."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a binary activation that hls4ml would merge with such a normalisation."""
+        before = node.get_input_node()
+        kind = node.get_attr("activation") if node.class_name == "Activation" and isinstance(before, BatchNormalization) else ""
+        return kind in ("binary", "binary_tanh") and not _alone(before)
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Write the function's name so that hls4ml's pass does not find it; templates read it in lower case. Return False."""
+        node.set_attr("activation", "Binary_tanh")
+        return False
+
+
+def _alone(before: Any) -> bool:
+    """Return whether one layer reads a layer's result, and it is not an output."""
+    return len(before.get_output_nodes()) == 1 and not set(before.outputs) & set(before.model.outputs)
+
+
+class BinaryThresholds(OptimizerPass):  # type: ignore[misc]
+    """Moves the threshold of a normalisation before a binary activation to the next number of its input's type.
+
+    hls4ml compares x >= threshold, and takes the number before the threshold instead.
+    """
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a binary activation behind a normalisation that hls4ml will merge it with."""
+        kind, before = str(node.get_attr("activation")), node.get_input_node()
+        steps = node.class_name == "Activation" and kind.startswith("binary") and isinstance(before, BatchNormalization)
+        return (
+            steps
+            and _alone(before)
+            and hasattr(before.get_input_variable().type.precision, "fractional")
+            and not before.get_attr("on_grid")
+        )
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Change the shift in place, to one a quarter of a step beyond, which hls4ml rounds down; return False."""
+        before = node.get_input_node()
+        step = 2.0 ** -before.get_input_variable().type.precision.fractional
+        scale, shift = (np.asarray(before.weights[name].data, np.float64) for name in ("scale", "bias"))
+        before.weights["bias"].data = -(np.ceil(-shift / scale / step) + 0.25) * step * scale
+        before.set_attr("on_grid", True)
+        return False
+
+
 class MergedShapes(OptimizerPass):  # type: ignore[misc]
     """Refuses merges of two shapes, before hls4ml stops with an AssertionError for one in io_stream."""
 
@@ -230,13 +286,53 @@ class StepTypes(OptimizerPass):  # type: ignore[misc]
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
     """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
 
-    A TimeDistributed gets the type of what it reads.
+    A TimeDistributed gets the type of what it reads. A global pooling gets types that hold its sums and its results, an LSTM
+    or GRU the default type with as many integer bits as its sums need.
     """
 
     def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         if node.class_name == "TimeDistributed":
             return list(self._infer_output_matching_precision(node, types_to_infer))
+        if node.class_name in ("GlobalPooling1D", "GlobalPooling2D"):
+            return self._infer_global_pooling_precision(node, types_to_infer)
         return list(super()._infer_precision(node, types_to_infer))
+
+    def _infer_global_pooling_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        """The input's type for a maximum; for a mean the bits of the sum, of which the quotient's fraction is a part."""
+        x = node.get_input_variable()
+        accum = result = x.type.precision
+        if str(node.get_attr("pool_op")).lower() == "average":
+            if not self._all_supported_types((accum,)):
+                return []
+            more = ceil(log2(prod(int(size) for size in x.shape[:-1])))
+            accum = FixedPrecisionType(
+                x.type.precision.width + 2 * more, x.type.precision.integer + more, x.type.precision.signed
+            )
+            result = self._at_most(node, FixedPrecisionType(accum.width - more, accum.integer - more, accum.signed))
+        if "accum_t" in types_to_infer:
+            node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
+        if "result_t" in types_to_infer:
+            node.types["result_t"].precision = result
+        return types_to_infer
+
+    def _infer_rnn_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        found = list(super()._infer_rnn_precision(node, types_to_infer))
+        x, kind = node.get_input_variable().type.precision, self._get_default_precision(node)
+        if "accum_t" not in types_to_infer or not self._all_supported_types((x, kind)):
+            return found
+        whole = max(kind.integer, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
+        accum = FixedPrecisionType(
+            kind.width + whole - kind.integer, whole, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
+        )
+        node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
+        return [*found, "accum_t"]
+
+    def _at_most(self, node: Any, kind: FixedPrecisionType) -> FixedPrecisionType:
+        """The type with no more bits than Model.Precision.maximum has."""
+        most = self._get_maximum_precision(node)
+        if most is None:
+            return kind
+        return FixedPrecisionType(min(kind.width, most.width), min(kind.integer, most.integer), kind.signed)
 
     def _infer_dot_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         given = node.types["result_t"].precision
@@ -247,6 +343,43 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         if "accum_t" in types_to_infer:
             node.types["accum_t"] = NamedType(f"{node.name}_accum_t", exact)
         return types_to_infer
+
+
+def _largest_sum(node: Any, x: float) -> float:
+    """The largest magnitude of a sum in a recurrent layer whose inputs are up to x and whose state is up to 1."""
+    most = 0.0
+    for side in ("forward_", "backward_") if node.class_name == "Bidirectional" else ("",):
+        names = [name for name in ("weight", "bias", "recurrent_weight", "recurrent_bias") if f"{side}{name}" in node.weights]
+        held = {name: np.abs(np.asarray(node.weights[f"{side}{name}"].data, np.float64)) for name in names}
+        sums = [(x if name == "weight" else 1.0) * (part.sum(axis=0) if part.ndim > 1 else part) for name, part in held.items()]
+        most = max(most, float(sum(sums).max()))
+    return most
+
+
+def _whole_bits(magnitude: float) -> int:
+    """The bits left of the binary point that a magnitude needs."""
+    return int(np.frexp(magnitude)[1])
+
+
+class QuantisedRecurrence(OptimizerPass):  # type: ignore[misc]
+    """Rounds and clips the weights of a QKeras LSTM or GRU as their quantisers do; hls4ml takes their types alone."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer has such quantisers that were not applied."""
+        quantised = any(node.get_attr(f"{name}_quantizer") is not None for name in _RECURRENT_WEIGHTS)
+        return node.class_name in ("LSTM", "GRU") and quantised and not node.get_attr("quantised")
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Change the weights in place; return False, since the graph's structure does not change."""
+        for name in _RECURRENT_WEIGHTS:
+            quantiser = node.get_attr(f"{name}_quantizer")
+            if quantiser is not None:
+                node.weights[name].data = np.asarray(quantiser(np.asarray(node.weights[name].data)))
+        node.set_attr("quantised", True)
+        return False
+
+
+_RECURRENT_WEIGHTS = ("weight", "recurrent_weight", "bias")
 
 
 class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
@@ -277,27 +410,79 @@ class PossibleSettings(OptimizerPass):  # type: ignore[misc]
         return False
 
 
+class SignedBits(OptimizerPass):  # type: ignore[misc]
+    """Gives bits that stand for -1 and 1 (the XNOR type) an integer type that holds these, where they are read as 0 and 1.
+
+    That is where they are an output, and in layers other than products. The tensors that they are copied from or to get it too.
+    """
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer's result is of such bits, and an output or read by such a layer."""
+        if not is_binary(node.get_output_variable()):
+            return False
+        readers = (layer for layer in node.model.get_layers() if set(layer.inputs) & set(node.outputs))
+        return bool(set(node.outputs) & set(node.model.outputs)) or not all(map(_multiplies, readers))
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Set the types in place; return False, since the graph's structure does not change."""
+        for layer in _copies(model, node):
+            for tensor in layer.outputs:
+                layer.get_output_variable(tensor).type.precision = IntegerPrecisionType(2, signed=True)
+            if "accum_t" in layer.types:
+                layer.types["accum_t"].precision = IntegerPrecisionType(2, signed=True)
+        return False
+
+
+def _multiplies(layer: Any) -> bool:
+    """Return whether the layer reads such bits as the numbers that they stand for, or copies them."""
+    twice = "weight" in layer.weights and is_binary(layer.weights["weight"]) and np.asarray(layer.weights["bias"].data).any()
+    return takes_bits(layer) and not twice  # hls4ml's C++ adds the bias of binary weights and bits twice
+
+
+def _copies(model: Any, node: Any) -> list[Any]:
+    """The layers whose results are the bits of a layer's, or the bits that it copies, the layer among them."""
+    found, tensors, count = [node], set(node.outputs), 0
+    if node.class_name in COPYING:
+        tensors |= set(node.inputs)
+    while len(found) > count:
+        count = len(found)
+        for layer in model.get_layers():
+            if layer in found or not is_binary(layer.get_output_variable()):
+                continue
+            if tensors & set(layer.outputs) or (layer.class_name in COPYING and tensors & set(layer.inputs)):
+                found.append(layer)
+                tensors |= {*layer.outputs, *(layer.inputs if layer.class_name in COPYING else ())}
+    return found
+
+
 def register_possible_settings() -> str:
     """Register the flow of PossibleSettings at the first call; return its name.
 
     It must run before the flows that lay out weights and generate code.
     """
-    name = "hypersonic:possible_settings"
+    return _register_alone("hypersonic:possible_settings", PossibleSettings)
+
+
+def _register_alone(name: str, made: type) -> str:
+    """Register a pass as a flow of its own at the first call; return the flow's name."""
     if name not in get_backend_flows("hypersonic"):
-        register_pass(name, PossibleSettings)
+        register_pass(name, made)
         register_flow(name, [name])
     return name
 
 
 @contextmanager
-def possible_settings() -> Iterator[None]:
-    """Make hls4ml's backend Vitis apply PossibleSettings inside the context."""
-    flows, flow = get_flow("vitis:ip").requires, register_possible_settings()
-    flows.insert(flows.index("vivado:specific_types"), flow)
+def last_passes() -> Iterator[None]:
+    """Make hls4ml's backend Vitis apply PossibleSettings and SignedBits inside the context."""
+    flows = get_flow("vitis:ip").requires
+    own = [register_possible_settings(), _register_alone("hypersonic:signed_bits", SignedBits)]
+    at = flows.index("vivado:specific_types")
+    flows[at:at] = own
     try:
         yield
     finally:
-        flows.remove(flow)
+        for flow in own:
+            flows.remove(flow)
 
 
 def register() -> str:
@@ -319,5 +504,9 @@ def register() -> str:
         stock = get_flow("convert")
         optimizers = [own.get(name, name) for name in stock.optimizers]
         optimizers.insert(optimizers.index(own["infer_precision_types"]), copies)
-        register_flow(FLOW, [powers, softmax, steps, shapes, einsum, *optimizers], requires=list(stock.requires))
+        thresholds = register_pass("binary_thresholds", BinaryThresholds, backend="Hypersonic")
+        recurrent = register_pass("quantised_recurrence", QuantisedRecurrence, backend="Hypersonic")
+        shared = register_pass("shared_normalization", SharedNormalization, backend="Hypersonic")
+        passes = [shared, powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
+        register_flow(FLOW, passes, requires=list(stock.requires))
     return FLOW

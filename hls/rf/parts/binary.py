@@ -40,18 +40,27 @@ def reads_bits(layer: Any) -> bool:
     Raises UnsupportedLayerError for a layer that reads the bits as 0 and 1, where the model has -1 and 1.
     """
     bits = any(is_binary(layer.get_input_variable(name)) for name in layer.inputs if name)
-    pads = any(int(layer.get_attr(f"pad_{side}", 0) or 0) for side in ("top", "bottom", "left", "right"))
-    maximum = layer.class_name in _POOLS and str(layer.get_attr("pool_op")).lower() == "max"
-    of_bits = maximum and is_binary(layer.get_output_variable())
-    if bits and layer.class_name not in (*_PRODUCTS, *_MOVES) and not of_bits:
+    if bits and layer.class_name in _PRODUCTS and _pads(layer):
+        raise refuse(layer, "its input has the XNOR type, and hls4ml's C++ does not pad that with zeros: use padding='valid'")
+    if bits and not takes_bits(layer):
         raise refuse(
             layer,
             "its input has the XNOR type, whose -1 hls4ml's C++ reads as 0 in every layer but a Dense, a convolution, and a "
             "maximum of the same type",
         )
-    if bits and pads:
-        raise refuse(layer, "its input has the XNOR type, and hls4ml's C++ does not pad that with zeros: use padding='valid'")
     return bits
+
+
+def takes_bits(layer: Any) -> bool:
+    """Return whether the layer reads an input of the XNOR type as hls4ml's C++ should: as -1 and 1, or to move the bits."""
+    if layer.class_name in _PRODUCTS:
+        return not _pads(layer)
+    maximum = layer.class_name in _POOLS and str(layer.get_attr("pool_op")).lower() == "max"
+    return (maximum or layer.class_name in _MOVES) and is_binary(layer.get_output_variable())
+
+
+def _pads(layer: Any) -> bool:
+    return any(int(layer.get_attr(f"pad_{side}", 0) or 0) for side in ("top", "bottom", "left", "right"))
 
 
 def binary_sums(layer: Any, weight: Constants, bias: Constants, accum: FixedPoint) -> BinarySums:

@@ -210,6 +210,12 @@ def _rounding_to_powers(kind: str) -> list[Any]:
     return [getattr(qkeras, kind)(activation=qkeras.quantized_relu_po2(4, 2), name="d", **options)]
 
 
+def _quantised_gates(keras: Any) -> list[Any]:
+    from qkeras import QLSTM, quantized_tanh
+
+    return [QLSTM(2, activation=quantized_tanh(8), name="c")]
+
+
 def _normalised(keras: Any) -> list[Any]:
     return [keras.layers.Dense(3, name="d"), keras.layers.BatchNormalization(name="bn")]
 
@@ -240,6 +246,7 @@ def layer_cases() -> dict[str, Case]:
         "lstm_reuse": Case(one("LSTM", 4), resource(5), shape=(5, 3)),
         "depthwise_model": Case(one("DepthwiseConv2D", 3), model={"Strategy": "Resource"}, shape=image),
         "hard_gates": Case(one("LSTM", 4, recurrent_activation="hard_sigmoid"), shape=(5, 3)),
+        "quantised_gates": Case(_quantised_gates, shape=(5, 3)),
         "reset_before": Case(one("GRU", 4, reset_after=False), shape=(5, 3)),
         "reset_before_both": Case(
             lambda keras: [keras.layers.Bidirectional(keras.layers.GRU(4, reset_after=False), name="c")], shape=(5, 3)
@@ -296,7 +303,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
     import hls4ml  # noqa: F401 - first: it loads the next as its plugin
     import tf_keras as keras
 
-    from hypersonic.hls.frontend.passes import possible_settings
+    from hypersonic.hls.frontend.passes import last_passes
 
     options = {"LayerName": case.names, "Model": case.model, "LayerType": case.types}
     try:
@@ -305,7 +312,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
         layers = {name: _merged(settings, case.names.get(name, {})) for name, settings in trained.config["LayerName"].items()}
         config = {"Model": {**trained.config["Model"], **case.model}, "LayerName": spread_model_settings(options, layers)}
         config["Model"]["Precision"] = {"default": "fixed<16,6>", **case.model.get("Precision", {})}
-        with hls4ml_warnings() as heard, possible_settings():
+        with hls4ml_warnings() as heard, last_passes():
             graph = trained.convert(config, directory, "trap", "xcu250-figd2104-2L-e", case.io_type)
         check_graph(graph)
         if case.core == "csim":
