@@ -21,7 +21,7 @@ from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, Pre
 MOVES = ("Reshape", "Clone", "Repack", "Transpose")
 
 #: the same, and layers whose results are some of their input's numbers, if the type is that of bits
-COPYING = (*_MOVES, "Flatten", "Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
+COPYING = (*MOVES, "Flatten", "Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
 
 #: hls4ml's class of the two layers around those that it computes for each step
 TIME_DISTRIBUTED = "TimeDistributed"

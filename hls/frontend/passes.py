@@ -352,7 +352,7 @@ def _largest_sum(node: Any, x: float) -> float:
         names = [name for name in ("weight", "bias", "recurrent_weight", "recurrent_bias") if f"{side}{name}" in node.weights]
         held = {name: np.abs(np.asarray(node.weights[f"{side}{name}"].data, np.float64)) for name in names}
         sums = [(x if name == "weight" else 1.0) * (part.sum(axis=0) if part.ndim > 1 else part) for name, part in held.items()]
-        most = max(most, float(sum(sums).max()))
+        most = max(most, float(np.sum(np.broadcast_arrays(*sums), axis=0).max()))
     return most
 
 
