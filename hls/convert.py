@@ -4,7 +4,7 @@
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
 Only this module, hls4ml's loaders (frontend/keras/model.py, frontend/keras/hgq.py, frontend/onnx/model.py) and the plugin
-(plugin/hls4ml_backend.py, plugin/passes.py, frontend/passes.py) load hls4ml and TensorFlow, which take seconds to import and
+(plugin/hls4ml_backend.py, plugin/passes.py, frontend/passes/) load hls4ml and TensorFlow, which take seconds to import and
 must see Keras 2.
 A refusal goes to standard error, with exit code 2.
 """
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.child import PROGRESS, refuse
-from hypersonic.hls.comparison import Comparison
+from hypersonic.hls.closeness.comparison import Comparison
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim

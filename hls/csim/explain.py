@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, floor, log2
 
-from hypersonic.hls.closeness import FAR, percent
+from hypersonic.hls.closeness.difference import FAR, percent
 from hypersonic.hls.csim.trace import LayerTrace
 from hypersonic.hls.fixed import FixedPoint
 

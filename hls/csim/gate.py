@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.closeness import Difference, Judged
-from hypersonic.hls.comparison import Answers, Comparison, Named, OutputDifference, compared
+from hypersonic.hls.closeness.comparison import Answers, Comparison, Named, OutputDifference, compared
+from hypersonic.hls.closeness.difference import Difference, Judged
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.csim.rows import GivenRows
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.description import Gate
+from hypersonic.hls.frontend.gate import Gate
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.frontend.description import DescriptionError, Gate
+from hypersonic.hls.frontend.description import DescriptionError
+from hypersonic.hls.frontend.gate import Gate
 from hypersonic.hls.frontend.rows import Wanted, is_rows_file, read_rows
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.project import HlsProject

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.comparison import Answers, Arrays, Comparison, Named, compared
+from hypersonic.hls.closeness.comparison import Answers, Arrays, Comparison, Named, compared
 from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.model_graph import TensorType, tensor_types
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.closeness import merit_warning
+from hypersonic.hls.closeness.difference import merit_warning
 from hypersonic.hls.sources import source_files
 
 #: one array (rows, size) per input: float32 in wire units, or uint8 for packed rows

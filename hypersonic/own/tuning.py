@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.closeness import difference
+from hypersonic.hls.closeness.difference import difference
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
@@ -143,7 +143,7 @@ def loss_of(answers: Outputs, trained: Outputs, labels: tuple[Labels, ...], rows
 
     With labels, of the worst labelled output: the relative drop of the accuracy, or the relative growth of the rms difference
     from the labels. Without labels, of the worst output: the rms difference from the trained model's answers over their
-    spread, as hls/closeness.py defines both.
+    spread, as hls/closeness/difference.py defines both.
     """
     if not labels:
         return max(difference(a[rows], t[rows]).share for a, t in zip(answers, trained, strict=True))

@@ -22,8 +22,8 @@ from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.cache import cached
-from hypersonic.hls.closeness import difference
-from hypersonic.hls.comparison import judged_of
+from hypersonic.hls.closeness.comparison import judged_of
+from hypersonic.hls.closeness.difference import difference
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim

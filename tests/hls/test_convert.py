@@ -199,7 +199,7 @@ def test_a_conversion_depends_on_the_module_beside_the_model_that_gives_the_rows
 def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: Path, tmp_path: Path) -> None:
     file = tmp_path / "small.h5"
     file.write_bytes(model_file.read_bytes())
-    rough = {**DESCRIPTION, "output": {"name": "energy", "precision": "ap_fixed<6,5>"}}
+    rough = {**DESCRIPTION, "output": {"name": "energy", "precision": "ap_fixed<6,5,AP_TRN,AP_SAT>"}}
     file.with_suffix(".yaml").write_text(yaml.safe_dump(rough))
     with pytest.raises(ConversionError, match=r"row \d+ of tests.hls.test_convert:gate_rows gives .*quantised_tolerance 1e-09"):
         build_project(str(file), tmp_path / "out", core="csim")

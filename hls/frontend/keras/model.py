@@ -233,8 +233,8 @@ def conversion_options(directory: Path, name: str, part: str, io_type: str = "io
 
 
 def with_fusions(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return hls4ml's configuration with the flow of hls/frontend/passes.py before the backend's own."""
-    from hypersonic.hls.frontend.passes import register
+    """Return hls4ml's configuration with the flow of hls/frontend/passes/ before the backend's own."""
+    from hypersonic.hls.frontend.passes.flow import register
 
     return {**config, "Flows": [register(), "vitis:ip"]}
 

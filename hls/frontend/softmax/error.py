@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.closeness import NUMBERS, Judged, Kind
+from hypersonic.hls.closeness.difference import NUMBERS, Judged, Kind
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH
 from hypersonic.hls.frontend.softmax.faults import Tables, reachable, tables_of

@@ -8,18 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
-from hypersonic.hls.model_graph import is_binary
+from hypersonic.hls.model_graph import PRODUCTS_OF_BITS, is_binary, pads, takes_bits
 from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.parts.casts import cast_all
-
-#: layers that read such bits as -1 and 1, if they pad nothing
-_PRODUCTS = ("Dense", "Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
-
-#: layers that move such bits
-_MOVES = ("Reshape", "Repack", "Clone", "Transpose", "Flatten")
-
-#: layers whose maximum of such bits is one of them
-_POOLS = ("Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
 
 
 class BinarySums(NamedTuple):
@@ -40,7 +31,7 @@ def reads_bits(layer: Any) -> bool:
     Raises UnsupportedLayerError for a layer that reads the bits as 0 and 1, where the model has -1 and 1.
     """
     bits = any(is_binary(layer.get_input_variable(name)) for name in layer.inputs if name)
-    if bits and layer.class_name in _PRODUCTS and _pads(layer):
+    if bits and layer.class_name in PRODUCTS_OF_BITS and pads(layer):
         raise refuse(layer, "its input has the XNOR type, and hls4ml's C++ does not pad that with zeros: use padding='valid'")
     if bits and not takes_bits(layer):
         raise refuse(
@@ -49,18 +40,6 @@ def reads_bits(layer: Any) -> bool:
             "maximum of the same type",
         )
     return bits
-
-
-def takes_bits(layer: Any) -> bool:
-    """Return whether the layer reads an input of the XNOR type as hls4ml's C++ should: as -1 and 1, or to move the bits."""
-    if layer.class_name in _PRODUCTS:
-        return not _pads(layer)
-    maximum = layer.class_name in _POOLS and str(layer.get_attr("pool_op")).lower() == "max"
-    return (maximum or layer.class_name in _MOVES) and is_binary(layer.get_output_variable())
-
-
-def _pads(layer: Any) -> bool:
-    return any(int(layer.get_attr(f"pad_{side}", 0) or 0) for side in ("top", "bottom", "left", "right"))
 
 
 def binary_sums(layer: Any, weight: Constants, bias: Constants, accum: FixedPoint) -> BinarySums:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.hls.closeness import NUMBERS, Judged, Kind
-from hypersonic.hls.comparison import Comparison, judged_of
+from hypersonic.hls.closeness.comparison import Comparison, judged_of
+from hypersonic.hls.closeness.difference import NUMBERS, Judged, Kind
 from hypersonic.hls.csim.gate import FarError, compare, figures, refuse_differences
 from hypersonic.hls.csim.rows import GivenRows
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.frontend.description import Gate
+from hypersonic.hls.frontend.gate import Gate
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.csim import rows as of_gate
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.frontend.description import DescriptionError, Gate
+from hypersonic.hls.frontend.description import DescriptionError
+from hypersonic.hls.frontend.gate import Gate
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 

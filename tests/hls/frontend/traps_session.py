@@ -303,7 +303,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
     import hls4ml  # noqa: F401 - first: it loads the next as its plugin
     import tf_keras as keras
 
-    from hypersonic.hls.frontend.passes import last_passes
+    from hypersonic.hls.frontend.passes.flow import last_passes
 
     options = {"LayerName": case.names, "Model": case.model, "LayerType": case.types}
     try:
@@ -393,8 +393,8 @@ def main(directory: Path) -> None:
     use_keras_2()
     cases = {**softmax_cases(), **setting_cases(), **layer_cases()}
     lines = {name: outcome(case, directory / name) for name, case in cases.items()}
-    lines["plugin_reuse"] = plugin_reuse(directory / "plugin_reuse")
-    lines["two_softmaxes"] = two_softmaxes(directory / "two_softmaxes")
+    own = {"plugin_reuse": plugin_reuse, "two_softmaxes": two_softmaxes}
+    lines |= {name: case(directory / name) for name, case in own.items()}
     (directory / "said.json").write_text(json.dumps(lines, indent=1))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that hls4ml 1.3.0 gets wrong and hypersonic computes: python tests/hls/frontend/mended_session.py DIRECTORY
+"""Layers that hls4ml 1.3.0 gets wrong and hypersonic computes: python tests/hls/frontend/mended/mended_session.py DIRECTORY
 
 Each layer is an output of one model in io_parallel, and most of them of one in io_stream. Writes DIRECTORY/<model>.json: name
 of the output -> the largest |csim - Keras|, how far Keras' answers lie apart, and the numbers of csim, if they are few.

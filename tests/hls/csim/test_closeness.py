@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hypersonic.hls.closeness import NUMBERS, Judged, Kind, difference, merit_warning
+from hypersonic.hls.closeness.difference import NUMBERS, Judged, Kind, difference, merit_warning
 
 PROBABILITIES, CLASSES = Judged(Kind.PROBABILITIES), Judged(Kind.CLASSES)
 WANTED = np.linspace(0.0, 1.0, 2000)[:, None]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.closeness import NUMBERS, Difference, Judged, Kind, difference, percent
+from hypersonic.hls.closeness.difference import NUMBERS, Difference, Judged, Kind, difference, percent
 from hypersonic.hls.fixed import FixedPoint
 
 Arrays = Sequence[NDArray[np.float64]]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
+ROOT = HERE.parents[3]
 
 #: of the outputs' numbers and weights that are rounded
 NEAR = 0.005
