@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import ceil, floor, log2
 
 from hypersonic.hls.closeness.difference import FAR, percent
-from hypersonic.hls.csim.trace import LayerTrace
+from hypersonic.hls.csim.layer_trace import LayerTrace
 from hypersonic.hls.fixed import FixedPoint
 
 #: numbers that did not occur may be larger than those that did

@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, refuse, run_child
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.csim.layer_trace import LayerTrace
 from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.description import ModelDescription, description_file, read_description, sides_of
@@ -39,34 +40,6 @@ from hypersonic.hls.project import HlsProject
 MOST_ROWS = 200
 
 _SOURCE = Path(__file__).with_name("trace.cpp")
-
-
-@dataclass(frozen=True)
-class LayerTrace:
-    """How far a layer's results are from the trained model's, on all traced rows.
-
-    name: the model's, or hls4ml's for a layer that it adds. kind: input, or hls4ml's class. type: of the result. least,
-    greatest: of the trained model's results; low, high: the ends of the type. outside: the share of the trained model's results
-    beyond these. rms: of the difference. spread: the standard deviation of the trained model's results, or their magnitude if
-    they do not vary. step: of the type.
-    """
-
-    name: str
-    kind: str
-    type: str
-    least: float
-    greatest: float
-    low: float
-    high: float
-    outside: float
-    rms: float
-    spread: float
-    step: float
-
-    @property
-    def share(self) -> float:
-        """The difference's rms over the spread; infinity where there is a difference and no spread."""
-        return self.rms / self.spread if self.spread else 0.0 if self.rms == 0 else float("inf")
 
 
 class NoTraceError(ConversionError):

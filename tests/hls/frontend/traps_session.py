@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that hls4ml converts wrongly without a message, all in this one process.
+"""Models that hls4ml converts wrongly without a message, all in this one process: python tests/hls/frontend/traps_session.py DIR
 
-Run as: python tests/hls/frontend/traps_session.py DIRECTORY
-
-Writes DIRECTORY/said.json: what each case was refused with, or its notes, a line each.
+Writes DIR/said.json: what each case was refused with, or its notes, a line each.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from hypersonic.hls.csim.explain import describe_layers
-from hypersonic.hls.csim.trace import LayerTrace, NoTraceError
+from hypersonic.hls.csim.layer_trace import LayerTrace
+from hypersonic.hls.csim.trace import NoTraceError
 from hypersonic.reporting import layers
 
 GOOD = LayerTrace("dense", "Dense", "ap_fixed<16,6>", -3.0, 3.0, -32.0, 31.9, 0.0, 0.01, 1.0, 2.0**-10)
