@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that hls4ml converts wrongly without a message, all in this one process: python tests/hls/frontend/traps_session.py DIR
+"""Models that hls4ml converts wrongly without a message, in one process: python tests/hls/frontend/traps_session.py DIR
 
 Writes DIR/said.json: what each case was refused with, or its notes, a line each.
 """
