@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 from hypersonic.hls.csim.overflow.model import overflows as overflows
+from hypersonic.hls.plugin.compare import compare as compare
 
-__all__ = ["overflows"]
+__all__ = ["compare", "overflows"]

@@ -4,7 +4,7 @@
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
 Only this module, hls4ml's loaders (frontend/keras/model.py, frontend/keras/hgq.py, frontend/onnx/model.py) and the plugin
-(plugin/hls4ml_backend.py, plugin/passes.py, frontend/passes.py) load hls4ml and TensorFlow, which take seconds to import and
+(plugin/hls4ml_backend.py, plugin/passes.py, frontend/passes/) load hls4ml and TensorFlow, which take seconds to import and
 must see Keras 2.
 A refusal goes to standard error, with exit code 2.
 """
@@ -21,11 +21,19 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hypersonic.hls.child import PROGRESS, refuse
+from hypersonic.hls.closeness.comparison import Comparison
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.csim.gate import compare, modules_beside
+from hypersonic.hls.csim.explain import describe_begin
+from hypersonic.hls.csim.gate import ACCEPTS, FarError, compare, figures, refuse_differences
+from hypersonic.hls.csim.overflow.figures import Overflows
+from hypersonic.hls.csim.rows import GivenRows, modules_beside, rows_of
+from hypersonic.hls.csim.trace import MOST_ROWS, NoTraceError, trace_loaded
+from hypersonic.hls.csim.wraps import compiling, count_wraps, refuse_wraps, to_json
 from hypersonic.hls.errors import ConversionError, MissingToolError, ToolMemoryError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
@@ -36,6 +44,7 @@ from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.frontend.keras.names import in_the_models_names
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.origins import with_origins
+from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types, vocabulary_sizes
 from hypersonic.hls.packing.layout import PackingError
@@ -81,13 +90,54 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     _say("converting with hls4ml")
     project, graph = write_converted(trained, description, directory, kind, card)
     _say("compiling hls4ml's C++")
-    csim = Csim(compile_csim(project), project)
-    _say("comparing with the trained model")
-    with modules_beside(model_file):
-        gate = compare(csim, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
-    project = replace(project, report={**project.report, "gate": gate})
+    with compiling(project, wanted=description.gate is not None):
+        csim = Csim(compile_csim(project), project)
+        _say("comparing with the trained model")
+        with modules_beside(model_file):
+            rows = rows_of(project, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
+        found = compare(csim, trained, rows, judged_outputs(graph))
+    # random rows, which refuse nothing, are counted to say why they are far
+    overflows = count_wraps(project, rows) if description.gate or found.far else None
+    project = _judged(project, description, trained, rows, found, overflows)
     project.save()
     return project
+
+
+def _judged(
+    project: HlsProject, description: ModelDescription, trained: TrainedModel, rows: GivenRows, found: Comparison,
+    overflows: Overflows | str | None,
+) -> HlsProject:  # fmt: skip
+    """The project with the figures of both comparisons in its report. Raises ConversionError for one that is refused."""
+    own = {new: old for old, new in trained.names.items()}
+    settings, warnings = description.hls4ml, list[str]()
+    counts = to_json(overflows) if isinstance(overflows, Overflows) else []
+    notes = [overflows] if isinstance(overflows, str) else []
+    if isinstance(overflows, Overflows) and not uses_hgq(description.file):  # HGQ2 has trained with types that wrap
+        warnings = refuse_wraps(overflows, rows, settings, own)
+    try:
+        refuse_differences(found, project, trained, description.gate)
+    except FarError as error:
+        raise FarError(f"{error}; {_begin(trained, description, project, rows, found)}; {ACCEPTS}") from error
+    gate = figures(found, project, description.gate)
+    gate["warnings"] = [*gate["warnings"], *warnings]
+    report = {**project.report, "gate": gate, "overflows": counts, "notes": [*project.report["notes"], *notes]}
+    return replace(project, report=report)
+
+
+def _begin(
+    trained: TrainedModel, description: ModelDescription, project: HlsProject, rows: GivenRows, found: Comparison
+) -> str:
+    """A sentence on the layer in which the difference begins, found on the first rows and the worst one."""
+    _say("looking for the layer in which the difference begins")
+    picked = [found.worst.total.row, *range(MOST_ROWS - 1)]
+    wire = [
+        np.ldexp(given, -spec.exponents)[[row for row in picked if row < found.rows]].astype(np.float32)
+        for given, spec in zip(rows.given, project.inputs.tensors, strict=True)
+    ]
+    try:
+        return describe_begin(trace_loaded(trained, description, project, wire))
+    except NoTraceError as error:
+        return f"its layers cannot be compared: {error}"
 
 
 def write_converted(

@@ -18,7 +18,19 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, PrecisionError, Rounding
 
 #: layers whose results are their input's numbers, possibly in another order
-_MOVES = ("Reshape", "Clone", "Repack", "Transpose")
+MOVES = ("Reshape", "Clone", "Repack", "Transpose")
+
+#: the same, and layers whose results are some of their input's numbers, if the type is that of bits
+COPYING = (*MOVES, "Flatten", "Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
+
+#: layers that read bits of the XNOR type as -1 and 1, if they pad nothing
+PRODUCTS_OF_BITS = ("Dense", "Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
+
+#: layers that move bits of the XNOR type
+_MOVES_BITS = ("Reshape", "Repack", "Clone", "Transpose", "Flatten")
+
+#: layers whose maximum of bits of the XNOR type is one of them
+_POOLS = ("Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
 
 #: hls4ml's class of the two layers around those that it computes for each step
 TIME_DISTRIBUTED = "TimeDistributed"
@@ -102,7 +114,7 @@ def vocabulary_sizes(model: Any) -> tuple[int, ...]:
     holds = {tensor: tensor for tensor in model.inputs}
     for layer in model.get_layers():
         source = holds.get(layer.inputs[0]) if layer.inputs else None
-        if source is not None and layer.class_name in _MOVES:
+        if source is not None and layer.class_name in MOVES:
             holds.update(dict.fromkeys(layer.outputs, source))
         elif source is not None and layer.class_name == "Embedding":
             sizes[source].append(int(layer.get_attr("vocab_size")))
@@ -241,3 +253,16 @@ def edge(precision: FixedPoint, what: str) -> FixedPoint:
             f"{what} is {precision}, {precision.width} bits, expected up to {MAX_WIDTH}, which a row carries; give it fewer: "
             f"{what.split()[1]}.precision in the model's YAML, or Precision.result of its layer in hls4ml's configuration"
         ) from error
+
+
+def takes_bits(layer: Any) -> bool:
+    """Return whether the layer reads an input of the XNOR type as hls4ml's C++ should: as -1 and 1, or to move the bits."""
+    if layer.class_name in PRODUCTS_OF_BITS:
+        return not pads(layer)
+    maximum = layer.class_name in _POOLS and str(layer.get_attr("pool_op")).lower() == "max"
+    return (maximum or layer.class_name in _MOVES_BITS) and is_binary(layer.get_output_variable())
+
+
+def pads(layer: Any) -> bool:
+    """Return whether the layer pads its input."""
+    return any(int(layer.get_attr(f"pad_{side}", 0) or 0) for side in ("top", "bottom", "left", "right"))

@@ -52,7 +52,7 @@ class BuildReport:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What was estimated for a build. kernels: one compute unit of each, by the kernel's name. f2_shell: the module between
+    """The estimates of a build. kernels: one compute unit of each, by the kernel's name. f2_shell: the module between
     the compute units and the AWS shell; None for other cards."""
 
     kernels: Mapping[str, ResourceReport | Missing]

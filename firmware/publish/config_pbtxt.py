@@ -27,6 +27,8 @@ SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
 SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
 #: the most clocks of a simulated run, and the timeout of a long one on a busy machine
 _EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 1_000_000, 120_000
+#: the parameter of a model that is far from the trained one, which its build accepted
+FAR = "far_from_trained_model"
 #: the most multiplications of a run in the model's own C++, which does about 300 million a second, and the number from which
 #: such a run counts as long
 _CSIM_MULTIPLICATIONS, _LONG_RUN_MULTIPLICATIONS = 4_000_000_000, 300_000_000
@@ -63,7 +65,8 @@ def packed_rows(row: Row) -> dict[str, str]:
 
 
 def _parameters(manifest: Manifest, given: Mapping[str, str]) -> dict[str, str]:
-    return {**_slots(manifest), **given, **packed_rows(manifest.inputs)}
+    accepted = {FAR: manifest.accepted} if manifest.accepted else {}
+    return {**_slots(manifest), **given, **packed_rows(manifest.inputs), **accepted}
 
 
 def _slots(manifest: Manifest) -> dict[str, str]:

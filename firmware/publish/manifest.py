@@ -121,6 +121,13 @@ class Manifest:
             tools={str(key): str(value) for key, value in _object(fields, "tools").items()}, report=_object(fields, "report"),
         )  # fmt: skip
 
+    @property
+    def accepted(self) -> str:
+        """How far the answers are from the trained model's, if the build accepted a model that is far; otherwise ""."""
+        gate = self.report.get("gate")
+        said = gate.get("accepted") if isinstance(gate, dict) else None
+        return "; ".join(map(str, said)) if isinstance(said, list) else ""
+
     def runs_in(self, xclbin: Xclbin) -> bool:
         """True if an xclbin has the model's kernel: it is the manifest's, or another one for the same target and platform with
         a kernel of the same name and digest."""

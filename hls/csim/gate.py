@@ -1,195 +1,125 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: compares hls4ml's C++ with the framework that trained the model. It is the only comparison with a tolerance."""
+"""The gate: compares hls4ml's C++ with the framework that trained the model, and refuses a conversion that is too far from it.
+
+No other comparison has a tolerance.
+"""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.closeness.comparison import Answers, Comparison, Named, OutputDifference, compared
+from hypersonic.hls.closeness.difference import Difference, Judged
 from hypersonic.hls.csim.compiled import Csim
+from hypersonic.hls.csim.rows import GivenRows
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.description import DescriptionError, Gate
-from hypersonic.hls.frontend.rows import Wanted, is_rows_file, read_rows
+from hypersonic.hls.frontend.gate import Gate
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
-from hypersonic.hls.spec import TensorSpec
 
-#: how many random numbers a model without rows of its own is compared on: csim of a large model takes seconds per row
-_RANDOM_NUMBERS = 100_000
-
-
-@contextmanager
-def modules_beside(model_file: Path) -> Iterator[None]:
-    """Make the modules beside the model importable inside the context. Libraries of the same name take precedence."""
-    directory = str(model_file.resolve().parent)
-    sys.path.append(directory)
-    try:
-        yield
-    finally:
-        sys.path.remove(directory)
+#: what accepts a network that is far
+ACCEPTS = "gate.tolerance with a number that allows the difference, or with none, accepts it as it is"
 
 
-def compare(
-    csim: Csim, trained: TrainedModel, gate: Gate | None, vocabularies: Sequence[int], directory: Path = Path()
-) -> dict[str, Any]:
-    """Compare csim with the trained model, in each output's units on the wire; return the figures for the report.
+class FarError(ConversionError):
+    """The network is far from the trained model on the user's rows, and no tolerance was given."""
 
-    The rows are the gate's, or random ones without a gate. vocabularies: for each input, the rows of the table that it
-    indexes, or 0 (see model_graph.vocabulary_sizes). directory: of a gate's file of rows.
-    The figures are the worst over all outputs, and under "outputs" those of each output by name, with the smallest and largest
-    answer of the trained model. Without a tolerance, "warnings" has a sentence for each output that is far from that model's.
-    Raises ConversionError if a difference exceeds the gate's tolerance, and DescriptionError if the gate's rows are unusable.
+
+def compare(csim: Csim, trained: TrainedModel, rows: GivenRows, judged: Sequence[Judged]) -> Comparison:
+    """Compare csim with the trained model on what the user sends and gets.
+
+    judged: what the answers of each output are.
     """
     project = csim.project
-    rows = _given_rows(gate.rows, project.inputs, trained, directory) if gate else _random_rows(project.inputs, vocabularies)
-    x_raw = project.inputs.to_raw(rows)
-    _check_vocabularies(project, gate, x_raw, vocabularies)
-    numbers = zip(project.inputs.tensors, trained.inputs, project.inputs.split(x_raw), strict=True)
-    x = [spec.fixed.to_float(raw).astype(np.float32).reshape(-1, *tensor.shape) for spec, tensor, raw in numbers]
-    answers = zip(project.outputs.split(csim.predict_raw(x_raw)), trained.predict(x), strict=True)
-    outputs = {
-        spec.name: _figures(project.name, spec, tensor.name, *answer, gate)
-        for spec, tensor, answer in zip(project.outputs.tensors, trained.outputs, answers, strict=True)
-    }
+    y_raw = csim.predict_raw(rows.raw)
+    computed = [
+        spec.fixed.to_float(raw) for spec, raw in zip(project.outputs.tensors, project.outputs.split(y_raw), strict=True)
+    ]
+    served = [
+        np.ldexp(spec.real(wire), spec.exponents)
+        for spec, wire in zip(project.outputs.tensors, project.outputs.from_raw(y_raw), strict=True)
+    ]
+
+    def predict(numbers: Sequence[NDArray[np.float64]]) -> Sequence[NDArray[np.float64]]:
+        shaped = [
+            part.astype(np.float32).reshape(-1, *tensor.shape) for part, tensor in zip(numbers, trained.inputs, strict=True)
+        ]
+        return trained.predict(shaped)
+
+    answers = Answers(rows.quantised(project.inputs), computed, served)
+    return compared(
+        rows.source, _named(project.inputs), _named(project.outputs, judged), rows.given, answers, predict
+    )  # fmt: skip
+
+
+def _named(row: Row, judged: Sequence[Judged] = ()) -> list[Named]:
+    whole = judged or (Judged(),) * len(row.tensors)
+    return [Named(spec.name, spec.fixed, spec.exponents, each) for spec, each in zip(row.tensors, whole, strict=True)]
+
+
+def figures(found: Comparison, project: HlsProject, gate: Gate | None) -> dict[str, Any]:
+    """Return the figures of a comparison for the report, with "warnings": sentences about outputs that are far."""
+    warnings = _warnings(project.name, found) if gate is None else []
+    accepted = [_far_text(output) for output in found.far] if gate and gate.accepts_far else []
     return {
-        "rows": len(x_raw),
-        "source": gate.rows if gate else "random",
-        "max_abs_difference": max(figures["max_abs_difference"] for figures in outputs.values()),
-        "mean_abs_difference": max(figures["mean_abs_difference"] for figures in outputs.values()),
-        "fraction_exact": min(figures["fraction_exact"] for figures in outputs.values()),
+        **found.to_json(),
         "tolerance": gate.tolerance if gate else None,
-        "outputs": outputs,
-        "warnings": [] if gate and gate.tolerance is not None else _warnings(project, outputs, len(x_raw), gate),
+        "quantised_tolerance": gate.quantised_tolerance if gate else None,
+        "warnings": warnings,
+        **({"accepted": accepted} if accepted else {}),
     }
 
 
-def _warnings(project: HlsProject, outputs: Mapping[str, Mapping[str, float]], rows: int, gate: Gate | None) -> list[str]:
-    where = f"{rows:,} rows of {gate.rows}" if gate else f"{rows:,} random rows"
-    given = "with gate.tolerance in the YAML the model is refused if a difference exceeds it"
-    both = (
-        "with gate.rows and gate.tolerance in the YAML the model is compared on your rows, and refused if a difference exceeds"
-    )
-    advice = given if gate else f"{both} the tolerance"
-    return [
-        f"output {spec.name!r} of model {project.name!r} is not what the trained model answers: on {where} the "
-        f"worst difference is {figures['max_abs_difference']:g}, and the trained model's answers run from "
-        f"{figures['least']:g} to {figures['greatest']:g}. Give the layers wider types; {advice}"
-        for spec, figures in ((spec, outputs[spec.name]) for spec in project.outputs.tensors)
-        if _is_far(spec, figures)
-    ]
+def refuse_differences(found: Comparison, project: HlsProject, trained: TrainedModel, gate: Gate | None) -> None:
+    """Refuse a conversion that is not what the trained model answers.
 
-
-def _is_far(spec: TensorSpec, figures: Mapping[str, float]) -> bool:
-    """Return whether the worst difference is at least half of the answers' range and more than one step of the output's type.
-
-    If all answers are the same number, its magnitude takes the place of the range. A difference of NaN is far, too.
+    Raises ConversionError if a difference exceeds the gate's tolerance, and FarError if the answers are far from the trained
+    model's, on rows of the user's without a tolerance.
     """
-    least, greatest, worst = (figures[name] for name in ("least", "greatest", "max_abs_difference"))
-    size = greatest - least or abs(greatest)
-    return not (worst < size / 2 or worst <= 2.0 ** (-spec.fixed.fraction - min(spec.exponents)))
-
-
-def _figures(
-    model: str,
-    spec: TensorSpec,
-    output: str,
-    y_raw: NDArray[np.int64],
-    expected: NDArray[np.float64],
-    gate: Gate | None,
-) -> dict[str, float]:
-    fixed, exponents = spec.fixed, spec.exponents
-    got, wanted = np.ldexp(fixed.to_float(y_raw), -exponents), np.ldexp(expected, -exponents)
-    difference = np.abs(got - wanted)
-    worst = int(difference.max(axis=1).argmax())
-    if gate and not difference.max() <= gate.tolerance_of(output):
-        raise ConversionError(
-            f"model {model!r}, output {output!r}: row {worst} of {gate.rows} gives {got[worst].tolist()} in fixed point and "
-            f"{wanted[worst].tolist()} in the trained model, tolerance {gate.tolerance_of(output):g}; widen the precisions in "
-            "the YAML"
-        )
-    return {
-        "max_abs_difference": float(difference.max()),
-        "mean_abs_difference": float(difference.mean()),
-        "fraction_exact": float(np.mean(np.rint(np.ldexp(expected, fixed.fraction)) == y_raw)),
-        "least": float(wanted.min()),
-        "greatest": float(wanted.max()),
-    }
-
-
-def _given_rows(place: str, inputs: Row, trained: TrainedModel, directory: Path) -> Sequence[NDArray[Any]]:
-    """The gate's rows as wire numbers: those of the file, or of the user's function."""
-    return _rows_of_file(directory / place, inputs, trained) if is_rows_file(place) else _rows(place, inputs)
-
-
-def _rows(place: str, inputs: Row) -> list[NDArray[np.float32]]:
-    """Call the user's function "module:function"; return one array (rows, wire_size) float32 per input.
-
-    The function returns an array for one input, and a sequence of arrays for several.
-    """
-    module, function = place.split(":", 1)
-    count = len(inputs.tensors)
-    try:
-        given = getattr(import_module(module), function)()
-        rows = [np.asarray(part, dtype=np.float32) for part in (given if count > 1 else [given])]
-    except Exception as error:  # the function is the user's
-        raise DescriptionError(
-            f"gate.rows is {place!r}, which gives no rows: {type(error).__name__}: {error}; expected a function without "
-            "arguments, in a module beside the YAML that is not named like a library, or on PYTHONPATH"
-        ) from error
-    if len(rows) != count:
-        raise DescriptionError(f"gate.rows {place!r} gives {len(rows)} arrays, expected {count}, one for each input")
-    shapes, first = [part.shape for part in rows], rows[0].shape[:1]
-    if 0 in (*first, rows[0].size) or shapes != [(*first, tensor.wire_size) for tensor in inputs.tensors]:
-        wanted = " and ".join(f"(rows, {tensor.wire_size})" for tensor in inputs.tensors)
-        raise DescriptionError(f"gate.rows {place!r} gives shape {' and '.join(map(str, shapes))}, expected {wanted}")
-    return rows
-
-
-def _rows_of_file(file: Path, inputs: Row, trained: TrainedModel) -> Sequence[NDArray[Any]]:
-    """Wire numbers for each input. The file has numbers in the wire's units, whatever the datatype on the wire."""
-    wanted = [
-        Wanted((tensor.name, spec.name), tensor.shape) for tensor, spec in zip(trained.inputs, inputs.tensors, strict=True)
-    ]
-    try:
-        return [spec.quantise(x) for spec, x in zip(inputs.tensors, read_rows(file, wanted), strict=True)]
-    except OSError as error:
-        raise DescriptionError(f"gate.rows is {str(file)!r}, which cannot be read: {error.strerror}") from error
-
-
-def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[NDArray[Any]]:
-    """Random rows for a model without a gate: up to 1000, fewer if rows are long. They give figures, but refuse nothing.
-
-    The network's numbers are normal with unit width. An input that indexes a table gets indices that the table and its type
-    have.
-    """
-    rng, rows = np.random.default_rng(1), max(4, min(1000, _RANDOM_NUMBERS // inputs.size))
-
-    def numbers(tensor: TensorSpec, vocabulary: int) -> NDArray[np.float64]:
-        if not vocabulary:
-            return rng.normal(size=(rows, tensor.size))
-        last = min(vocabulary - 1, int(tensor.fixed.max_raw * 2.0**-tensor.fixed.fraction))
-        return rng.integers(0, last, endpoint=True, size=(rows, tensor.size)).astype(np.float64)
-
-    drawn = [numbers(*described) for described in zip(inputs.tensors, vocabularies, strict=True)]
-    return [tensor.quantise(np.ldexp(x, -tensor.exponents)) for tensor, x in zip(inputs.tensors, drawn, strict=True)]
-
-
-def _check_vocabularies(project: HlsProject, gate: Gate | None, x_raw: NDArray[np.int64], vocabularies: Sequence[int]) -> None:
-    """Raise DescriptionError for an index in the gate's rows that is outside its table: the framework has no answer for it."""
-    for tensor, raw, vocabulary in zip(project.inputs.tensors, project.inputs.split(x_raw), vocabularies, strict=True):
-        index = tensor.fixed.to_float(raw)
-        wrong = np.argwhere((index < 0) | (index >= vocabulary))
-        if gate and vocabulary and len(wrong):
-            row, place = (int(number) for number in wrong[0])
-            raise DescriptionError(
-                f"gate.rows {gate.rows!r}: input {tensor.name!r} of row {row} holds the index {index[row, place]:g} in "
-                f"{tensor.fixed}, expected 0 to {vocabulary - 1}, the rows of the embedding's table"
+    if gate is None:
+        return
+    for output, tensor in zip(found.outputs, trained.outputs, strict=True):
+        where = f"model {project.name!r}, output {tensor.name!r}"
+        if not output.total.worst <= (most := gate.tolerance_of(tensor.name)):
+            raise ConversionError(f"{where}: {_beyond(found, output, most)}; widen the precisions in the YAML")
+        if not output.quantised.worst <= (most := gate.quantised_tolerance_of(tensor.name)):
+            raise ConversionError(
+                f"{where}: {_row(found, output.quantised)}, for the row as the inputs' types keep it, quantised_tolerance "
+                f"{most:g}; widen the precisions in the YAML"
             )
+    if gate.tolerance is None and not gate.accepts_far and found.far:
+        raise FarError(
+            f"model {project.name!r} is far from the trained model on the {found.rows:,} rows of {gate.rows}: "
+            f"{'; '.join(map(_far_text, found.far))}"
+        )
+
+
+def _beyond(found: Comparison, output: OutputDifference, most: float) -> str:
+    share = output.from_rounding
+    part = f", of that from the inputs' types and the wire {share:.3g}" if share else ""
+    lost = "".join(f"; {loss.text}" for loss in found.inputs if loss.text)
+    return f"{_row(found, output.total)}, a difference of {output.total.worst:.4g}{part}, tolerance {most:g}{lost}"
+
+
+def _row(found: Comparison, of: Difference) -> str:
+    return f"row {of.row} of {found.source} gives {of.got:.6g} in fixed point and {of.wanted:.6g} in the trained model"
+
+
+def _far_text(output: OutputDifference) -> str:
+    return (
+        f"output {output.name!r}: {output.far_because}; the worst difference is {output.total.worst:.4g}, the trained model's "
+        f"answers run from {output.least:.4g} to {output.greatest:.4g}"
+    )
+
+
+def _warnings(model: str, found: Comparison) -> list[str]:
+    advice = "with gate.rows in the YAML it is compared on rows of your own, and refused if it is far"
+    return [
+        f"model {model!r} is far from the trained model on {found.rows:,} random rows: {_far_text(output)}; {advice}"
+        for output in found.far
+    ]

@@ -14,7 +14,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,10 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, refuse, run_child
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
+from hypersonic.hls.csim.layer_trace import LayerTrace
 from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.frontend.description import description_file, read_description, sides_of
+from hypersonic.hls.frontend.description import ModelDescription, description_file, read_description, sides_of
 from hypersonic.hls.frontend.graph import write_project
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.load import data_beside, load_trained
@@ -39,34 +40,6 @@ from hypersonic.hls.project import HlsProject
 MOST_ROWS = 200
 
 _SOURCE = Path(__file__).with_name("trace.cpp")
-
-
-@dataclass(frozen=True)
-class LayerTrace:
-    """How far a layer's results are from the trained model's, on all traced rows.
-
-    name: the model's, or hls4ml's for a layer that it adds. kind: input, or hls4ml's class. type: of the result. least,
-    greatest: of the trained model's results; low, high: the ends of the type. outside: the share of the trained model's results
-    beyond these. rms: of the difference. spread: the standard deviation of the trained model's results, or their magnitude if
-    they do not vary. step: of the type.
-    """
-
-    name: str
-    kind: str
-    type: str
-    least: float
-    greatest: float
-    low: float
-    high: float
-    outside: float
-    rms: float
-    spread: float
-    step: float
-
-    @property
-    def share(self) -> float:
-        """The difference's rms over the spread; infinity where there is a difference and no spread."""
-        return self.rms / self.spread if self.spread else 0.0 if self.rms == 0 else float("inf")
 
 
 class NoTraceError(ConversionError):
@@ -114,7 +87,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _trace(model_file: Path, project: HlsProject, wire: Sequence[NDArray[np.float32]]) -> list[LayerTrace]:
-    trained, description = load_trained(model_file), read_description(model_file)
+    return trace_loaded(load_trained(model_file), read_description(model_file), project, wire)
+
+
+def trace_loaded(
+    trained: TrainedModel, description: ModelDescription, project: HlsProject, wire: Sequence[NDArray[np.float32]]
+) -> list[LayerTrace]:
+    """As trace_layers, in the process that has loaded the model and without the cache."""
     if trained.results is None:
         raise NoTraceError("hls4ml's ONNX front end reads it, which does not keep the results of single nodes")
     inputs = sides_of(description.inputs, [tensor.name for tensor in trained.inputs], "input")

@@ -125,7 +125,7 @@ def _vectors(
 @_unrolled.register
 def _(layer: Pool, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
     kind = layer.x.precision
-    lowest = Number(graph.constant(kind.confine(1 << (kind.width - 1))), kind.fraction)
+    lowest = Number(graph.constant(-(1 << (kind.width - 1)) if kind.signed else 0), kind.fraction)
     places = windows(layer.x, layer.window)
     return [_pooled(graph, layer, x, pixel[:, c], lowest) for pixel in places for c in range(layer.x.channels)]
 

@@ -29,8 +29,10 @@ network: package.module:function    # for a zoo folder without a .h5: writes one
 gate:
   rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs;
                                     # or a .npy or .npz file, from the YAML's directory (frontend/rows.py)
-  tolerance: 0.05                   # largest |csim - Keras| of any output, in its units on the wire; or one per output by name;
-                                    # without it nothing is refused
+  tolerance: 0.05                   # largest |answer - trained model's| of any output, in its units on the wire, on the rows
+                                    # as given; or one per output by name; or none: nothing is refused. Without it, answers that
+                                    # are far from the trained model's are refused (closeness/)
+  quantised_tolerance: 0            # the same on the rows as the inputs' types keep them, before the wire rounds the answers
 """
 
 from __future__ import annotations
@@ -38,7 +40,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,8 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint, PrecisionError
 from hypersonic.hls.frontend.checks import DescriptionError, check_keys, integer, mapping
 from hypersonic.hls.frontend.fields import KEYS, packed_datatype
+from hypersonic.hls.frontend.gate import Gate, read_gate
 from hypersonic.hls.frontend.hgq import uses_hgq
-from hypersonic.hls.frontend.rows import is_rows_file
 from hypersonic.hls.frontend.zoo_weights import make_model
 from hypersonic.hls.names import KEYWORDS, is_identifier
 from hypersonic.hls.row import MAX_TENSORS
@@ -77,7 +78,6 @@ _FIELDS = {"name", "input", "inputs", "output", "outputs", "part", "max_batch_si
 _SIDE_FIELDS = {"name", "precision", "scale_exponents", "datatype", "wire", "shape"}
 _HLS4ML_FIELDS = {"Model", "LayerType", "LayerName", "IOType"}
 _IO_TYPES = ("io_parallel", "io_stream")
-_GATE_FIELDS = {"rows", "tolerance"}
 
 _PART_NAME = re.compile(r"[A-Za-z0-9_-]+")  # it is written into Tcl scripts that Vitis runs
 
@@ -107,28 +107,6 @@ class Side:
     def exponents(self, size: int) -> tuple[int, ...]:
         """Return the scale exponents of a tensor with `size` elements: one per element, or empty for all zero."""
         return self.scale_exponents * size if len(self.scale_exponents) == 1 else self.scale_exponents
-
-
-@dataclass(frozen=True)
-class Gate:
-    """The comparison of csim with the trained model that a conversion has to pass.
-
-    rows: "module:function" that gives the rows, or a .npy or .npz file, from the YAML's directory. tolerance: the largest
-    |csim - Keras| allowed, in an output's units on the wire: one number for all outputs, or one for each output by the model's
-    name; None: nothing is refused.
-    """
-
-    rows: str
-    tolerance: float | dict[str, float] | None
-
-    def tolerance_of(self, output: str) -> float:
-        """Return the tolerance of one output, in its units on the wire; infinity for none. output: the model's name."""
-        return self.tolerance[output] if isinstance(self.tolerance, dict) else inf if self.tolerance is None else self.tolerance
-
-    def check(self, outputs: Sequence[str]) -> None:
-        """Raise DescriptionError unless tolerances by name are those of `outputs`, the model's names."""
-        if isinstance(self.tolerance, dict) and self.tolerance.keys() != set(outputs):
-            raise DescriptionError(f"gate.tolerance names {', '.join(self.tolerance)}, expected each of {', '.join(outputs)}")
 
 
 @dataclass(frozen=True)
@@ -261,7 +239,7 @@ def read_description(model_file: Path, value: object = None) -> ModelDescription
         part=_part(file, fields.get("part", _PART)),
         max_batch_size=integer(f"{file}: max_batch_size", fields.get("max_batch_size", _MAX_BATCH_SIZE), 1, (1 << 31) - 1),
         hls4ml=_hls4ml(file, fields),
-        gate=_gate(file, fields),
+        gate=read_gate(file, fields),
         network=_network(file, fields.get("network")),
     )
 
@@ -370,22 +348,3 @@ def _fixed(where: str, side: dict[str, Any], field: str) -> FixedPoint | None:
 def _exponents(where: str, value: Any) -> tuple[int, ...]:
     values = value if isinstance(value, list | tuple) else (value,)
     return tuple(integer(where, exponent, -MAX_SCALE_EXPONENT, MAX_SCALE_EXPONENT) for exponent in values)
-
-
-def _gate(file: Path, value: dict[str, Any]) -> Gate | None:
-    gate = mapping(f"{file}: gate", value.get("gate"), _GATE_FIELDS)
-    if not gate:
-        return None
-    rows, tolerance = str(gate.get("rows", "")), gate.get("tolerance")
-    numbers: dict[Any, Any] = tolerance if isinstance(tolerance, dict) else {"": tolerance}
-    if tolerance is None and is_rows_file(rows):
-        return Gate(rows, None)
-    if not (":" in rows or is_rows_file(rows)) or not all(
-        isinstance(number, int | float) and 0 <= number < inf for number in numbers.values()
-    ):
-        raise DescriptionError(
-            f"{file}: gate is {gate}, expected rows: 'module:function' or a .npy or .npz file, and tolerance: a number, 0 or "
-            "more, or one for each output by name"
-        )
-    tolerances = {str(name): float(number) for name, number in numbers.items()}
-    return Gate(rows, tolerances if isinstance(tolerance, dict) else tolerances[""])

@@ -52,10 +52,10 @@ def model_graph(
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
     config = configure(trained, options, inputs, outputs, unrolled=core is CoreKind.DA)
-    from hypersonic.hls.frontend.passes import possible_settings  # imports hls4ml, as the loader has by now
+    from hypersonic.hls.frontend.passes.flow import last_passes  # imports hls4ml, as the loader has by now
 
     try:
-        with hls4ml_warnings() as heard, possible_settings():
+        with hls4ml_warnings() as heard, last_passes():
             graph = trained.convert(config, directory, description.name, description.part, io_type)
     except Exception as error:
         raise ConversionError(f"hls4ml does not convert the model: {type(error).__name__}: {error}") from error

@@ -7,6 +7,13 @@ index below 0 reads the first row and one past the end reads the last, as the rf
 LSTM multiplies its state as if it had the input's type, and stores the products as if they had the result's. If the types
 differ at all, even in the rounding mode, it does not compile. Only the version that keeps its state in local variables is
 correct.
+
+A maximum with padding takes the bits 10...0 for the smallest number of a type. Those of an unsigned type are half of its range,
+so that the padding is the largest number of most windows.
+
+ReLU with a cap (relu6, relu1) has no C++ for streams.
+
+A normalisation that is merged with a binary activation can only have a bit as its result; an output of the model is -1 or 1.
 """
 
 from __future__ import annotations
@@ -28,8 +35,111 @@ template <class CONFIG_T, class index_T> unsigned embedding_row(index_T index) {
 
 _EMBEDDING = "template <class data_T, class res_T, typename CONFIG_T>\nvoid embedding("
 
+_RELU = """\
+// *************************************************
+//       Sigmoid Activation
+"""
+
+_CAPPED = """\
+// *************************************************
+//       RELU Activation with a largest value
+// *************************************************
+template <class data_T, class res_T, int MAX_INT, typename CONFIG_T>
+void relu_max(hls::stream<data_T> &data, hls::stream<res_T> &res) {
+ReLUMaxActLoop:
+    for (int i = 0; i < CONFIG_T::n_in / res_T::size; i++) {
+        #pragma HLS PIPELINE
+
+        data_T in_data = data.read();
+        res_T out_data;
+        PRAGMA_DATA_PACK(out_data)
+
+    ReLUMaxPackLoop:
+        for (int j = 0; j < res_T::size; j++) {
+            #pragma HLS UNROLL
+            if (in_data[j] < 0)
+                out_data[j] = 0;
+            else if (in_data[j] > MAX_INT)
+                out_data[j] = MAX_INT;
+            else
+                out_data[j] = in_data[j];
+        }
+
+        res.write(out_data);
+    }
+}
+
+template <class data_T, class res_T, typename CONFIG_T> void relu6(hls::stream<data_T> &data, hls::stream<res_T> &res) {
+    relu_max<data_T, res_T, 6, CONFIG_T>(data, res);
+}
+
+template <class data_T, class res_T, typename CONFIG_T> void relu1(hls::stream<data_T> &data, hls::stream<res_T> &res) {
+    relu_max<data_T, res_T, 1, CONFIG_T>(data, res);
+}
+
+"""
+
+_TOP_BIT = """\
+        x[x.width - 1] = 1;
+        return x;
+"""
+
+_LEAST = """\
+        x[x.width - 1] = 1;
+        return x < 0 ? x : T(0);
+"""
+
+#: the declarations of functions whose result is a bit, and of the same whose result can also be -1 or 1
+_BIT = """\
+template <class data_T, typename CONFIG_T>
+void normalize_binary_tanh(data_T data[CONFIG_T::n_in], ap_uint<1> res[CONFIG_T::n_in],
+"""
+_SIGN = """\
+// The result below a threshold: -1, or the bit that stands for it.
+template <class res_T> res_T below_threshold() { return res_T(-1); }
+template <> inline ap_uint<1> below_threshold<ap_uint<1>>() { return 0; }
+
+template <class data_T, typename CONFIG_T, class res_T>
+void normalize_binary_tanh(data_T data[CONFIG_T::n_in], res_T res[CONFIG_T::n_in],
+"""
+_STREAM_BIT = """\
+template <class data_T, typename CONFIG_T>
+void normalize_binary_tanh(hls::stream<data_T> &data, hls::stream<nnet::array<ap_uint<1>, CONFIG_T::n_scale_bias>> &res,
+"""
+_STREAM_SIGN = """\
+template <class data_T, typename CONFIG_T, class res_T>
+void normalize_binary_tanh(hls::stream<data_T> &data, hls::stream<res_T> &res,
+"""
+
+_COMPARED = """\
+            out_data[j] = (in_data[j] >= threshold[norm_index]) ? 1 : 0;
+"""
+_SIGNED = """\
+            if (in_data[j] >= threshold[norm_index])
+                out_data[j] = 1;
+            else
+                out_data[j] = below_threshold<typename res_T::value_type>();
+"""
+
 #: (file in firmware/nnet_utils, text in it, replacement)
 _REPAIRS = (
+    ("nnet_batchnorm.h", _BIT, _SIGN),
+    ("nnet_batchnorm.h", "    ap_uint<1> cache;\n", "    res_T cache;\n"),
+    (
+        "nnet_batchnorm.h",
+        "            cache = 1;\n        else\n            cache = 0;\n",
+        "            cache = 1;\n        else\n            cache = below_threshold<res_T>();\n",
+    ),
+    ("nnet_batchnorm_stream.h", '#include "nnet_common.h"', '#include "nnet_batchnorm.h"\n#include "nnet_common.h"'),
+    ("nnet_batchnorm_stream.h", _STREAM_BIT, _STREAM_SIGN),
+    (
+        "nnet_batchnorm_stream.h",
+        "        nnet::array<ap_uint<1>, CONFIG_T::n_scale_bias> out_data;\n",
+        "        res_T out_data;\n",
+    ),
+    ("nnet_batchnorm_stream.h", _COMPARED, _SIGNED),
+    ("nnet_pooling.h", _TOP_BIT, _LEAST),
+    ("nnet_activation_stream.h", _RELU, _CAPPED + _RELU),
     ("nnet_embed.h", _EMBEDDING, _ROW + _EMBEDDING),
     ("nnet_embed.h", "embeddings[data[j] *", "embeddings[embedding_row<CONFIG_T>(data[j]) *"),
     ("nnet_embed_stream.h", '#include "nnet_common.h"', '#include "nnet_common.h"\n#include "nnet_embed.h"'),

@@ -55,8 +55,8 @@ class LayerSurvey:
 
     name: the model's. result: hls4ml's layer that gives its result. automatic: the types that hls4ml would choose, such as
     weight and result; a quantiser's are not among them. result_automatic: the same of the result. weights: what occurs, by
-    kind. count: number of weights. is_output: of the model. numbers: of the result, before: of the result before the layer's
-    own activation; None without rows. kind, followed_by, activation, classes: as in LayerFacts.
+    kind. count: number of weights. is_output: of the model. numbers: of the result, and of an LSTM's cell states; before: of
+    the result before the layer's own activation; None without rows. kind, followed_by, activation, classes: as in LayerFacts.
     """
 
     name: str
@@ -163,11 +163,12 @@ def _layer(
     name, result = own.get(facts.name, facts.name), facts.result
     if result.startswith(facts.name):
         result = name + result.removeprefix(facts.name)
+    numbers, state = between.get(facts.result), between.get(f"{facts.result}:state")
     return LayerSurvey(
         name, result, facts.kind, tuple(sorted(key for key, text in types.items() if text == "auto")),
         of_result.get("result") == "auto", {key: _whole(values) for key, values in facts.weights.items() if values.size},
         sum(values.size for values in facts.weights.values()), facts.followed_by, facts.activation, facts.result in last,
-        facts.classes, between.get(facts.result), between.get(facts.name),
+        facts.classes, _both(numbers, state) if numbers and state else numbers, between.get(facts.name),
     )  # fmt: skip
 
 

@@ -130,7 +130,7 @@ def _check_dimensions(graph: Any) -> None:
 
 
 def _check_dense(layer: Any) -> None:
-    """Refuse unsupported reuse factors, which only a graph that did not pass through frontend/passes.py's flow can have."""
+    """Refuse unsupported reuse factors, which only a graph that did not pass through frontend/passes/'s flow can have."""
     n_in, reuse = inputs_of(layer), number_of(layer, "reuse_factor", 1)
     if strategy_of(layer) == "resource" and reuse > n_in and reuse % n_in:
         raise _refused(

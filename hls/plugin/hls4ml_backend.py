@@ -31,8 +31,8 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.errors import INSTEAD, ConversionError, UnsupportedLayerError
-from hypersonic.hls.frontend.passes import register as register_fusions
-from hypersonic.hls.frontend.passes import register_possible_settings
+from hypersonic.hls.frontend.passes.flow import register as register_fusions
+from hypersonic.hls.frontend.passes.flow import register_possible_settings
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
 from hypersonic.hls.frontend.softmax.faults import faults

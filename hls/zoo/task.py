@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.closeness.difference import merit_warning
 from hypersonic.hls.sources import source_files
 
 #: one array (rows, size) per input: float32 in wire units, or uint8 for packed rows
@@ -45,6 +46,7 @@ class Task:
     quantisation; None if the model file itself holds that network. rows: rows that `hypersonic report` gives to csim.
     rtl_rows: how many of them also run in the Verilated core; 0 if the model has no core. event_rows: rows in one request of
     `hypersonic infer`. given: the number of rows if they are a user's, which are used once each, instead of generated ones.
+    larger_is_better: of two values of the figure.
     """
 
     sample: Callable[[int, int], Sample]
@@ -55,6 +57,11 @@ class Task:
     rtl_rows: int = 200
     event_rows: int = 16
     given: int = 0
+    larger_is_better: bool = True
+
+    def warning(self, got: float | None, trained: float | None) -> str:
+        """Return a sentence if the figure `got` is worse than the trained model's by more than a tenth; "" otherwise."""
+        return merit_warning(self.figure, got, trained, larger_is_better=self.larger_is_better)
 
     def measured(self, outputs: Outputs, truth: Any) -> float | None:
         """Return the figure of merit of `outputs`, or None for a model without one."""

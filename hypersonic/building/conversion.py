@@ -65,9 +65,11 @@ def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
 def describe_gate(figures: Mapping[str, Any]) -> str:
     """Return the accuracy gate's figures as one line. figures: "gate" of a project's or manifest's report."""
     judged = "no tolerance is given" if figures["tolerance"] is None else f"tolerance {_tolerances(figures['tolerance'])}"
+    worst, own = figures["max_abs_difference"], figures["quantised_max_abs_difference"]
+    part = f"; of that from the inputs' types and the wire {worst - own:.3g}" if worst > own else ""
     return (
         f"accuracy: {figures['rows']:,} rows ({figures['source']}) against the trained model: {figures['fraction_exact']:.2%} "
-        f"of the outputs exact, worst difference {figures['max_abs_difference']:g}, {judged}"
+        f"of the outputs exact, worst difference {worst:g}{part}, {judged}"
     )
 
 

@@ -16,11 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a description of the file on standard output. Return 0."""
+    from hypersonic.firmware.publish.manifest import FILE_NAME, Manifest
     from hypersonic.firmware.publish.sharing import same_file
     from hypersonic.firmware.xclbin.container import Xclbin
     from hypersonic.firmware.xclbin.describe import describe
 
     print(describe(Xclbin.read(args.file)))
+    beside = args.file.with_name(FILE_NAME)
+    if beside.is_file() and (accepted := Manifest.read(beside).accepted):
+        print(f"\nfar from the trained model, which the build accepted: {accepted}")
     if len(versions := same_file(args.file)) > 1:
         print(f"\nstored once for {', '.join(versions)}")
     return 0

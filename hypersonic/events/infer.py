@@ -134,7 +134,8 @@ def _judge(task: Task, labels: tuple[Labels, ...], sample: Sample, served: Outpu
 def merit(task: Task, sample: Sample, served: Outputs) -> Merit:
     """Return the task's figure of merit for the served answers and for the float network; None where there is none."""
     before = task.measured(task.float_predict(sample.inputs), sample.truth) if task.float_predict else None
-    return Merit(task.figure, task.measured(served, sample.truth), before)
+    got = task.measured(served, sample.truth)
+    return Merit(task.figure, got, before, task.warning(got, before))
 
 
 def compare_methods(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[Resolution, ...], tuple[EmptyChannels, ...]]:

@@ -35,12 +35,13 @@ class Merit:
     """A model's figure of merit on the events that were sent.
 
     name: what the figure is, or why there is none. served: the figure of the server's answers, or None. before: that of the
-    network before it was quantised, or None.
+    network before it was quantised, or None. warning: a sentence if it is worse by more than a tenth.
     """
 
     name: str
     served: float | None
     before: float | None
+    warning: str = ""
 
 
 @dataclass(frozen=True)

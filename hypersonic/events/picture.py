@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ def print_table(outcome: Outcome, picture: Path) -> None:
             table.add_row(name, f"{values['served']:.4g}", f"{meaning}{beside}")
     console.print(table)
     console.print(f"picture: {picture}", highlight=False)
+    if outcome.merit.warning:
+        sys.stderr.write(f"hypersonic: WARNING: {outcome.model}: {outcome.merit.warning}\n")
 
 
 def _add_resolution(table: Table, outcome: Outcome) -> None:

@@ -227,8 +227,9 @@ def _softmax(layer: LayerSurvey) -> Iterator[str]:
 
 
 def _gate(rows: str | None) -> Iterator[str]:
-    yield "# The build compares the fixed-point network with the trained one on these rows. With a tolerance, the largest"
-    yield "# difference of an output in its units, it refuses a network that differs by more."
+    yield "# The build compares the answers that a client gets with the trained model's on these rows, and refuses a network"
+    yield "# that is far from it: an rms difference above 5 % of the answers' spread. A tolerance, the largest difference of an"
+    yield "# output in its units, decides instead; none accepts any."
     if rows is None:
         yield "# gate:"
         yield "#   rows: rows.npy  # .npy, or .npz with an array for each input; from this file's directory"

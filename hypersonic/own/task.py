@@ -107,7 +107,7 @@ def own_task(model: str, project: HlsProject, data: OwnData) -> Own:
     trained = _answers(file, project, rows)
     inputs = tuple(tensor.quantise(x) for tensor, x in zip(tensors, rows, strict=True))
     labels = read_labels(data.labels, project.outputs, len(rows[0]), trained()[0]) if data.labels else ()
-    figure, measure = _merit(labels)
+    figure, measure, larger_is_better = _merit(labels)
     count = len(rows[0])
     task = Task(
         lambda _rows, _seed: Sample(inputs),
@@ -117,6 +117,7 @@ def own_task(model: str, project: HlsProject, data: OwnData) -> Own:
         rows=count,
         rtl_rows=min(count, _RTL_ROWS),
         given=count,
+        larger_is_better=larger_is_better,
     )
     return Own(task, labels, rows, lambda: trained()[1])
 
@@ -137,11 +138,11 @@ def _answers(file: Path, project: HlsProject, rows: tuple[NDArray[np.float32], .
     return answers
 
 
-def _merit(labels: tuple[Labels, ...]) -> tuple[str, Callable[[Outputs, object], float] | None]:
-    """The first labelled output's first figure: its name, and the function of the outputs."""
+def _merit(labels: tuple[Labels, ...]) -> tuple[str, Callable[[Outputs, object], float] | None, bool]:
+    """The first labelled output's first figure: its name, the function of the outputs, and whether larger is better."""
     if not labels:
-        return "none: no labels are given", None
+        return "none: no labels are given", None, True
     first = labels[0]
     kind = "accuracy" if first.classes is not None else "rms"
     name = f"{kind} of {first.name}" if len(labels) > 1 else kind
-    return name, lambda outputs, _truth: first.figures(np.asarray(outputs[first.output]))[kind]
+    return name, lambda outputs, _truth: first.figures(np.asarray(outputs[first.output]))[kind], kind == "accuracy"

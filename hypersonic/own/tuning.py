@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.closeness.difference import difference
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
@@ -141,12 +142,11 @@ def loss_of(answers: Outputs, trained: Outputs, labels: tuple[Labels, ...], rows
     """Return how much worse the answers to `rows` are than the trained model's, as a fraction; 0 without a loss.
 
     With labels, of the worst labelled output: the relative drop of the accuracy, or the relative growth of the rms difference
-    from the labels. Without labels, of the worst output: the rms difference from the trained model's answers over the
-    standard deviation of these.
+    from the labels. Without labels, of the worst output: the rms difference from the trained model's answers over their
+    spread, as hls/closeness/difference.py defines both.
     """
     if not labels:
-        pairs = [(a[rows], t[rows]) for a, t in zip(answers, trained, strict=True)]
-        return max(_rms(a - t) / (float(t.std()) or float(np.abs(t).max()) or 1.0) for a, t in pairs)
+        return max(difference(a[rows], t[rows]).share for a, t in zip(answers, trained, strict=True))
     losses = []
     for each in labels:
         picked = replace(each, values=each.values[rows], classes=None if each.classes is None else each.classes[rows])
@@ -155,7 +155,3 @@ def loss_of(answers: Outputs, trained: Outputs, labels: tuple[Labels, ...], rows
         worse = got[kind] - wanted[kind] if kind == "rms" else wanted[kind] - got[kind]
         losses.append(max(0.0, worse / wanted[kind]) if wanted[kind] else float(worse > 0))
     return max(losses)
-
-
-def _rms(values: NDArray[np.float64]) -> float:
-    return float(np.sqrt(np.mean(values**2)))

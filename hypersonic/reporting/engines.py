@@ -22,6 +22,8 @@ from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.cache import cached
+from hypersonic.hls.closeness.comparison import judged_of
+from hypersonic.hls.closeness.difference import difference
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
@@ -36,7 +38,6 @@ from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of,
 from hypersonic.own.labels import table as figures_of
 from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
-from hypersonic.reporting.closeness import closeness, is_far
 from hypersonic.reporting.layers import explain_difference
 from hypersonic.reporting.line import Answers, CoreReport, ModelReport, OwnAnswers
 
@@ -121,15 +122,16 @@ def _report_own(model: str, data: OwnData, progress: Step, on: OnCard) -> Answer
     csim = real(project.outputs, y_raw)
     for name, values, meaning in figures_of(labels, {"trained": trained, "csim": csim}):
         lines.append(f"{name}: csim {values['csim']:.4g}, trained model {values['trained']:.4g} ({meaning})")
-    lines += [
-        f"{output.name}: {closeness(*pair)}" for output, *pair in zip(project.outputs.tensors, csim, trained, strict=True)
-    ]
-    if any(is_far(*pair) for pair in zip(csim, trained, strict=True)):
+    judged = judged_of(project.report, [tensor.name for tensor in project.outputs.tensors])
+    off = [difference(got, wanted, each.classes) for got, wanted, each in zip(csim, trained, judged, strict=True)]
+    outputs = list(zip(project.outputs.tensors, off, judged, strict=True))
+    lines += [f"{output.name}: {found.text(each)}" for output, found, each in outputs]
+    if any(found.far_because(each) for _, found, each in outputs):
         progress(f"{project.name}: the layers one by one, {min(MOST_ROWS, sample.rows)} rows")
         lines += explain_difference(description.file, project, own.rows)
     numbers: dict[str, Outputs | None] = {"float": trained, "quantised": None, "csim": csim}
     answers = _answers(project.name, task, sample, numbers, own.parameters(), csim_us, verilated)
-    return replace(answers, lines=tuple(lines), own=OwnAnswers(csim, trained, labels))
+    return replace(answers, lines=(*lines, *answers.lines), own=OwnAnswers(csim, trained, labels))
 
 
 def _run(
@@ -157,7 +159,9 @@ def _answers(
     shown = {name: np.concatenate(each, axis=1) for name, each in numbers.items() if each is not None}
     of_file = shown.get("quantised", shown["float"])
     difference = float(np.abs(shown["csim"] - of_file).max())
-    return Answers(ModelReport(model, parameters, task.figure, sample.rows, merit, difference, csim_us, core), shown)
+    warning = task.warning(merit["csim"], merit["float"])
+    said = (f"WARNING: {model}: {warning}",) if warning else ()
+    return Answers(ModelReport(model, parameters, task.figure, sample.rows, merit, difference, csim_us, core), shown, said)
 
 
 def _csim(project: HlsProject, library: Path, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:

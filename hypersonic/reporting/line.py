@@ -73,7 +73,7 @@ class OwnAnswers:
 class Answers:
     """A model's line, and the answers of each engine for the same rows, float64 (rows, all outputs), for the picture.
 
-    lines, own: of a user's model: figures by its labels, and what its picture shows.
+    lines: below the table. own: of a user's model: what its picture shows.
     """
 
     report: ModelReport

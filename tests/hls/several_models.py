@@ -127,7 +127,11 @@ def describe(file: Path, **sides: Any) -> Path:
 
 def main(directory: Path) -> None:
     use_keras_2()
-    gate: dict[str, Any] = {"rows": "tests.hls.several_models:gate_rows", "tolerance": {"flag": 0, "energy": 0.0}}
+    gate: dict[str, Any] = {
+        "rows": "tests.hls.several_models:gate_rows",
+        "tolerance": "none",
+        "quantised_tolerance": {"flag": 0, "energy": 0.0},
+    }
     for name, write in (("two_keras.h5", keras_file), ("two_onnx.onnx", onnx_file)):
         write(directory / name)
         file = describe(directory / name, inputs=INPUTS, outputs=OUTPUTS, gate=gate)
@@ -138,7 +142,7 @@ def main(directory: Path) -> None:
         "plane": {"precision": "ap_fixed<8,4>"},
         "cube": {"precision": "ap_ufixed<5,2>"},
     }
-    gate = {"rows": "tests.hls.several_models:shapes_rows", "tolerance": 0}
+    gate = {"rows": "tests.hls.several_models:shapes_rows", "tolerance": "none", "quantised_tolerance": 0}
     convert(describe(directory / "shapes.h5", inputs=inputs, outputs={}, gate=gate), directory / "shapes", core="da")
 
 

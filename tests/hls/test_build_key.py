@@ -186,7 +186,7 @@ BY_COMPUTED_NAME = {
     "hls/__init__.py": "the room's public name, which no module of hls/ uses",
     "hls/rf/registry.py": "every module of the two packages that it searches, which find_modules adds",
     "hls/frontend/fields.py": "the module of a table, a root of the program",
-    "hls/csim/gate.py": "the module of a gate's rows, a root of the program",
+    "hls/csim/rows.py": "the module of a gate's rows, a root of the program",
     "hls/frontend/zoo_weights.py": "the module of a network, whose result is the model file",
     "hls/plugin/keras_2.py": "hls4ml's and Keras' modules; its one name of ours is written out",
 }

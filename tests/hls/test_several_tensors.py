@@ -70,7 +70,7 @@ def test_the_report_has_the_figures_of_each_output(projects: dict[str, HlsProjec
     gate = projects["two_onnx"].report["gate"]
     assert list(gate["outputs"]) == ["energy", "flag"]
     assert gate["outputs"]["energy"]["fraction_exact"] == gate["fraction_exact"] == 1.0
-    assert gate["tolerance"] == {"flag": 0.0, "energy": 0.0}
+    assert gate["quantised_tolerance"] == {"flag": 0.0, "energy": 0.0}
 
 
 def test_elements_are_where_the_trained_model_has_them_on_every_axis(projects: dict[str, HlsProject]) -> None:

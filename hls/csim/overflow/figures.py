@@ -115,9 +115,10 @@ class Overflows:
 
     def faults(self) -> list[str]:
         """A sentence for each variable of too_narrow: layer, variable, share of rows, range, and the type to write."""
-        return [self._fault(each) for each in self.too_narrow]
+        return [self.fault(each) for each in self.too_narrow]
 
-    def _fault(self, each: VariableCounts) -> str:
+    def fault(self, each: VariableCounts) -> str:
+        """The sentence for one of these variables."""
         what = f"layer {each.layer!r}, {each.variable}: {each.type}"
         run = f"{each.low:g} to {each.high:g}"
         if not each.wrong_rows:

@@ -71,6 +71,11 @@ def answers_and_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> tupl
     return y_raw, Overflows(project.name, len(x_raw), tuple(counts for _, counts in found))
 
 
+def compile_for_counts(project: HlsProject) -> Path:
+    """Compile what find_overflows needs, so that it finds it in the cache. Raises as compile_counting does."""
+    return _compiled(project)[1]
+
+
 def _compiled(project: HlsProject) -> tuple[bool, Path]:
     """Whether typedefs of the same text share a number, as they do if the C++ does not compile otherwise; and the library."""
     try:

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.frontend.trained import LayerFacts
 
+Numbers = NDArray[np.float64]
+
 #: layers after which nothing else reads this one's result, and to which hls4ml can add the work of the one before
 _FOLLOW = ("BatchNormalization", "QBatchNormalization", "Activation", "QActivation", "ReLU", "Softmax")
+
+#: what stands behind an LSTM's name in that of its cell states
+STATE = ":state"
 
 #: Keras' names of weights, as hls4ml calls them
 _WEIGHTS = {"kernel": "weight", "bias": "bias"}
@@ -33,22 +38,38 @@ def _facts(model: Any, layer: Any, configured: Mapping[str, Any]) -> LayerFacts:
     return LayerFacts(layer.name, result, kind, _weights(model, layer), _followed_by(model, layer), _activation(layer), last)
 
 
-def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[np.float64]]:
+def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.float32]]) -> dict[str, Numbers]:
     """Return each layer's result by hls4ml's name of the layer that computes it, float64 (rows, ...).
 
-    A layer with an activation of its own has two entries: hls4ml makes two layers of it. x: (rows, *shape) for each input.
+    A layer with an activation of its own has two entries: hls4ml makes two layers of it. So has an LSTM, whose cell states in
+    all steps, by its name and STATE, have the type of its result too. x: (rows, *shape) for each input.
     """
     import tensorflow as tf
     import tf_keras
 
     kept = [layer for layer in model.layers if type(layer).__name__ != "InputLayer" and not isinstance(layer.output, list)]
     with_two = [layer for layer in kept if _result(layer, configured) != layer.name and hasattr(layer, "activation")]
-    wanted = [*(layer.output for layer in kept), *(layer.input for layer in with_two)]
+    with_state = [layer for layer in kept if hasattr(layer, "cell") and "LSTM" in type(layer).__name__]
+    wanted = [*(layer.output for layer in kept), *(layer.input for layer in (*with_two, *with_state))]
     numbers = tf.autograph.experimental.do_not_convert(tf_keras.Model(model.inputs, wanted))(list(x), training=False)
+    numbers = numbers if isinstance(numbers, list | tuple) else [numbers]  # a list of one output
     found = {_result(layer, configured): number for layer, number in zip(kept, numbers, strict=False)}
-    for layer, number in zip(with_two, numbers[len(kept) :], strict=True):
+    for layer, number in zip(with_two, numbers[len(kept) :], strict=False):
         found[layer.name] = _without_activation(layer, number)
+    for layer, number in zip(with_state, numbers[len(kept) + len(with_two) :], strict=True):
+        found[layer.name + STATE] = _cell_states(layer, number)
     return {name: np.asarray(number, np.float64) for name, number in found.items()}
+
+
+def _cell_states(layer: Any, x: Any) -> Any:
+    """The cell states of an LSTM in every step, (rows, steps, units)."""
+    import tensorflow as tf
+
+    states, found = [tf.zeros((len(x), layer.units)) for _ in range(2)], []
+    for step in range(x.shape[1]):
+        _, states = layer.cell(x[:, step], states)
+        found.append(states[1])
+    return tf.stack(found, axis=1)
 
 
 def _without_activation(layer: Any, x: Any) -> Any:
@@ -72,27 +93,33 @@ def _result(layer: Any, configured: Mapping[str, Any]) -> str:
     return name if name in configured and activation != "linear" else str(layer.name)
 
 
-def _weights(model: Any, layer: Any) -> dict[str, NDArray[np.float64]]:
+def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
     """The weights by hls4ml's names, as hls4ml computes with them: a normalisation as a factor and a shift, and those of one
     that alone reads a Dense or a convolution in that layer's weights."""
     own = _named(layer)
     before = [node.inbound_layers for node in layer.inbound_nodes]
-    if "moving_variance" in own:
+    if "moving_variance" in own and "kernel" not in own:
         alone = len(before) == 1 and not isinstance(before[0], list) and _reader(model, before[0]) is layer
         return {} if alone and "kernel" in _named(before[0]) else _affine(layer, own)
+    if "moving_variance" in own:  # QConv2DBatchnorm
+        own = _folded(own, _affine(layer.batchnorm, own))
     after = _reader(model, layer)
-    if "kernel" in own and after is not None and "moving_variance" in (theirs := _named(after)):
-        affine = _affine(after, theirs)
-        own["kernel"] = own["kernel"] * affine["scale"]
-        own["bias"] = own.get("bias", 0.0) * affine["scale"] + affine["bias"]
+    if "kernel" in own and after is not None and "moving_variance" in (theirs := _named(after)) and "kernel" not in theirs:
+        own = _folded(own, _affine(after, theirs))
     return {_WEIGHTS.get(name, name): values for name, values in own.items()}
 
 
-def _named(layer: Any) -> dict[str, NDArray[np.float64]]:
+def _named(layer: Any) -> dict[str, Numbers]:
     return {weight.name.rsplit("/", 1)[-1].split(":")[0]: np.asarray(weight.numpy(), np.float64) for weight in layer.weights}
 
 
-def _affine(layer: Any, own: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
+def _folded(own: Mapping[str, Numbers], affine: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """The kernel and the bias of a layer, with a normalisation of its channels in them."""
+    bias = np.asarray(own.get("bias", 0.0) * affine["scale"] + affine["bias"])
+    return {"kernel": own["kernel"] * affine["scale"], "bias": bias}
+
+
+def _affine(layer: Any, own: Mapping[str, Numbers]) -> dict[str, Numbers]:
     factor = own.get("gamma", 1.0) / np.sqrt(own["moving_variance"] + layer.epsilon)
     return {"scale": factor, "bias": own.get("beta", 0.0) - own["moving_mean"] * factor}
 

@@ -14,6 +14,7 @@ _SKIPPED = ("Dropout",)
 
 _MERGES = ("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum", "Concatenate", "Dot")
 _RECURRENT = ("SimpleRNN", "LSTM", "GRU")
+_QUANTISED_CELLS = tuple(f"Q{kind}" for kind in _RECURRENT)
 
 Options = Mapping[str, Any]
 
@@ -80,9 +81,7 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
         )
     if kind == "Softmax":
         yield "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile", "use Activation('softmax')"
-    for option, wanted in _WANTED.get(kind.removeprefix("Q"), {}).items():
-        if not _is(options.get(option, wanted), wanted):
-            yield f"{kind} with {option}={options[option]}, which hls4ml ignores", f"expected {wanted}"
+    yield from _option_faults(kind, options)
     if quantiser := _power_of_two(options.get("activation")):
         yield (
             f"QKeras' {quantiser} rounds its numbers to powers of two, which hls4ml supports only for weights",
@@ -97,6 +96,49 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
         yield from _merge_faults(kind, layer.input)
     if "BatchNormalization" in kind:
         yield from _normalisation_faults(layer)
+    yield from _gate_faults(layer)
+
+
+def _option_faults(kind: str, options: Options) -> Iterator[tuple[str, str]]:
+    if kind == "ReLU" and options.get("max_value") is not None:
+        yield f"ReLU with max_value={options['max_value']}, for which hls4ml has no C++", "expected 6, or none"
+    for option, wanted in _WANTED.get(kind.removeprefix("Q"), {}).items():
+        if not _is(options.get(option, wanted), wanted):
+            yield f"{kind} with {option}={options[option]}, which hls4ml ignores", f"expected {wanted}"
+
+
+def _gate_faults(layer: Any) -> Iterator[tuple[str, str]]:
+    for option, quantiser, real in _gates(layer):
+        if not real:
+            yield (
+                f"its {option} is QKeras' {quantiser}, for which hls4ml has no C++ in a recurrent layer",
+                "use tanh or sigmoid, or a quantized_tanh with use_real_tanh or a quantized_sigmoid with use_real_sigmoid",
+            )
+
+
+def gate_notes(model: Any) -> Iterator[str]:
+    """Yield a line for the report for each quantiser of a recurrent layer's numbers, whose type hls4ml leaves out."""
+    for layer in model.layers:
+        for option, quantiser, _ in _gates(layer):
+            yield (
+                f"layer {layer.name!r}: its {option} is QKeras' {quantiser}, and hls4ml does not round to its bits: what it "
+                "gives has the type of accum"
+            )
+        if type(layer).__name__ in _QUANTISED_CELLS and layer.get_config().get("state_quantizer"):
+            yield f"layer {layer.name!r}: QKeras' state_quantizer rounds its state, and hls4ml to the type of result instead"
+
+
+def _gates(layer: Any) -> Iterator[tuple[str, str, bool]]:
+    """Yield (option, QKeras' quantiser, whether it rounds a real tanh or sigmoid) for the activations of a QLSTM or QGRU."""
+    options = layer.get_config() if type(layer).__name__ in _QUANTISED_CELLS else {}
+    for option in ("activation", "recurrent_activation"):
+        given = options.get(option)
+        if isinstance(given, dict):
+            name, settings = str(given.get("class_name")), given.get("config") or {}
+            real = name.removeprefix("quantized_") in ("tanh", "sigmoid") and bool(
+                settings.get(name.replace("quantized", "use_real"))
+            )
+            yield option, name, real
 
 
 #: of a BatchNormalization's input, with the batch
@@ -154,7 +196,7 @@ _RECURRENCE: Options = {"go_backwards": False, "stateful": False, "return_state"
 
 #: the values of options that hls4ml assumes, by class
 _WANTED: dict[str, Options] = {
-    "ReLU": {"max_value": None, "negative_slope": 0, "threshold": 0},
+    "ReLU": {"negative_slope": 0, "threshold": 0},
     "Embedding": {"mask_zero": False},
     "GarNetStack": {"quantize_transforms": None},
     "Bidirectional": {"merge_mode": "concat"},

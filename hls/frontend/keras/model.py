@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.keras.garnet import garnet_layers
 from hypersonic.hls.frontend.keras.inside import layer_facts, results
-from hypersonic.hls.frontend.keras.layers import check_keras_model, read_by_hls4ml
+from hypersonic.hls.frontend.keras.layers import check_keras_model, gate_notes, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
+from hypersonic.hls.frontend.keras.options import with_plain_options
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
 from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
@@ -59,9 +60,10 @@ def keras_model(model: Any) -> TrainedModel:
     import hls4ml
 
     _check_graph(model)
-    check_keras_model(model, hls4ml.converters.get_supported_keras_layers())
     custom = _custom_objects()
-    plain, remarks = unwrapped(model, custom)
+    known = with_plain_options(model, custom)
+    check_keras_model(known, hls4ml.converters.get_supported_keras_layers())
+    plain, remarks = unwrapped(known, custom)
     check_keras_model(plain, hls4ml.converters.get_supported_keras_layers())
     check_wrapped(plain)
     paired = in_pairs(plain, custom)
@@ -69,6 +71,9 @@ def keras_model(model: Any) -> TrainedModel:
     config = read_by_hls4ml(lambda: hls4ml.utils.config_from_keras_model(named, granularity="name", backend="Vitis"))
     wrappers = [layer for layer in named.layers if type(layer).__name__ == "TimeDistributed"]
     config["LayerName"] |= {layer.name: _inside(layer) for layer in wrappers}
+    for layer in named.layers:
+        if type(layer).__name__ in ("QLSTM", "QGRU"):  # hls4ml proposes the type of QKeras' state for the sums
+            config["LayerName"][layer.name]["Precision"]["accum"] = "auto"
     for name in paired.means:
         config["LayerName"][names.get(name, name)]["Precision"].update(MEAN_TYPES)
     inputs = tuple(
@@ -92,9 +97,10 @@ def keras_model(model: Any) -> TrainedModel:
         return keep_all_bits(graph, {names.get(name, name) for name in paired.pairs})
 
     layers = _linear(named), _branching(named), _fused(named)
+    notes = (*remarks, *paired.notes, *gate_notes(named))
     parameters = int(model.count_params())
     return TrainedModel(
-        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=(*remarks, *paired.notes),
+        inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=notes,
         layers=lambda: layer_facts(named, config["LayerName"]), results=lambda x: results(named, config["LayerName"], x),
     )  # fmt: skip
 
@@ -227,8 +233,8 @@ def conversion_options(directory: Path, name: str, part: str, io_type: str = "io
 
 
 def with_fusions(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return hls4ml's configuration with the flow of hls/frontend/passes.py before the backend's own."""
-    from hypersonic.hls.frontend.passes import register
+    """Return hls4ml's configuration with the flow of hls/frontend/passes/ before the backend's own."""
+    from hypersonic.hls.frontend.passes.flow import register
 
     return {**config, "Flows": [register(), "vitis:ip"]}
 

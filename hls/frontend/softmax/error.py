@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.closeness.difference import NUMBERS, Judged, Kind
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH
 from hypersonic.hls.frontend.softmax.faults import Tables, reachable, tables_of
-from hypersonic.hls.model_graph import input_precision
+from hypersonic.hls.model_graph import MOVES, input_precision
 from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
 
 _ROWS = 2000
@@ -36,6 +38,26 @@ def probability_errors(layer: Any) -> tuple[float, float]:
         rows = x.to_float(x.from_float(drawn)) if x.width <= MAX_WIDTH else drawn
         errors.append(float(np.abs(computed(tables, rows) - _softmax(rows)).max()))
     return errors[0], max(errors)
+
+
+def judged_outputs(graph: Any) -> tuple[Judged, ...]:
+    """Return what the answers of each output of a ModelGraph are: numbers, probabilities of a softmax, or its classes."""
+    made_by = {tensor: layer for layer in graph.get_layers() for tensor in layer.outputs}
+    return tuple(_judged(made_by[tensor]) for tensor in graph.outputs)
+
+
+def _judged(layer: Any) -> Judged:
+    while layer.class_name in MOVES or (layer.class_name == "Activation" and layer.get_attr("activation") == "linear"):
+        layer = layer.get_input_node(layer.inputs[0])
+    if layer.class_name != "Softmax":
+        return NUMBERS
+    classes = int(layer.get_output_variable().shape[-1])
+    if str(layer.get_attr("implementation")).lower() == "argmax":
+        return Judged(Kind.CLASSES, classes=classes)
+    try:
+        return Judged(Kind.PROBABILITIES, probability_errors(layer)[1], classes)
+    except UnsupportedLayerError:  # tables that only hls4ml's C++ has
+        return Judged(Kind.PROBABILITIES, classes=classes)
 
 
 def computed(tables: Tables, rows: Numbers) -> Numbers:

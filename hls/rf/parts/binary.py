@@ -8,18 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
-from hypersonic.hls.model_graph import is_binary
+from hypersonic.hls.model_graph import PRODUCTS_OF_BITS, is_binary, pads, takes_bits
 from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.parts.casts import cast_all
-
-#: layers that read such bits as -1 and 1, if they pad nothing
-_PRODUCTS = ("Dense", "Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
-
-#: layers that move such bits
-_MOVES = ("Reshape", "Repack", "Clone", "Transpose", "Flatten")
-
-#: layers whose maximum of such bits is one of them
-_POOLS = ("Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
 
 
 class BinarySums(NamedTuple):
@@ -40,17 +31,14 @@ def reads_bits(layer: Any) -> bool:
     Raises UnsupportedLayerError for a layer that reads the bits as 0 and 1, where the model has -1 and 1.
     """
     bits = any(is_binary(layer.get_input_variable(name)) for name in layer.inputs if name)
-    pads = any(int(layer.get_attr(f"pad_{side}", 0) or 0) for side in ("top", "bottom", "left", "right"))
-    maximum = layer.class_name in _POOLS and str(layer.get_attr("pool_op")).lower() == "max"
-    of_bits = maximum and is_binary(layer.get_output_variable())
-    if bits and layer.class_name not in (*_PRODUCTS, *_MOVES) and not of_bits:
+    if bits and layer.class_name in PRODUCTS_OF_BITS and pads(layer):
+        raise refuse(layer, "its input has the XNOR type, and hls4ml's C++ does not pad that with zeros: use padding='valid'")
+    if bits and not takes_bits(layer):
         raise refuse(
             layer,
             "its input has the XNOR type, whose -1 hls4ml's C++ reads as 0 in every layer but a Dense, a convolution, and a "
             "maximum of the same type",
         )
-    if bits and pads:
-        raise refuse(layer, "its input has the XNOR type, and hls4ml's C++ does not pad that with zeros: use padding='valid'")
     return bits
 
 

@@ -37,11 +37,10 @@ class PoolOperation(StrEnum):
 class Pool(OneInput):
     """Pooling of each window of each channel to one number.
 
-    nnet_pooling.h: max is the largest x, cast to accum, then to the type of y. A padded pixel has the bit pattern 10...0, which
-    is the smallest number of a signed type and, as in the C++, 2**(width-1) of an unsigned one. average is the sum in accum by
-    assignments, divided towards zero in accum by the number of pixels of the window inside the image (by all pixels if
-    count_pad), then cast to the type of y. nnet_pooling_stream.h (io_stream; no padding): the same after a cast of every x to
-    accum.
+    nnet_pooling.h: max is the largest x, cast to accum, then to the type of y. A padded pixel is the smallest number of the
+    type (frontend/repairs.py). average is the sum in accum by assignments, divided towards zero in accum by the number of
+    pixels of the window inside the image (by all pixels if count_pad), then cast to the type of y. nnet_pooling_stream.h
+    (io_stream; no padding): the same after a cast of every x to accum.
     """
 
     operation: PoolOperation
@@ -127,7 +126,7 @@ def _plan(plan: Planner, layer: Pool) -> None:
     seen, kind = layer.window, layer.x.precision
     beats = layer.y.size * seen.kernel[1]
     lanes = plan.fewest_lanes(layer.x.channels, max(beats, layer.x.size))
-    pad_value = 1 << (kind.width - 1) if layer.operation is PoolOperation.MAX else 0
+    pad_value = 1 << (kind.width - 1) if layer.operation is PoolOperation.MAX and kind.signed else 0  # its bits
     x = add_window(plan, layer, seen, lanes, pad_value)
     plan.finish(layer, pool_stage(plan.stage_name(layer.name), layer, x, plan.result(layer, lanes)))
 

@@ -24,4 +24,4 @@ def _sample(rows: int, seed: int) -> Sample:
     return Sample((generated.em_barrel.reshape(rows, -1),), generated.energy)
 
 
-TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=400, rtl_rows=12, event_rows=5)
+TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=400, rtl_rows=12, event_rows=5, larger_is_better=False)

@@ -13,4 +13,4 @@ def _sample(rows: int, seed: int) -> Sample:
     return Sample(tuple(x.reshape(rows, -1) for x in (showers.scalars, showers.tracks, showers.em_barrel)), showers.energy)
 
 
-TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=300, rtl_rows=6, event_rows=5)
+TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=300, rtl_rows=6, event_rows=5, larger_is_better=False)

@@ -18,4 +18,4 @@ def _sample(rows: int, seed: int) -> Sample:
     return Sample(tuple(x.reshape(rows, -1) for x in events.network_inputs(generated)), generated)
 
 
-TASK = Task(_sample, "68 % width of px, py in GeV", width_gev, rows=200, rtl_rows=8, event_rows=1)
+TASK = Task(_sample, "68 % width of px, py in GeV", width_gev, rows=200, rtl_rows=8, event_rows=1, larger_is_better=False)

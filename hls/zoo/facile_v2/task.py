@@ -21,4 +21,7 @@ def _float(inputs: Inputs) -> Outputs:
     return (float_predict(inputs[0]).reshape(-1, 1),)
 
 
-TASK = Task(_sample, "sigma68 of E / E true above 5 GeV", resolution, _float, rows=16_000, rtl_rows=4_000, event_rows=CHANNELS)
+TASK = Task(
+    _sample, "sigma68 of E / E true above 5 GeV", resolution, _float, rows=16_000, rtl_rows=4_000, event_rows=CHANNELS,
+    larger_is_better=False,
+)  # fmt: skip

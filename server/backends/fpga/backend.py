@@ -104,6 +104,9 @@ class FpgaBackend:
         try:
             with ExitStack() as opened:
                 manifest = self._manifest(directory)
+                if manifest.accepted:
+                    text = "'%s' version %s is far from the trained model, which its build accepted: %s"
+                    _LOG.warning(text, config.name, directory.name, manifest.accepted)
                 xclbin = self._follow(directory, XCLBIN)
                 contents = self._check(directory, manifest)
                 _check_config(config, manifest)

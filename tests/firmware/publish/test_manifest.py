@@ -33,6 +33,21 @@ def test_a_manifest_reads_back_as_written(tmp_path: Path) -> None:
     assert Manifest.read(path) == MANIFEST
 
 
+@pytest.mark.parametrize(
+    ("gate", "accepted"),
+    [({"accepted": ["y: a", "z: b"]}, "y: a; z: b"), ({}, ""), (None, ""), ({"accepted": "y"}, ""), ([], "")],
+)
+def test_a_model_that_is_far_and_was_accepted_says_so_in_its_configuration(gate: Any, accepted: str) -> None:
+    manifest = replace(MANIFEST, report={"gate": gate})
+    assert manifest.accepted == accepted
+    config = text_format.Parse(config_pbtxt(manifest), model_config_pb2.ModelConfig())
+    assert (
+        config.parameters["far_from_trained_model"].string_value == accepted
+        if accepted
+        else ("far_from_trained_model" not in config.parameters)
+    )
+
+
 def test_a_manifest_of_schema_3_is_read_as_one_without_a_digest() -> None:
     fields = json.loads(MANIFEST.to_json())
     del fields["kernel_sha256"]

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows a conversion is judged on: an array for one input, a sequence of them for several."""
+"""The gate compares what the user sends and gets with the trained model's answers to the same rows."""
 
 from __future__ import annotations
 
-import re
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,127 +10,106 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hypersonic.hls.csim import gate
-from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.frontend.description import DescriptionError, Gate
+from hypersonic.hls.closeness.comparison import Comparison, judged_of
+from hypersonic.hls.closeness.difference import NUMBERS, Judged, Kind
+from hypersonic.hls.csim.gate import FarError, compare, figures, refuse_differences
+from hypersonic.hls.csim.rows import GivenRows
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.frontend.gate import Gate
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
-X, Z = (TensorSpec(name, (size,), FixedPoint(8, 4)) for name, size in (("x", 3), ("z", 2)))
+WIDE = FixedPoint(24, 12, rounding=Rounding.RND, overflow=Overflow.SAT)
+PROJECT: Any = SimpleNamespace(name="m")
+TRAINED: Any = SimpleNamespace(outputs=[SimpleNamespace(name="y")])
+X = np.linspace(-7.0, 7.0, 1001)
 
 
-def one() -> NDArray[np.float64]:
-    return np.ones((5, 3))
+def identity(x: NDArray[np.float64], fixed: FixedPoint, answer: TensorSpec | None = None, factor: float = 1.0) -> Comparison:
+    """A network that answers its input, of the type `fixed`, times a factor. The trained model answers the input itself."""
+    given = np.asarray(x, np.float64).reshape(-1, 1)
+    row, out = Row((TensorSpec("x", (1,), fixed),)), Row((answer or TensorSpec("y", (1,), WIDE),))
+    trained: Any = SimpleNamespace(
+        inputs=[SimpleNamespace(name="x", shape=(1,))],
+        outputs=[SimpleNamespace(name="y")],
+        predict=lambda rows: [np.asarray(rows[0], np.float64)],
+    )
+
+    def computed(raw: NDArray[np.int64]) -> NDArray[np.int64]:
+        return out.tensors[0].fixed.from_float(factor * fixed.to_float(raw))
+
+    csim: Any = SimpleNamespace(project=SimpleNamespace(name="m", inputs=row, outputs=out), predict_raw=computed)
+    return compare(csim, trained, GivenRows("rows.npy", (given,), row.to_raw([given])), [NUMBERS])
 
 
-def two() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.ones((5, 3)), np.ones((5, 2))
+def refuse(found: Comparison, gate: Gate | None) -> None:
+    refuse_differences(found, PROJECT, TRAINED, gate)
 
 
-def uneven() -> list[NDArray[np.float64]]:
-    return [np.ones((5, 3)), np.ones((4, 2))]
+def test_a_narrow_input_is_in_the_total_difference_and_not_in_that_of_what_it_keeps() -> None:
+    found = identity(X, FixedPoint(16, 2, overflow=Overflow.SAT))
+    (output,) = found.outputs
+    assert output.total.worst == pytest.approx(5.0, abs=1e-3)
+    assert output.quantised.worst < 2**-11
+    (loss,) = found.inputs
+    assert loss.beyond == int((np.abs(X) > 2).sum())
+    assert loss.text.startswith("input 'x', ap_fixed<16,2")
+    assert loss.text.endswith("numbers lie beyond its type; they run from -7 to 7")
+    assert "against the trained model 5; of that from the inputs' types and the wire 5" in found.lines()[0]
+    with pytest.raises(FarError, match=r"far from the trained model on the 1,001 rows of rows\.npy: output 'y': the rms"):
+        refuse(found, Gate("rows.npy", None))
+    with pytest.raises(ConversionError, match=r"a difference of 5, of that from the inputs' types and the wire 5, tol"):
+        refuse(found, Gate("rows.npy", 0.05))
 
 
-def empty() -> NDArray[np.float64]:
-    return np.ones((0, 3))
-
-
-def scalar() -> float:
-    return 1.0
-
-
-def test_each_input_gets_its_rows_in_single_precision() -> None:
-    assert [(rows.shape, rows.dtype) for rows in gate._rows(f"{__name__}:one", Row((X,)))] == [((5, 3), np.dtype(np.float32))]
-    assert [rows.shape for rows in gate._rows(f"{__name__}:two", Row((X, Z)))] == [(5, 3), (5, 2)]
+def test_numbers_that_become_0_are_counted() -> None:
+    (loss,) = identity(np.array([0.0, 0.1, 0.2, 1.0]), FixedPoint(4, 3, rounding=Rounding.TRN)).inputs
+    assert (loss.zeroed, loss.beyond) == (2, 0)
 
 
 @pytest.mark.parametrize(
-    ("rows", "inputs", "message"),
-    [
-        ("one", (X, Z), "gives 5 arrays, expected 2, one for each input"),
-        ("one", (Z,), "gives shape (5, 3), expected (rows, 2)"),
-        ("uneven", (X, Z), "gives shape (5, 3) and (4, 2), expected (rows, 3) and (rows, 2)"),
-        ("empty", (X,), "gives shape (0, 3), expected (rows, 3)"),
-        ("scalar", (X,), "gives shape (), expected (rows, 3)"),
-        ("scalar", (X, Z), "gives no rows: TypeError"),
-        ("missing", (X,), "gives no rows: AttributeError"),
-    ],
+    ("datatype", "step"), [("FP32", 0.0), ("FP16", 2.0**-9), ("BF16", 2.0**-6), ("INT8", 2.0**-4), ("INT32", 0.0)]
 )
-def test_rows_of_another_form_are_refused_with_both_forms(rows: str, inputs: tuple[TensorSpec, ...], message: str) -> None:
-    with pytest.raises(DescriptionError, match=re.escape(message)):
-        gate._rows(f"{__name__}:{rows}", Row(inputs))
+def test_answers_are_judged_as_the_wire_rounds_them(datatype: str, step: float) -> None:
+    fixed = FixedPoint(20, 4, rounding=Rounding.RND, overflow=Overflow.SAT)
+    (output,) = identity(X, fixed, TensorSpec("y", (1,), fixed, datatype)).outputs
+    assert output.quantised.worst < 2**-15
+    assert 0.9 * step / 2 <= output.total.worst <= max(2 * step, 2**-15)
 
 
-def test_a_file_of_rows_has_numbers_in_the_wires_units_whatever_travels(tmp_path: Path) -> None:
-    trained: Any = SimpleNamespace(inputs=[SimpleNamespace(name="input_1", shape=(3,))])
-    np.save(tmp_path / "rows.npy", np.array([[0.5, -1.0, 3.0]]))
-    whole = TensorSpec("x", (3,), FixedPoint(8, 4), "INT8")
-    for tensor, expected in ((X, [[0.5, -1.0, 3.0]]), (whole, [[8, -16, 48]])):
-        (rows,) = gate._given_rows("rows.npy", Row((tensor,)), trained, tmp_path)
-        np.testing.assert_array_equal(rows, expected)
-    with pytest.raises(DescriptionError, match=r"gate\.rows is '.*none\.npy', which cannot be read: No such file"):
-        gate._given_rows("none.npy", Row((X,)), trained, tmp_path)
+def test_units_on_the_wire_scale_the_difference() -> None:
+    found = identity(X, WIDE, TensorSpec("y", (1,), WIDE, scale_exponents=(-3,)), factor=1.5)
+    assert found.outputs[0].total.worst == pytest.approx(8 * 3.5, rel=1e-3)
 
 
-def test_a_module_beside_the_model_gives_the_rows_unless_a_library_has_its_name(tmp_path: Path) -> None:
-    for name in ("rows_beside_me", "random"):
-        (tmp_path / f"{name}.py").write_text("import random\nimport numpy as np\ndef rows(): return np.ones((5, 3))\n")
-    before = list(sys.path)
-    with gate.modules_beside(tmp_path / "model.h5"):
-        assert [rows.shape for rows in gate._rows("rows_beside_me:rows", Row((X,)))] == [(5, 3)]
-        with pytest.raises(
-            DescriptionError, match=r"AttributeError: .* in a module beside the YAML that is not named like a library"
-        ):
-            gate._rows("random:rows", Row((X,)))
-    assert sys.path == before
+def test_what_is_close_and_what_is_tolerated_is_not_refused() -> None:
+    refuse(identity(X, WIDE), Gate("rows.npy", None))
+    refuse(identity(X, WIDE), None)
+    far = identity(X, WIDE, factor=2.0)
+    refuse(far, Gate("rows.npy", 8.0))
+    refuse(far, Gate("rows.npy", None, accepts_far=True))
+    refuse(far, None)
+    with pytest.raises(ConversionError, match=r"row 0 of rows\.npy gives -14 in .* and -7 in .* keep it, quantised_tol"):
+        refuse(far, Gate("rows.npy", 8.0, quantised_tolerance=1.0))
 
 
-@pytest.mark.parametrize(("vocabulary", "last"), [(3, 2), (8, 7), (100, 7)])
-def test_random_rows_of_an_index_lie_in_its_table_and_its_type(vocabulary: int, last: int) -> None:
-    numbers, index = gate._random_rows(Row((X, Z)), [0, vocabulary])
-    assert sorted(set(index.ravel().tolist())) == list(range(last + 1))
-    assert numbers.min() < 0 < numbers.max()
+def test_what_was_accepted_is_in_the_report_and_random_rows_warn() -> None:
+    far = identity(X, WIDE, factor=2.0)
+    accepted = figures(far, PROJECT, Gate("rows.npy", None, accepts_far=True))
+    assert accepted["accepted"][0].startswith("output 'y': the rms difference is 100 % of the answers' spread; the worst")
+    assert accepted["warnings"] == []
+    (warning,) = figures(far, PROJECT, None)["warnings"]
+    assert warning.startswith("model 'm' is far from the trained model on 1,001 random rows: output 'y': the rms difference")
+    assert figures(identity(X, WIDE), PROJECT, None)["warnings"] == []
 
 
-@pytest.mark.parametrize("index", [-1, 3, 7.875])
-def test_an_index_of_the_gates_rows_without_a_row_in_the_table_is_refused(index: float) -> None:
-    project, given, rows = SimpleNamespace(inputs=Row((X, Z))), SimpleNamespace(rows="mine:rows"), np.zeros((4, 5))
-    rows[1, 3] = 2.5  # its whole part has one
-    rows[2, 4] = index
-    x_raw = Row((X, Z)).to_raw([rows[:, :3], rows[:, 3:]])
-    message = rf"input 'z' of row 2 holds the index {index:g} in ap_fixed<8,4.*, expected 0 to 2"
-    with pytest.raises(DescriptionError, match=message):
-        gate._check_vocabularies(project, given, x_raw, [0, 3])  # type: ignore[arg-type] # a project of the attributes that are read
+def test_not_a_number_is_refused_whatever_the_tolerance() -> None:
+    found = identity(np.array([np.nan, 1.0]), WIDE)
+    with pytest.raises(ConversionError, match=r"row 0 of rows\.npy gives"):
+        refuse(found, Gate("rows.npy", 1e9))
 
 
-def compared(got: list[float], wanted: list[float], tolerance: float | None = None) -> dict[str, Any]:
-    """The figures of a model of one output that answers `got` to rows that the framework answers `wanted`."""
-    fixed = FixedPoint(16, 8)
-    row, out = Row((X,)), Row((TensorSpec("y", (1,), fixed),))
-
-    def answers(x: Any) -> Any:
-        return np.resize(fixed.from_float(np.array(got)), (len(x), 1))
-
-    trained = SimpleNamespace(
-        inputs=[SimpleNamespace(name="x", shape=(3,))],
-        outputs=[SimpleNamespace(name="y")],
-        predict=lambda x: [np.resize(np.array(wanted), (len(x[0]), 1))],
-    )
-    project = SimpleNamespace(name="m", inputs=row, outputs=out)
-    judged = Gate(f"{__name__}:one", tolerance) if tolerance else None
-    return gate.compare(SimpleNamespace(project=project, predict_raw=answers), trained, judged, [0])  # type: ignore[arg-type] # a csim of the attributes that are read
-
-
-def test_without_a_tolerance_a_difference_of_the_answers_size_is_a_warning() -> None:
-    (warning,) = compared([0.0, 1.0], [1.0, 0.5])["warnings"]
-    assert warning.startswith("output 'y' of model 'm' is not what the trained model answers: on 1,000 random rows the worst")
-    assert "difference is 1, and the trained model's answers run from 0.5 to 1." in warning
-    assert len(compared([3.0, 3.0], [6.0, 6.0])["warnings"]) == 1
-    assert len(compared([0.0], [float("nan")])["warnings"]) == 1
-
-
-def test_small_differences_rounding_and_a_tolerance_that_is_met_are_no_warning() -> None:
-    assert compared([0.0, 1.0], [0.25, 1.0])["warnings"] == []
-    assert compared([0.0, 0.0], [0.0, 2.0**-9])["warnings"] == []  # less than a step of ap_fixed<16,8>
-    assert compared([0.0, 0.0], [0.0, 0.0])["warnings"] == []
-    assert compared([0.0, 1.0], [1.0, 0.5], tolerance=2.0)["warnings"] == []
+def test_a_comparison_remembers_what_its_answers_are() -> None:
+    kept = {"y": {"judged": {"kind": "classes", "table_error": 0.0, "classes": 3}}}
+    assert judged_of({"gate": {"outputs": kept}}, ["y", "z"]) == (Judged(Kind.CLASSES, classes=3), NUMBERS)

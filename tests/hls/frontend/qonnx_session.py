@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """QONNX files as Brevitas writes them, in one process: python tests/hls/frontend/qonnx_session.py DIRECTORY
 
-Writes DIRECTORY/said.json: what is said of files that are refused. DIRECTORY/exact is a conversion whose gate has tolerance 0.
+Writes DIRECTORY/said.json: what is said of files that are refused. DIRECTORY/exact is an exact conversion.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main(directory: Path) -> None:
         "name": "exact",
         "input": {"precision": "ap_fixed<16,8>"},
         "output": {},
-        "gate": {"rows": "tests.hls.frontend.qonnx_session:rows", "tolerance": 0},
+        "gate": {"rows": "tests.hls.frontend.qonnx_session:rows", "tolerance": "none", "quantised_tolerance": 0},
     }
     file.with_suffix(".yaml").write_text(yaml.safe_dump(description))
     convert(file, directory / "exact", core="csim")

@@ -49,14 +49,14 @@ def read(directory: Path, content: bytes) -> ModelDescription:
         ({"output": 3}, "output is 3, expected a mapping"),
         ({"inputs": {"a": {}}}, "both input and inputs, expected one of them"),
         ({"outputs": {"a": 3}, "output": None}, "both output and outputs"),
-        ({"gate": {"rows": "a:b", "tolerance": {"y": 1, "z": -1}}}, "gate is .* or one for each output by name"),
+        ({"gate": {"rows": "a:b", "tolerance": {"y": 1, "z": -1}}}, "gate.tolerance is .* or one for each output by name"),
         ({"hls4ml": {"dense_1": {}}}, "hls4ml: unknown field dense_1, expected IOType, LayerName, LayerType, Model"),
         ({"hls4ml": {"LayerName": ["a"]}}, r"hls4ml.LayerName is \['a'\], expected a mapping"),
         ({"hls4ml": {"LayerName": {"d": 3}}}, "hls4ml.LayerName.d is 3, expected a mapping"),
         ({"hls4ml": {"Model": 3}}, "hls4ml.Model is 3, expected a mapping"),
         ({"hls4ml": {"IOType": "stream"}}, "hls4ml.IOType is 'stream', expected io_parallel or io_stream"),
         ({"gate": {"rows": "events", "tolerance": 1}}, "gate is .*, expected rows: 'module:function'"),
-        ({"gate": {"rows": "a:b", "tolerance": float("nan")}}, "gate is .* tolerance: a number"),
+        ({"gate": {"rows": "a:b", "tolerance": float("nan")}}, "gate.tolerance is nan, expected a number"),
     ],
 )
 def test_a_field_that_describes_no_model_is_refused_by_name(tmp_path: Path, change: dict[str, object], message: str) -> None:

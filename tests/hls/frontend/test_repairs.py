@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.frontend.repairs import repair
+from hypersonic.hls.frontend.repairs import _REPAIRS, repair
 from hypersonic.hls.project import HlsProject
 from tests.hls.frontend.repaired_model import NAME, VOCABULARY
 
@@ -69,7 +69,7 @@ def test_recurrent_layers_answer_threads_at_once_as_they_answer_one(csim: Csim) 
 def test_cpp_of_another_version_is_not_corrected_in_silence(csim: Csim, tmp_path: Path) -> None:
     utils = tmp_path / "firmware" / "nnet_utils"
     utils.mkdir(parents=True)
-    for name in ("nnet_embed.h", "nnet_embed_stream.h", "nnet_recurrent.h"):
+    for name in {name for name, *_ in _REPAIRS}:
         (utils / name).write_bytes((csim.project.hls / "firmware" / "nnet_utils" / name).read_bytes())
     (utils / "nnet_recurrent.h").write_text("another")
     with pytest.raises(RuntimeError, match=r"nnet_\w+.h has no .*: expected hls4ml 1.3.0"):

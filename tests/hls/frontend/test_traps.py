@@ -131,6 +131,10 @@ def lines(directory: Path) -> Said:
             "hard_gates",
             r"layer 'c' \(LSTM\): its recurrent_activation is hard_sigmoid, for which hls4ml has no C\+\+ there; it has",
         ),
+        (
+            "quantised_gates",
+            r"layer 'c': its activation is QKeras' quantized_tanh, for which hls4ml has no C\+\+ in a recurrent layer; use",
+        ),
         ("reset_before", r"layer 'c' \(GRU\): reset_after is False, which hls4ml's C\+\+ ignores; expected True"),
         (
             "reset_before_both",

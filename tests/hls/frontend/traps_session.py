@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that hls4ml converts wrongly without a message, all in this one process.
+"""Models that hls4ml converts wrongly without a message, in one process: python tests/hls/frontend/traps_session.py DIR
 
-Run as: python tests/hls/frontend/traps_session.py DIRECTORY
-
-Writes DIRECTORY/said.json: what each case was refused with, or its notes, a line each.
+Writes DIR/said.json: what each case was refused with, or its notes, a line each.
 """
 
 from __future__ import annotations
@@ -210,6 +208,12 @@ def _rounding_to_powers(kind: str) -> list[Any]:
     return [getattr(qkeras, kind)(activation=qkeras.quantized_relu_po2(4, 2), name="d", **options)]
 
 
+def _quantised_gates(keras: Any) -> list[Any]:
+    from qkeras import QLSTM, quantized_tanh
+
+    return [QLSTM(2, activation=quantized_tanh(8), name="c")]
+
+
 def _normalised(keras: Any) -> list[Any]:
     return [keras.layers.Dense(3, name="d"), keras.layers.BatchNormalization(name="bn")]
 
@@ -240,6 +244,7 @@ def layer_cases() -> dict[str, Case]:
         "lstm_reuse": Case(one("LSTM", 4), resource(5), shape=(5, 3)),
         "depthwise_model": Case(one("DepthwiseConv2D", 3), model={"Strategy": "Resource"}, shape=image),
         "hard_gates": Case(one("LSTM", 4, recurrent_activation="hard_sigmoid"), shape=(5, 3)),
+        "quantised_gates": Case(_quantised_gates, shape=(5, 3)),
         "reset_before": Case(one("GRU", 4, reset_after=False), shape=(5, 3)),
         "reset_before_both": Case(
             lambda keras: [keras.layers.Bidirectional(keras.layers.GRU(4, reset_after=False), name="c")], shape=(5, 3)
@@ -296,7 +301,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
     import hls4ml  # noqa: F401 - first: it loads the next as its plugin
     import tf_keras as keras
 
-    from hypersonic.hls.frontend.passes import possible_settings
+    from hypersonic.hls.frontend.passes.flow import last_passes
 
     options = {"LayerName": case.names, "Model": case.model, "LayerType": case.types}
     try:
@@ -305,7 +310,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
         layers = {name: _merged(settings, case.names.get(name, {})) for name, settings in trained.config["LayerName"].items()}
         config = {"Model": {**trained.config["Model"], **case.model}, "LayerName": spread_model_settings(options, layers)}
         config["Model"]["Precision"] = {"default": "fixed<16,6>", **case.model.get("Precision", {})}
-        with hls4ml_warnings() as heard, possible_settings():
+        with hls4ml_warnings() as heard, last_passes():
             graph = trained.convert(config, directory, "trap", "xcu250-figd2104-2L-e", case.io_type)
         check_graph(graph)
         if case.core == "csim":
@@ -386,8 +391,8 @@ def main(directory: Path) -> None:
     use_keras_2()
     cases = {**softmax_cases(), **setting_cases(), **layer_cases()}
     lines = {name: outcome(case, directory / name) for name, case in cases.items()}
-    lines["plugin_reuse"] = plugin_reuse(directory / "plugin_reuse")
-    lines["two_softmaxes"] = two_softmaxes(directory / "two_softmaxes")
+    own = {"plugin_reuse": plugin_reuse, "two_softmaxes": two_softmaxes}
+    lines |= {name: case(directory / name) for name, case in own.items()}
     (directory / "said.json").write_text(json.dumps(lines, indent=1))
 
 

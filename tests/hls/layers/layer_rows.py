@@ -133,6 +133,18 @@ def _behind_bits(build: Callable[..., Any]) -> Callable[..., Any]:
     return built
 
 
+def _unsigned(kind: str, *sizes: int) -> Callable[..., Any]:
+    """A maximum with padding of numbers that are never negative, most of them below half of their type's range."""
+
+    def build(layers: Any, name: str, x: Any) -> Any:
+        import qkeras
+
+        seen = qkeras.QActivation("quantized_relu(6,3)", name=f"{name}_q")(x)
+        return getattr(layers, kind)(*sizes, padding="same", name=name)(seen)
+
+    return build
+
+
 def _flatten(layers: Any, name: str, x: Any) -> Any:
     y = layers.Flatten(name=name)(x)
     return layers.Dense(2, name=f"{name}_d")(y)
@@ -195,6 +207,8 @@ CASES: dict[str, Case] = {
     "SeparableConv2D": _one(_IMAGE, "SeparableConv2D", 2, 2),
     "MaxPooling1D": _one(_LINE, "MaxPooling1D"),
     "MaxPooling2D": _one((4, 4, 2), "MaxPooling2D"),
+    "MaxPooling1D with padding, of a quantized_relu": Case(((5, 2),), _unsigned("MaxPooling1D", 3, 2)),
+    "MaxPooling2D with padding, of a quantized_relu": Case(((5, 4, 2),), _unsigned("MaxPooling2D", 3, 2)),
     "AveragePooling1D": _one(_LINE, "AveragePooling1D"),
     "AveragePooling2D": _one((4, 4, 2), "AveragePooling2D"),
     "GlobalMaxPooling1D": _one(_LINE, "GlobalMaxPooling1D"),
@@ -205,6 +219,8 @@ CASES: dict[str, Case] = {
     "Activation('relu')": _one((3,), "Activation", "relu"),
     "ReLU": _one((3,), "ReLU"),
     "ReLU(max_value=6)": _one((3,), "ReLU", 6.0),
+    "ReLU(max_value=4)": _one((3,), "ReLU", 4.0),
+    "Activation('relu6')": _one((3,), "Activation", "relu6"),
     "LeakyReLU": _one((3,), "LeakyReLU", 0.3),
     "Activation('leaky_relu')": _one((3,), "Activation", "leaky_relu"),
     "PReLU": _one((3,), "PReLU", alpha_initializer="random_uniform"),
@@ -232,10 +248,14 @@ CASES: dict[str, Case] = {
     "QConv2D with padding, behind a binary QActivation": Case(
         (_IMAGE,), _behind_bits(_quantised("QConv2D", 2, 2, padding="same", **_KERNEL))
     ),
-    "Binary QDense with a bias, behind a binary QActivation": Case(
+    "Binary QDense with offsets, behind a binary QActivation": Case(
         ((3,),), _behind_bits(_quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None))
     ),
+    "MaxPooling2D with padding, behind a binary QActivation": Case(
+        ((3, 3, 2),), _behind_bits(_layer("MaxPooling2D", 2, padding="same"))
+    ),
     "Activation('tanh') behind a binary QActivation": Case(((3,),), _behind_bits(_layer("Activation", "tanh"))),
+    "BatchNormalization + binary QActivation, an output": Case(((3,),), _behind_bits(lambda _layers, _name, x: x)),
     "QDense, ternary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="ternary(alpha=1)")),
     "Add": _two(_LINE, _LINE, "Add"),
     "Subtract": _two(_LINE, _LINE, "Subtract"),

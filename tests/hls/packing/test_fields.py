@@ -20,7 +20,11 @@ from tests.hls.packing.linear_model import CHARGES, FIELDS, WEIGHTS, write_model
 
 def test_a_model_with_packed_rows_is_converted_and_its_csim_is_fed_the_numbers_of_its_tables(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(1).normal(0, 3, (50, 10)))  # numbers: the nearest codes are sent
-    file = write_model(tmp_path, {"fields": FIELDS, "scale_exponents": 1}, gate={"rows": "rows.npy", "tolerance": 1e-5})
+    file = write_model(
+        tmp_path,
+        {"fields": FIELDS, "scale_exponents": 1},
+        gate={"rows": "rows.npy", "tolerance": "none", "quantised_tolerance": 1e-5},
+    )
     project, _ = build_project(str(file), tmp_path / "built", core="csim")
     (x,) = project.inputs.tensors
     assert (x.datatype, x.shape, x.size, x.row_bytes) == ("UINT8", (3,), 10, 3)

@@ -8,11 +8,13 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.plugin.compare import compare
 from tests.support.own_warnings import texts_of_own
 
 #: kinds of numbers that hls4ml's own predict refuses
@@ -100,7 +102,7 @@ def compared(
     """
     import hls4ml
 
-    answers, reports, refused, misshapen, said, layers = {}, {}, [], [], [], []
+    answers, reports, told, refused, misshapen, said, layers = {}, {}, {}, [], [], [], []
     for backend, strategy in [("Vitis", "Latency"), *(("Hypersonic", strategy) for strategy in strategies)]:
         config = hls4ml.utils.config_from_keras_model(model, granularity=granularity, backend=backend)
         config["Model"]["Strategy"] = strategy
@@ -123,6 +125,8 @@ def compared(
         answers[f"{backend} {strategy}"] = [converted.predict(x) for x in inputs]
         for answer, numbers in traces:
             layers.append({"answers": answer, **numbers})
+        beside = compare(converted, partial(model.predict, verbose=0), inputs[0])
+        told[f"{backend} {strategy}"] = {"lines": beside.lines(), "far": [each.far_because for each in beside.outputs]}
         if backend == "Hypersonic":
             reports[strategy] = converted.build()
             refused = [refusal(converted, inputs[0], kind) for kind in OTHER_KINDS]
@@ -130,7 +134,7 @@ def compared(
     wanted = answers.pop("Vitis Latency")
     equal = {name: all(map(same, got, wanted)) for name, got in answers.items()}
     first = wanted[0][0] if isinstance(wanted[0], list) else wanted[0]
-    figures = {"reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
+    figures = {"told": told, "reports": reports, "distinct": len(np.unique(first)), "refused": refused, "misshapen": misshapen}
     bits = max(variable.type.precision.width for variable in converted.get_output_variables())
     alike = [name for name in layers[0] if same(layers[0][name], layers[1][name])] if traced else []
     return {"equal": equal, "warnings": said, "bits": bits, "traced alike": alike, **figures}

@@ -57,6 +57,9 @@ def test_compile_predict_and_build_work_and_predict_equals_the_vitis_backend(
         assert (core.kind, core.ii, core.latency_cycles) == (kind, report["ii"], report["latency_cycles"])
         assert (written / "build_prj.tcl").is_file()
     assert session["warnings"] == []
+    told = [(tuple(each["lines"]), tuple(each["far"])) for each in session["told"].values()]
+    assert len(set(told)) == 1, "all backends are as far from the trained model"
+    assert "rows (given): worst difference against the trained model " in told[0][0][0]
     if model == "chain":  # in the same session, because to import TensorFlow takes longer
         assert session["bits"] > 64
         assert session["traced alike"] == ["answers", "a", "a_relu", "b", "c"]

@@ -232,7 +232,7 @@ def _accumulated(layer: Dense | Depthwise, vectors: Numbers, weight: Numbers) ->
 
 def _pool(layer: Pool, x: Numbers) -> Numbers:
     kind = layer.x.precision
-    pad = kind.confine(1 << (kind.width - 1)) if layer.operation is PoolOperation.MAX else 0
+    pad = -(1 << (kind.width - 1)) if layer.operation is PoolOperation.MAX and kind.signed else 0
     vectors = _windows(layer.x, layer.window, x, pad)
     inside = _windows(layer.x, layer.window, np.ones((1, layer.x.size), dtype=object), 0)[0, :, :, 0].sum(axis=1)
     return _pooled(layer, vectors, np.full(len(inside), layer.window.size) if layer.count_pad else inside)

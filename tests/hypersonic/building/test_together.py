@@ -59,7 +59,8 @@ def test_models_become_one_xclbin_that_is_stored_once_and_published_for_each(own
 
 def test_the_accuracy_of_each_of_several_models_begins_with_its_name(own: OwnModels, tmp_path: Path) -> None:
     own.gate = {
-        "rows": 10, "source": "ten.npy", "fraction_exact": 0.5, "max_abs_difference": 0.25, "tolerance": None, "warnings": []
+        "rows": 10, "source": "ten.npy", "fraction_exact": 0.5, "max_abs_difference": 0.25,
+        "quantised_max_abs_difference": 0.25, "tolerance": None, "warnings": [],
     }  # fmt: skip
     notes: list[str] = []
     build_together([own.model("alpha"), own.model("beta")], "both", repository=tmp_path, on_gate=notes.append)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from hypersonic.hls.csim.trace import LayerTrace, NoTraceError
+from hypersonic.hls.csim.explain import describe_layers
+from hypersonic.hls.csim.layer_trace import LayerTrace
+from hypersonic.hls.csim.trace import NoTraceError
 from hypersonic.reporting import layers
-from hypersonic.reporting.layers import describe_layers
 
 GOOD = LayerTrace("dense", "Dense", "ap_fixed<16,6>", -3.0, 3.0, -32.0, 31.9, 0.0, 0.01, 1.0, 2.0**-10)
 FIRST = replace(GOOD, name="x", kind="input")
@@ -21,17 +22,17 @@ FIRST = replace(GOOD, name="x", kind="input")
     [
         (
             replace(GOOD, greatest=500.0, outside=0.4, rms=9.0),
-            "40 % of the numbers, which run from -3 to 500, are beyond its type ap_fixed<16,6>, from -32 to 31.9; give it more",
+            "40 % of the numbers, which run from -3 to 500, are beyond its type ap_fixed<16,6>, from -32 to 31.9; write ap_f",
         ),
         (
             replace(GOOD, rms=0.2, step=0.5),
-            "has steps of 0.5, the numbers spread by 1; give it more bits in hls4ml.LayerName.dense.",
+            "has steps of 0.5, the numbers spread by 1; write ap_fixed<13,6,AP_TRN,AP_WRAP> in hls4ml.L",
         ),
         (
             replace(GOOD, rms=0.2),
             "holds the numbers, so look at the types of its weights, of its sum (accum) and of its tables",
         ),
-        (replace(FIRST, rms=0.2, outside=0.1), "give it more integer bits in input.precision"),
+        (replace(FIRST, rms=0.2, outside=0.1), "write ap_fixed<16,6,AP_TRN,AP_WRAP> in input.precision"),
         (replace(GOOD, rms=1.0, spread=0.0, step=1.0), "which is off by > 9999 %"),
     ],
 )

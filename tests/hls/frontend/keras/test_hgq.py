@@ -71,7 +71,7 @@ def test_every_bit_is_the_trained_models_in_csim_and_in_both_cores(directory: Pa
     (file,) = (file for suffix in ("keras", "h5") if (file := directory / f"{name}.{suffix}").is_file())
     project, core = convert_model(describe(str(file)), core=kind)
     assert core is not None
-    assert project.report["gate"]["max_abs_difference"] == 0
+    assert project.report["gate"]["quantised_max_abs_difference"] == 0
     assert project.report["gate"]["fraction_exact"] == 1
     assert project.tools["hgq2"] == "0.2.0"
     (x,) = project.inputs.tensors

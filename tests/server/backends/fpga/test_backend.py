@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,16 @@ def test_a_run_that_fails_is_no_loss_of_its_unit(faulty: Any, model: FpgaModel) 
         slot.finish()
     assert model.instances[0].in_service
     close(model)
+
+
+def test_a_model_that_is_far_from_the_trained_one_is_a_warning_in_the_log(
+    faulty: Any, build: Build, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    xclbin, manifest = build
+    far = replace(manifest, report={"gate": {"accepted": ["output 'y': the rms difference is 40 % of the answers' spread"]}})
+    publish(tmp_path, xclbin.read_bytes(), far, config_pbtxt(far))
+    faulty.set(f"registers={HEALTHY}")
+    directory = tmp_path / "facile"
+    close(FpgaBackend().load(directory / "1", read_config(directory / "config.pbtxt", "facile")))
+    said = "'facile' version 1 is far from the trained model, which its build accepted: output 'y': the rms difference is 40 %"
+    assert said in caplog.text

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The flow with these passes in the place of hls4ml's own, and the passes that only check or choose settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, register_flow
+from hls4ml.model.optimizer import OptimizerPass, register_pass
+
+from hypersonic.hls.frontend import reuse
+from hypersonic.hls.frontend.passes.bits import BinaryThresholds, QuantizedTanhScales, SignedBits
+from hypersonic.hls.frontend.passes.normalizations import FoldConsecutiveNormalizations, FoldNormalization, SharedNormalization
+from hypersonic.hls.frontend.passes.types import FixedPowersOfTwo, InferTypes, QuantisedRecurrence, SoftmaxTypes, StepTypes
+from hypersonic.hls.model_graph import check_merge
+
+#: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
+FLOW = "hypersonic:convert"
+
+
+class MergedShapes(OptimizerPass):  # type: ignore[misc]
+    """Refuses merges of two shapes, before hls4ml stops with an AssertionError for one in io_stream."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a merge of two tensors that keeps their shape."""
+        return bool(node.class_name == "Merge")
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Raise UnsupportedLayerError if the shapes differ; else return False, since nothing changes."""
+        check_merge(node)
+        return False
+
+
+class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
+    """Gives an Einsum or an EinsumDense the Strategy Latency where the model's is Resource."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether it is such a layer with another strategy."""
+        wanted = str(node.model.config.get_strategy(node)).lower()
+        return node.class_name in ("Einsum", "EinsumDense") and wanted.startswith("resource")
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Set it in the configuration, which hls4ml reads; return False, since the graph's structure does not change."""
+        model.config.layer_name_strategy[node.name.lower()] = "latency"
+        return False
+
+
+class PossibleSettings(OptimizerPass):  # type: ignore[misc]
+    """Replaces reuse factors and strategies that a layer's C++ does not support by the nearest supported ones (reuse.py)."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer's settings differ from the nearest supported ones."""
+        return any(node.get_attr(name) != wanted for name, wanted in reuse.possible_settings(node).items())
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Set them in place; return False, since the graph's structure does not change."""
+        for name, wanted in reuse.possible_settings(node).items():
+            node.set_attr(name, wanted)
+        return False
+
+
+def register_possible_settings() -> str:
+    """Register the flow of PossibleSettings at the first call; return its name.
+
+    It must run before the flows that lay out weights and generate code.
+    """
+    return _register_alone("hypersonic:possible_settings", PossibleSettings)
+
+
+def _register_alone(name: str, made: type) -> str:
+    """Register a pass as a flow of its own at the first call; return the flow's name."""
+    if name not in get_backend_flows("hypersonic"):
+        register_pass(name, made)
+        register_flow(name, [name])
+    return name
+
+
+@contextmanager
+def last_passes() -> Iterator[None]:
+    """Make hls4ml's backend Vitis apply PossibleSettings and SignedBits inside the context."""
+    flows = get_flow("vitis:ip").requires
+    own = [register_possible_settings(), _register_alone("hypersonic:signed_bits", SignedBits)]
+    at = flows.index("vivado:specific_types")
+    flows[at:at] = own
+    try:
+        yield
+    finally:
+        for flow in own:
+            flows.remove(flow)
+
+
+def register() -> str:
+    """Register FLOW, hls4ml's flow `convert` with these passes instead of its own, at the first call; return its name."""
+    if FLOW not in get_available_flows():
+        own = {
+            "fuse_batch_normalization": register_pass("fold_normalization", FoldNormalization, backend="Hypersonic"),
+            "fuse_consecutive_batch_normalization": register_pass(
+                "fold_consecutive_normalizations", FoldConsecutiveNormalizations, backend="Hypersonic"
+            ),
+        }
+        own["infer_precision_types"] = register_pass("infer_types", InferTypes, backend="Hypersonic")
+        powers = register_pass("fixed_powers_of_two", FixedPowersOfTwo, backend="Hypersonic")
+        steps = register_pass("quantized_tanh_scales", QuantizedTanhScales, backend="Hypersonic")
+        shapes = register_pass("merged_shapes", MergedShapes, backend="Hypersonic")
+        softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
+        einsum = register_pass("einsum_strategy", EinsumStrategy, backend="Hypersonic")
+        copies = register_pass("step_types", StepTypes, backend="Hypersonic")
+        stock = get_flow("convert")
+        optimizers = [own.get(name, name) for name in stock.optimizers]
+        optimizers.insert(optimizers.index(own["infer_precision_types"]), copies)
+        thresholds = register_pass("binary_thresholds", BinaryThresholds, backend="Hypersonic")
+        recurrent = register_pass("quantised_recurrence", QuantisedRecurrence, backend="Hypersonic")
+        shared = register_pass("shared_normalization", SharedNormalization, backend="Hypersonic")
+        passes = [shared, powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
+        register_flow(FLOW, passes, requires=list(stock.requires))
+    return FLOW

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes that give variables the types that hold their numbers."""
+
+from __future__ import annotations
+
+from math import ceil, log2, prod
+from typing import Any
+
+import numpy as np
+from hls4ml.model.optimizer import OptimizerPass
+from hls4ml.model.optimizer.passes.infer_precision import InferPrecisionTypes
+from hls4ml.model.types import (
+    ExponentWeightVariable,
+    FixedPrecisionType,
+    NamedType,
+    UnspecifiedPrecisionType,
+)
+from numpy.typing import NDArray
+
+from hypersonic.hls.frontend.softmax.exact import wanted_types
+from hypersonic.hls.model_graph import retype
+
+Numbers = NDArray[np.floating[Any]]
+
+_RECURRENT_WEIGHTS = ("weight", "recurrent_weight", "bias")
+
+
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
+class FixedPowersOfTwo(OptimizerPass):  # type: ignore[misc]
+    """Gives weights that are powers of two the narrowest fixed-point type that holds those of the layer exactly."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer has such weights."""
+        return any(isinstance(held, ExponentWeightVariable) for held in node.weights.values())
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Replace them in place; return False, since the graph's structure does not change."""
+        for name, held in list(node.weights.items()):
+            if isinstance(held, ExponentWeightVariable):
+                held.quantizer.hls_type = _holding(np.asarray(held.data))
+                node.add_weights_variable(
+                    name=name, var_name=held.name, data=held.data_unquantized, quantizer=held.quantizer
+                )  # fmt: skip
+        return False
+
+
+def _holding(powers: Numbers) -> FixedPrecisionType:
+    """The narrowest signed type that holds these positive and negative powers of two."""
+    exponents = np.frexp(powers[powers != 0])[1] if powers.any() else np.ones(1, int)
+    most, least = int(exponents.max()), int(exponents.min())  # 2**(exponent - 1)
+    return FixedPrecisionType(width=most - least + 2, integer=most + 1, signed=True)
+
+
+class SoftmaxTypes(OptimizerPass):  # type: ignore[misc]
+    """Gives a Softmax the types of softmax/exact.py, in place."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether any type or table size of a Softmax changes."""
+        return node.class_name == "Softmax" and bool(wanted_types(node))
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Set them; return False, since the graph's structure does not change."""
+        for name, wanted in wanted_types(node).items():
+            if name == "result_t":
+                retype(model, node.get_output_variable().type, str(wanted))
+            elif name.endswith("_t"):
+                precision = model.config.backend.convert_precision_string(wanted)
+                node.set_attr(name, NamedType(f"{node.name}_{name}", precision))
+            else:
+                node.set_attr(name, wanted)
+        return False
+
+
+class StepTypes(OptimizerPass):  # type: ignore[misc]
+    """Leaves the type of a TimeDistributed, which copies the numbers of a step, to InferTypes."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer is a TimeDistributed that has a type of its own."""
+        return node.class_name == "TimeDistributed" and not node.get_attr("copies")
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Remove it in place; return False, since the graph's structure does not change.
+
+        The first of its two layers was the model's output when hls4ml named its type.
+        """
+        kind = node.get_output_variable().type
+        kind.precision = UnspecifiedPrecisionType()
+        if node.outputs[0] not in model.outputs:
+            kind.name = f"layer{node.index}_t"
+        node.set_attr("copies", True)
+        return False
+
+
+class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
+    """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
+
+    A TimeDistributed gets the type of what it reads. A global pooling gets types that hold its sums and its results, an LSTM
+    or GRU the default type with as many integer bits as its sums need.
+    """
+
+    def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        if node.class_name == "TimeDistributed":
+            return list(self._infer_output_matching_precision(node, types_to_infer))
+        if node.class_name in ("GlobalPooling1D", "GlobalPooling2D"):
+            return self._infer_global_pooling_precision(node, types_to_infer)
+        return list(super()._infer_precision(node, types_to_infer))
+
+    def _infer_global_pooling_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        """The input's type for a maximum; for a mean the bits of the sum, of which the quotient's fraction is a part."""
+        x = node.get_input_variable()
+        accum = result = x.type.precision
+        if str(node.get_attr("pool_op")).lower() == "average":
+            if not self._all_supported_types((accum,)):
+                return []
+            more = ceil(log2(prod(int(size) for size in x.shape[:-1])))
+            accum = FixedPrecisionType(
+                x.type.precision.width + 2 * more, x.type.precision.integer + more, x.type.precision.signed
+            )
+            result = self._at_most(node, FixedPrecisionType(accum.width - more, accum.integer - more, accum.signed))
+        if "accum_t" in types_to_infer:
+            node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
+        if "result_t" in types_to_infer:
+            node.types["result_t"].precision = result
+        return types_to_infer
+
+    def _infer_rnn_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        found = list(super()._infer_rnn_precision(node, types_to_infer))
+        x, kind = node.get_input_variable().type.precision, self._get_default_precision(node)
+        if "accum_t" not in types_to_infer or not self._all_supported_types((x, kind)):
+            return found
+        whole = max(kind.integer, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
+        accum = FixedPrecisionType(
+            kind.width + whole - kind.integer, whole, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
+        )
+        node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
+        return [*found, "accum_t"]
+
+    def _at_most(self, node: Any, kind: FixedPrecisionType) -> FixedPrecisionType:
+        """The type with no more bits than Model.Precision.maximum has."""
+        most = self._get_maximum_precision(node)
+        if most is None:
+            return kind
+        return FixedPrecisionType(min(kind.width, most.width), min(kind.integer, most.integer), kind.signed)
+
+    def _infer_dot_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        given = node.types["result_t"].precision
+        super()._infer_dot_precision(node, ["result_t"])
+        exact = node.types["result_t"].precision
+        if "result_t" not in types_to_infer:
+            node.types["result_t"].precision = given
+        if "accum_t" in types_to_infer:
+            node.types["accum_t"] = NamedType(f"{node.name}_accum_t", exact)
+        return types_to_infer
+
+
+def _largest_sum(node: Any, x: float) -> float:
+    """The largest magnitude of a sum in a recurrent layer whose inputs are up to x and whose state is up to 1."""
+    most = 0.0
+    for side in ("forward_", "backward_") if node.class_name == "Bidirectional" else ("",):
+        names = [name for name in ("weight", "bias", "recurrent_weight", "recurrent_bias") if f"{side}{name}" in node.weights]
+        held = {name: np.abs(np.asarray(node.weights[f"{side}{name}"].data, np.float64)) for name in names}
+        sums = [(x if name == "weight" else 1.0) * (part.sum(axis=0) if part.ndim > 1 else part) for name, part in held.items()]
+        most = max(most, float(np.sum(np.broadcast_arrays(*sums), axis=0).max()))
+    return most
+
+
+def _whole_bits(magnitude: float) -> int:
+    """The bits left of the binary point that a magnitude needs."""
+    return int(np.frexp(magnitude)[1])
+
+
+class QuantisedRecurrence(OptimizerPass):  # type: ignore[misc]
+    """Rounds and clips the weights of a QKeras LSTM or GRU as their quantisers do; hls4ml takes their types alone."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether the layer has such quantisers that were not applied."""
+        quantised = any(node.get_attr(f"{name}_quantizer") is not None for name in _RECURRENT_WEIGHTS)
+        return node.class_name in ("LSTM", "GRU") and quantised and not node.get_attr("quantised")
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Change the weights in place; return False, since the graph's structure does not change."""
+        for name in _RECURRENT_WEIGHTS:
+            quantiser = node.get_attr(f"{name}_quantizer")
+            if quantiser is not None:
+                node.weights[name].data = np.asarray(quantiser(np.asarray(node.weights[name].data)))
+        node.set_attr("quantised", True)
+        return False
