@@ -64,12 +64,13 @@ def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
 
 def describe_gate(figures: Mapping[str, Any]) -> str:
     """Return the accuracy gate's figures as one line. figures: "gate" of a project's or manifest's report."""
-    judged = "no tolerance is given" if figures["tolerance"] is None else f"tolerance {_tolerances(figures['tolerance'])}"
+    given = {name: figures.get(name) for name in ("tolerance", "quantised_tolerance")}
+    judged = ", ".join(f"{name} {_tolerances(value)}" for name, value in given.items() if value is not None)
     worst, own = figures["max_abs_difference"], figures["quantised_max_abs_difference"]
     part = f"; of that from the inputs' types and the wire {worst - own:.3g}" if worst > own else ""
     return (
         f"accuracy: {figures['rows']:,} rows ({figures['source']}) against the trained model: {figures['fraction_exact']:.2%} "
-        f"of the outputs exact, worst difference {worst:g}{part}, {judged}"
+        f"of the outputs exact, worst difference {worst:g}{part}, {judged or 'no tolerance is given'}"
     )
 
 

@@ -55,7 +55,7 @@ def test_a_second_build_of_the_same_finds_the_first(tmp_path: Path) -> None:
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     accuracy, published = first.stdout.splitlines()
     assert accuracy.startswith("accuracy: 4,000 rows (hypersonic.hls.zoo.facile.events:gate_rows) against the trained model: ")
-    assert accuracy.endswith(", tolerance 0.25")
+    assert accuracy.endswith(", quantised_tolerance 0.25")
     assert published == str(tmp_path / "facile" / "1")
     assert second.stdout == first.stdout
 
@@ -194,6 +194,7 @@ def test_outputs_unlike_the_trained_models_are_named_on_standard_error_whatever_
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     figures = {"rows": 4, "source": "random", "fraction_exact": 0.0, "max_abs_difference": 1.5, "tolerance": None}
+    figures |= {"quantised_max_abs_difference": 1.5}
     lines: list[str] = []
     conversion._tell({**figures, "warnings": ["output 'y' is not what the trained model answers"]}, lines.append)
     assert len(lines) == 1

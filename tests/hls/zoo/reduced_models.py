@@ -85,7 +85,11 @@ def described(name: str, model: Any) -> dict[str, Any]:
         tensor.pop("shape", None)
     del description["gate"]
     if name in ROWS:
-        description["gate"] = {"rows": f"tests.hls.zoo.reduced_models:{ROWS[name]}", "tolerance": 1.0}
+        description["gate"] = {
+            "rows": f"tests.hls.zoo.reduced_models:{ROWS[name]}",
+            "tolerance": "none",
+            "quantised_tolerance": 1.0,
+        }
     return description
 
 

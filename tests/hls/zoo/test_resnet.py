@@ -89,7 +89,7 @@ def test_eight_bits_know_the_kinds_as_well_as_float(resnet8: HlsProject) -> None
     project = resnet8
     gate = read_description(ZOO / "resnet8" / "resnet8.h5").gate
     assert gate is not None
-    assert project.report["gate"]["max_abs_difference"] <= gate.tolerance
+    assert project.report["gate"]["quantised_max_abs_difference"] <= gate.quantised_tolerance_of("")
     sample = TASK.sample(200, 0)
     raw = Csim(compile_csim(project), project).predict_raw(project.inputs.to_raw(sample.inputs))
     probability = project.outputs.tensors[0].fixed.to_float(raw)
