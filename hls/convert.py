@@ -90,14 +90,14 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     _say("converting with hls4ml")
     project, graph = write_converted(trained, description, directory, kind, card)
     _say("compiling hls4ml's C++")
-    with compiling(project, wanted=description.gate is not None):
+    with compiling(project, wanted=description.gate is not None) as compiled:
         csim = Csim(compile_csim(project), project)
         _say("comparing with the trained model")
         with modules_beside(model_file):
             rows = rows_of(project, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
         found = compare(csim, trained, rows, judged_outputs(graph))
     # random rows, which refuse nothing, are counted to say why they are far
-    overflows = count_wraps(project, rows) if description.gate or found.far else None
+    overflows = count_wraps(project, rows, compiled) if description.gate or found.far else None
     project = _judged(project, description, trained, rows, found, overflows)
     project.save()
     return project

@@ -20,17 +20,17 @@ from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, Pre
 #: layers whose results are their input's numbers, possibly in another order
 MOVES = ("Reshape", "Clone", "Repack", "Transpose")
 
-#: the same, and layers whose results are some of their input's numbers, if the type is that of bits
-COPYING = (*MOVES, "Flatten", "Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
-
 #: layers that read bits of the XNOR type as -1 and 1, if they pad nothing
 PRODUCTS_OF_BITS = ("Dense", "Conv1D", "Conv2D", "Conv2DBatchnorm", "PointwiseConv1D", "PointwiseConv2D")
 
 #: layers that move bits of the XNOR type
-_MOVES_BITS = ("Reshape", "Repack", "Clone", "Transpose", "Flatten")
+_MOVES_BITS = (*MOVES, "Flatten")
 
 #: layers whose maximum of bits of the XNOR type is one of them
 _POOLS = ("Pooling1D", "Pooling2D", "GlobalPooling1D", "GlobalPooling2D")
+
+#: layers whose results are some of their input's bits
+COPYING = (*_MOVES_BITS, *_POOLS)
 
 #: hls4ml's class of the two layers around those that it computes for each step
 TIME_DISTRIBUTED = "TimeDistributed"

@@ -69,9 +69,9 @@ class OutputDifference:
         return self.total.far_because(self.judged)
 
     @property
-    def from_rounding(self) -> float:
-        """How much of the worst total difference the inputs' types and the wire add to that of the network itself."""
-        return max(0.0, self.total.worst - self.quantised.worst)
+    def rounding_text(self) -> str:
+        """As the function of this name, for the worst differences."""
+        return rounding_text(self.total.worst, self.quantised.worst)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Comparison:
     def lines(self) -> list[str]:
         """The figures as lines: of all outputs together, and of each input whose type loses numbers."""
         worst = self.worst
-        part = f"; of that from the inputs' types and the wire {worst.from_rounding:.3g}" if worst.from_rounding else ""
+        part = f"; {worst.rounding_text}" if worst.rounding_text else ""
         exact = min(output.exact for output in self.outputs)
         head = (
             f"{self.rows:,} rows ({self.source}): worst difference against the trained model {worst.total.worst:.3g}{part}; "
@@ -119,6 +119,11 @@ class Comparison:
             },
             "outputs": outputs,
         }  # fmt: skip
+
+
+def rounding_text(total: float, quantised: float) -> str:
+    """Return a clause on how much of a total difference the inputs' types and the wire add to the quantised one; "" if none."""
+    return f"of that from the inputs' types and the wire {total - quantised:.3g}" if total > quantised else ""
 
 
 def _json(output: OutputDifference) -> dict[str, Any]:

@@ -100,8 +100,7 @@ def refuse_differences(found: Comparison, project: HlsProject, trained: TrainedM
 
 
 def _beyond(found: Comparison, output: OutputDifference, most: float) -> str:
-    share = output.from_rounding
-    part = f", of that from the inputs' types and the wire {share:.3g}" if share else ""
+    part = f", {output.rounding_text}" if output.rounding_text else ""
     lost = "".join(f"; {loss.text}" for loss in found.inputs if loss.text)
     return f"{_row(found, output.total)}, a difference of {output.total.worst:.4g}{part}, tolerance {most:g}{lost}"
 

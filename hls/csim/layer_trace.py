@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hypersonic.hls.closeness.difference import relative
+
 
 @dataclass(frozen=True)
 class LayerTrace:
@@ -31,4 +33,4 @@ class LayerTrace:
     @property
     def share(self) -> float:
         """The difference's rms over the spread; infinity where there is a difference and no spread."""
-        return self.rms / self.spread if self.spread else 0.0 if self.rms == 0 else float("inf")
+        return relative(self.rms, self.spread)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, refuse, run_child
+from hypersonic.hls.closeness.difference import difference
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.layer_trace import LayerTrace
@@ -155,9 +156,10 @@ def _compare(name: str, kind: str, fixed: FixedPoint, got: NDArray[np.float64], 
     low, high = (float(np.ldexp(float(raw), -fixed.fraction)) for raw in (fixed.min_raw, fixed.max_raw))
     step = float(np.ldexp(1.0, -fixed.fraction))
     outside = (wanted < low - step) | (wanted > high + step)
+    found = difference(got, wanted)
     return LayerTrace(
         name, kind, str(fixed), float(wanted.min()), float(wanted.max()), low, high, float(outside.mean()),
-        float(np.sqrt(np.mean((got - wanted) ** 2))), float(wanted.std()) or float(np.abs(wanted).max()), step,
+        found.rms, found.spread, step,
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from hypersonic.hls.csim.compiled import CsimError
 from hypersonic.hls.csim.overflow.figures import Overflows, VariableCounts
 from hypersonic.hls.csim.overflow.patch import UnknownTypesError
-from hypersonic.hls.csim.overflow.run import compile_for_counts, find_overflows
+from hypersonic.hls.csim.overflow.run import Counting, compile_for_counts, find_overflows
 from hypersonic.hls.csim.rows import GivenRows
 from hypersonic.hls.errors import ConversionError, ToolError
 from hypersonic.hls.project import HlsProject
@@ -31,16 +31,15 @@ class WrapError(ConversionError):
 
 
 @contextmanager
-def compiling(project: HlsProject, *, wanted: bool) -> Iterator[None]:
-    """Compile the counting C++ of a project meanwhile, if it is wanted. It does not fail: count_wraps says why it did."""
+def compiling(project: HlsProject, *, wanted: bool) -> Iterator[Callable[[], Counting]]:
+    """Compile the counting C++ of a project meanwhile, if it is wanted; yield what returns the result, or compiles it then."""
     with ThreadPoolExecutor(1) as beside:
-        if wanted:
-            beside.submit(compile_for_counts, project)
-        yield
+        made = beside.submit(compile_for_counts, project) if wanted else None
+        yield lambda: made.result() if made else compile_for_counts(project)
 
 
-def count_wraps(project: HlsProject, rows: GivenRows) -> Overflows | str:
-    """Return the counts of the first of the rows, or why there are none, as a note."""
+def count_wraps(project: HlsProject, rows: GivenRows, compiled: Callable[[], Counting]) -> Overflows | str:
+    """Return the counts of the first of the rows, or why there are none, as a note. compiled: as from compiling."""
     multiplications = max(1, int(project.report["multiplications"]))
     most = min(_MOST_MULTIPLICATIONS // multiplications, max(_FEW_ROWS, len(rows.raw) // _SHARE))
     if not most:
@@ -48,7 +47,7 @@ def count_wraps(project: HlsProject, rows: GivenRows) -> Overflows | str:
             f"overflows are not counted: a row has {multiplications:,} multiplications (hypersonic.hls.overflows counts them)"
         )
     try:
-        return find_overflows(project, rows.raw[:most])
+        return find_overflows(project, rows.raw[:most], compiled())
     except (ToolError, UnknownTypesError, CsimError) as error:  # the conversion is right without the counts
         return f"overflows are not counted: {' '.join(str(error).split())[:300]}"
 

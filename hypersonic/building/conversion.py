@@ -18,6 +18,7 @@ from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
 from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.firmware.target import Target
 from hypersonic.hls.build import convert_model
+from hypersonic.hls.closeness.comparison import rounding_text
 from hypersonic.hls.core import Core
 from hypersonic.hls.project import HlsProject
 from hypersonic.sim.simulator import check_simulator
@@ -66,8 +67,9 @@ def describe_gate(figures: Mapping[str, Any]) -> str:
     """Return the accuracy gate's figures as one line. figures: "gate" of a project's or manifest's report."""
     given = {name: figures.get(name) for name in ("tolerance", "quantised_tolerance")}
     judged = ", ".join(f"{name} {_tolerances(value)}" for name, value in given.items() if value is not None)
-    worst, own = figures["max_abs_difference"], figures["quantised_max_abs_difference"]
-    part = f"; of that from the inputs' types and the wire {worst - own:.3g}" if worst > own else ""
+    worst = figures["max_abs_difference"]
+    rounding = rounding_text(worst, figures["quantised_max_abs_difference"])
+    part = f"; {rounding}" if rounding else ""
     return (
         f"accuracy: {figures['rows']:,} rows ({figures['source']}) against the trained model: {figures['fraction_exact']:.2%} "
         f"of the outputs exact, worst difference {worst:g}{part}, {judged or 'no tolerance is given'}"

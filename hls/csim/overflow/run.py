@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
@@ -47,19 +48,31 @@ def compile_counting(project: HlsProject, *, optimisation: str = "-O1", shared: 
     )
 
 
-def find_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> Overflows:
+@dataclass(frozen=True)
+class Counting:
+    """A compiled library that counts. shared: typedefs of the same text share a number, because the C++ does not compile
+    otherwise."""
+
+    library: Path
+    shared: bool
+
+
+def find_overflows(project: HlsProject, x_raw: NDArray[np.int64], compiled: Counting | None = None) -> Overflows:
     """Compute rows and return what each variable of each layer was given, and what did not fit.
 
-    x_raw: as Csim.predict_raw takes it, (rows, inputs.size) int64. Raises what compile_counting and predict_raw raise.
+    x_raw: as Csim.predict_raw takes it, (rows, inputs.size) int64. compiled: compile_for_counts(project), if it is there
+    already. Raises what compile_counting and predict_raw raise.
     """
-    return answers_and_overflows(project, x_raw)[1]
+    return answers_and_overflows(project, x_raw, compiled)[1]
 
 
-def answers_and_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> tuple[NDArray[np.int64], Overflows]:
+def answers_and_overflows(
+    project: HlsProject, x_raw: NDArray[np.int64], compiled: Counting | None = None
+) -> tuple[NDArray[np.int64], Overflows]:
     """As find_overflows; also the answers, (rows, outputs.size) int64, which are csim's."""
-    shared, compiled = _compiled(project)
-    csim = Csim(compiled, project)
-    names = names_of(project.hls / "firmware", project.name, len(project.inputs.tensors), shared=shared)
+    made = compiled or compile_for_counts(project)
+    csim = Csim(made.library, project)
+    names = names_of(project.hls / "firmware", project.name, len(project.inputs.tensors), shared=made.shared)
     library = ctypes.CDLL(str(csim.library))
     library.hypersonic_overflow_begin.restype = None
     with _ONE_AT_A_TIME:
@@ -71,19 +84,14 @@ def answers_and_overflows(project: HlsProject, x_raw: NDArray[np.int64]) -> tupl
     return y_raw, Overflows(project.name, len(x_raw), tuple(counts for _, counts in found))
 
 
-def compile_for_counts(project: HlsProject) -> Path:
-    """Compile what find_overflows needs, so that it finds it in the cache. Raises as compile_counting does."""
-    return _compiled(project)[1]
-
-
-def _compiled(project: HlsProject) -> tuple[bool, Path]:
-    """Whether typedefs of the same text share a number, as they do if the C++ does not compile otherwise; and the library."""
+def compile_for_counts(project: HlsProject) -> Counting:
+    """Compile what find_overflows needs. Raises as compile_counting does."""
     try:
-        return False, compile_counting(project)
+        return Counting(compile_counting(project), shared=False)
     except (MissingToolError, ToolMemoryError):
         raise
     except ToolError:
-        return True, compile_counting(project, shared=True)
+        return Counting(compile_counting(project, shared=True), shared=True)
 
 
 def _cells(library: ctypes.CDLL) -> NDArray[np.float64]:
