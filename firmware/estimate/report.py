@@ -96,7 +96,7 @@ def _reason(error: Exception) -> str:
 def report_build(kernel: Kernel, platform: Platform, compute_units: int, estimates: Estimates) -> BuildReport:
     """The estimate of one compute unit and the place of each unit.
 
-    If there is no estimate, what is known without Yosys is placed.
+    Without an estimate, each unit is placed by the amounts that are known without Yosys.
     """
     known, report = known_amounts(kernel.core), estimates.kernels[kernel.name]
     lines, around = [*lines_of(report, platform)], dict[str, Any]()

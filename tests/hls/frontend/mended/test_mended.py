@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hls4ml 1.3.0 does not convert, or converts to other numbers, is computed as the framework does."""
+"""Layers that hls4ml 1.3.0 does not convert, or converts to other numbers, compute what the framework does."""
 
 from __future__ import annotations
 
