@@ -63,13 +63,19 @@ def build_project(
 
 
 def convert_model(
-    description: ModelDescription, *, core: str = "", card: str = "", progress: Callable[[str], None] = lambda _: None
+    description: ModelDescription,
+    *,
+    core: str = "",
+    card: str = "",
+    progress: Callable[[str], None] = lambda _: None,
+    keep_refused: bool = False,
 ) -> tuple[HlsProject, Core | None]:
     """Convert a model, or find it in the cache; return the project, and its Core (None for csim). Do not write to the result.
 
     core: one of CONVERTED; "" takes da or rf, as the YAML's Strategy says. card: for an rf core, the JSON text of
     rf.fit.exchange.card_to_json; the reuse factors are then chosen to fill that card, and the report has the search as "fit".
-    "" keeps the YAML's reuse factors. progress: called with one line of text per step.
+    "" keeps the YAML's reuse factors. progress: called with one line of text per step. keep_refused: return a project that is
+    refused for what it computes too; HlsProject.refused says why.
     Raises ConversionError, with the conversion's own message, for what the user can correct, and ConversionFailedError
     otherwise, and ToolMemoryError for one that needs more memory than its limit.
     """
@@ -78,6 +84,8 @@ def convert_model(
     parts = _parts(description.file, description, kind, card)
     place = cached("project", parts, lambda scratch: _convert(description.file, scratch, kind, card, progress))
     project = HlsProject.load(place)
+    if project.refused and not keep_refused:
+        raise ConversionError(project.refused)
     for note in project.report.get("notes", ()):
         progress(f"note: {note}")
     return project, Core.load(place / "core") if kind.has_rtl else None
@@ -140,6 +148,7 @@ def _versions() -> list[str]:
 def _convert(model_file: Path, directory: Path, core: str, card: str, progress: Callable[[str], None]) -> None:
     """Run hls/convert.py in a process of its own until it ends, and pass its progress lines on.
 
+    A project that it writes and refuses stays, with the refusal in its report.
     `directory` may be renamed afterwards, because HlsProject.load takes the path from its argument and not from the file.
     """
     argv = python_argv("-m", "hypersonic.hls.convert", str(model_file), "--output", str(directory), "--core", core)
@@ -154,6 +163,8 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
             log.append(line)
     code = running.process.returncode
     if refusal := ended(code, log).refusal:
+        if (directory / "project.json").is_file():
+            return
         raise ConversionError(refusal)
     tool.check(running, what, "".join(log))
     if code:

@@ -77,7 +77,8 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
 
     core: one of CONVERTED. card: the card to fill as JSON (rf/fit/exchange.py), or "". Prints a progress line per step.
     Raises ConversionError for a model that is refused, SpecMismatchError for tensors that do not fit their description, and
-    MissingToolError when there is no C++ compiler.
+    MissingToolError when there is no C++ compiler. A project that is refused for what it computes is written nevertheless, with
+    the refusal in its report.
     """
     kind = CoreKind(core)
     description = read_description(model_file)
@@ -98,30 +99,39 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
         found = compare(csim, trained, rows, judged_outputs(graph))
     # random rows, which refuse nothing, are counted to say why they are far
     overflows = count_wraps(project, rows, compiled) if description.gate or found.far else None
-    project = _judged(project, description, trained, rows, found, overflows)
+    gate, refused = figures(found, project, description.gate), ""
+    try:
+        gate["warnings"] += _wraps(description, trained, rows, overflows)
+        _refuse_differences(project, description, trained, rows, found)
+    except ConversionError as error:
+        refused = str(error)
+    counts = to_json(overflows) if isinstance(overflows, Overflows) else []
+    notes = [*project.report["notes"], *([overflows] if isinstance(overflows, str) else [])]
+    report = {**project.report, "gate": gate, "overflows": counts, "notes": notes, "refused": refused}
+    project = replace(project, report=report)
     project.save()
+    if refused:
+        raise ConversionError(refused)
     return project
 
 
-def _judged(
-    project: HlsProject, description: ModelDescription, trained: TrainedModel, rows: GivenRows, found: Comparison,
-    overflows: Overflows | str | None,
-) -> HlsProject:  # fmt: skip
-    """The project with the figures of both comparisons in its report. Raises ConversionError for one that is refused."""
-    own = {new: old for old, new in trained.names.items()}
-    settings, warnings = description.hls4ml, list[str]()
-    counts = to_json(overflows) if isinstance(overflows, Overflows) else []
-    notes = [overflows] if isinstance(overflows, str) else []
-    if isinstance(overflows, Overflows) and not uses_hgq(description.file):  # HGQ2 has trained with types that wrap
-        warnings = refuse_wraps(overflows, rows, settings, own)
+def _wraps(
+    description: ModelDescription, trained: TrainedModel, rows: GivenRows, overflows: Overflows | str | None
+) -> list[str]:
+    """Warnings of numbers that wrap. Raises ConversionError for those on the user's rows."""
+    if not isinstance(overflows, Overflows) or uses_hgq(description.file):  # HGQ2 has trained with types that wrap
+        return []
+    return refuse_wraps(overflows, rows, description.hls4ml, {new: old for old, new in trained.names.items()})
+
+
+def _refuse_differences(
+    project: HlsProject, description: ModelDescription, trained: TrainedModel, rows: GivenRows, found: Comparison
+) -> None:
+    """As refuse_differences, with the layer in which the difference begins."""
     try:
         refuse_differences(found, project, trained, description.gate)
     except FarError as error:
         raise FarError(f"{error}; {_begin(trained, description, project, rows, found)}; {ACCEPTS}") from error
-    gate = figures(found, project, description.gate)
-    gate["warnings"] = [*gate["warnings"], *warnings]
-    report = {**project.report, "gate": gate, "overflows": counts, "notes": [*project.report["notes"], *notes]}
-    return replace(project, report=report)
 
 
 def _begin(

@@ -24,7 +24,7 @@ class HlsProject:
     inputs, outputs: the tensors in the model's order, which is the order of the C++ function's arguments, inputs first.
     part: the AMD part that the HLS project is for.
     tools: the versions of the tools that wrote the project, by name.
-    report: notes, and the figures of the gate (csim against the trained model) and of the core.
+    report: notes, and the figures of the gate (csim against the trained model) and of the core; why the gate refuses it.
     max_batch_size: the most rows in one request.
     Raises ProjectError for a name that is not an identifier.
     """
@@ -41,6 +41,11 @@ class HlsProject:
     def __post_init__(self) -> None:
         if not is_identifier(self.name):
             raise ProjectError(f"model name is {self.name!r}, expected a letter, then letters, digits and single underscores")
+
+    @property
+    def refused(self) -> str:
+        """Why it is refused for what it computes, as a sentence; "" if it is not."""
+        return str(self.report.get("refused", ""))
 
     @property
     def hls(self) -> Path:

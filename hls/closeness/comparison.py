@@ -145,7 +145,12 @@ def judged_of(report: Mapping[str, Any], outputs: Sequence[str]) -> tuple[Judged
     """Return what the answers of the outputs are, from a project's report with a gate; numbers where it does not say."""
     known = report.get("gate", {}).get("outputs", {})
     kept = [known.get(name, {}).get("judged") for name in outputs]
-    return tuple(Judged(Kind(each["kind"]), each["table_error"], each["classes"]) if each else NUMBERS for each in kept)
+    return tuple(judged_from_json(each) if each else NUMBERS for each in kept)
+
+
+def judged_from_json(value: Mapping[str, Any]) -> Judged:
+    """Return a Judged from the value of asdict."""
+    return Judged(Kind(value["kind"]), value["table_error"], value["classes"])
 
 
 @dataclass(frozen=True)

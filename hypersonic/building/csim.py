@@ -25,7 +25,9 @@ def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProj
     description = describe(model)
     try:
         kind = CoreKind.CSIM if is_converted(description, CoreKind.CSIM) else description.core
-        project, _ = convert_model(description, core=kind, progress=progress)
+        project, _ = convert_model(description, core=kind, progress=progress, keep_refused=True)
     except ConversionError:
-        project, _ = convert_model(description, core=CoreKind.CSIM, progress=progress)
+        project, _ = convert_model(description, core=CoreKind.CSIM, progress=progress, keep_refused=True)
+    if project.refused:
+        raise ConversionError(project.refused)
     return project, compile_csim(project)

@@ -21,6 +21,8 @@ from hypersonic.building.fit.card import FILL_PERCENT, FitOptions, card_of
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.build import compiler
 from hypersonic.hls.cache import cached
+from hypersonic.hls.closeness.comparison import judged_from_json
+from hypersonic.hls.closeness.difference import Judged, difference
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.hgq import uses_hgq
@@ -221,7 +223,7 @@ def _trial(job: _Job, fewer: Mapping[str, int]) -> Trial:
         return Trial(fewer, float("inf"), float("inf"), None, str(error))
     figures = json.loads((place / "figures.json").read_text())
     cost = Cost(**{**figures["cost"], "core": Amounts.from_json(figures["cost"]["core"])})
-    return Trial(fewer, figures["loss"], figures["judged"], cost, factors=figures["factors"])
+    return Trial(fewer, figures["loss"], figures["judged"], cost, factors=figures["factors"], far=figures["far"])
 
 
 def _measure(job: _Job, described: dict[str, Any], directory: Path) -> None:
@@ -239,7 +241,8 @@ def _measure(job: _Job, described: dict[str, Any], directory: Path) -> None:
     labels = _labels(job, project)
     rows = np.arange(len(job.x[0]))
     losses = [loss_of(answers, job.trained, labels, part) for part in (rows[: job.searched], rows[job.searched :])]
-    figures = {"loss": losses[0], "judged": losses[1], "cost": asdict(cost), "factors": factors}
+    far = _far(answers, job.trained, [judged_from_json(each) for each in project.report["judged"]])
+    figures = {"loss": losses[0], "judged": losses[1], "cost": asdict(cost), "factors": factors, "far": far}
     (directory / "figures.json").write_text(json.dumps(figures))
 
 
@@ -247,6 +250,13 @@ def _answers(project: HlsProject, library: Path, x: Sequence[NDArray[np.float32]
     raw = project.inputs.to_raw([tensor.quantise(part) for tensor, part in zip(project.inputs.tensors, x, strict=True)])
     parts = project.outputs.split(Csim(library, project).predict_raw(raw))
     return tuple(tensor.fixed.to_float(part) for tensor, part in zip(project.outputs.tensors, parts, strict=True))
+
+
+def _far(answers: Outputs, trained: Outputs, judged: Sequence[Judged]) -> str:
+    """Why the answers are far from the trained model's, of the first output that is; "" if none is."""
+    outputs = zip(answers, trained, judged, strict=True)
+    clauses = [difference(got, wanted, each.classes).far_because(each) for got, wanted, each in outputs]
+    return next(filter(None, clauses), "")
 
 
 def _labels(job: _Job, project: HlsProject) -> tuple[Labels, ...]:
@@ -267,6 +277,8 @@ def _text(job: _Job, trial: Trial, options: TuneOptions) -> str:
     for name, factor in trial.factors.items():
         if factor:
             layers.setdefault(name, {})["ReuseFactor"] = factor
+    if trial.far:
+        described["gate"]["tolerance"] = "none"
     left_out = [name for name, factor in trial.factors.items() if not factor]
     of = "the labels" if options.labels else "the trained model's answers"
     others = len(job.x[0]) - job.searched
@@ -278,5 +290,7 @@ def _text(job: _Job, trial: Trial, options: TuneOptions) -> str:
         "which the search did not use.\n"
         + f"# hls4ml's C++ does not support the reuse factors of {', '.join(left_out)}: set them with --fit {job.card.name}.\n"
         * bool(left_out)
+        + f"# Far from the trained model all the same: {trial.far}. The loss was asked for, so tolerance: none accepts it.\n"
+        * bool(trial.far)
         + yaml.safe_dump(described, sort_keys=False, width=120)
     )

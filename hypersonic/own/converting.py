@@ -24,6 +24,7 @@ from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.reuse import possible_reuse
+from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.survey import survey_trained
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.spec import SpecMismatchError
@@ -50,6 +51,7 @@ def _convert(trained: TrainedModel, request: dict[str, str]) -> Any:
     card = request["card"] if description.core is CoreKind.RF else ""
     project, graph = write_converted(trained, description, Path(request["directory"]), description.core, card)
     project.report["own_names"] = {new: old for old, new in trained.names.items()}
+    project.report["judged"] = [asdict(each) for each in judged_outputs(graph)]
     project.report["possible_reuse"] = {layer.name: possible_reuse(layer) for layer in graph.get_layers()}
     project.save()
     return {}

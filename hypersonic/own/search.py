@@ -19,7 +19,8 @@ class Trial:
 
     fewer: bits less than at first, by group. loss: on the rows of the search. judged: on the other rows, which the search does
     not look at. cost: None if it was refused. refused: why. factors: the reuse factors of an rf core that
-    fills the card, 0 where hls4ml's C++ does not support it.
+    fills the card, 0 where hls4ml's C++ does not support it. far: why its answers are far from the trained model's
+    (hls/closeness/difference.py), as a clause; "" if they are not.
     """
 
     fewer: Mapping[str, int]
@@ -28,6 +29,7 @@ class Trial:
     cost: Cost | None
     refused: str = ""
     factors: Mapping[str, int] = field(default_factory=dict)
+    far: str = ""
 
     def is_within(self, limit: float) -> bool:
         """Return whether it was not refused and loses no more than the limit."""

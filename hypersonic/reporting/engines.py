@@ -111,10 +111,12 @@ def _report_own(model: str, data: OwnData, progress: Step, on: OnCard) -> Answer
     description = describe(model)
     lines: list[str] = []
     try:
-        project, core = convert_model(description, progress=progress)
+        project, core = convert_model(description, progress=progress, keep_refused=True)
     except ConversionError as error:
-        project, core = convert_model(description, core=CoreKind.CSIM, progress=progress)
+        project, core = convert_model(description, core=CoreKind.CSIM, progress=progress, keep_refused=True)
         lines.append(f"no RTL: {error}")
+    if project.refused:
+        lines.append(f"WARNING: `hypersonic build` refuses it: {project.refused}")
     own = own_task(model, project, data)
     task, labels = own.task, own.labels
     sample, y_raw, csim_us, verilated = _run(project.name, task, project, core, progress, on)

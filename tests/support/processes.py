@@ -18,7 +18,7 @@ def children_of(pid: int) -> set[int]:
 def alive(pid: int) -> bool:
     """A process that has ended but was not waited for does not count."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
 

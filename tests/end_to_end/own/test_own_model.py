@@ -57,7 +57,8 @@ def test_a_report_of_a_model_with_a_type_too_narrow_names_the_layer_where_the_di
     assert "accuracy: csim 0." in done.stdout
     assert "dense_1: far from the trained model: rms difference" in done.stdout
     assert "the difference begins in 'dense_relu' (Activation)" in done.stdout
-    assert "give it more integer bits in hls4ml.LayerName.dense_relu.Precision.result" in done.stdout
+    assert "write ap_ufixed<21,4,AP_RND,AP_SAT> in hls4ml.LayerName.dense_relu.Precision.result" in done.stdout
+    assert "WARNING: `hypersonic build` refuses it: model 'mine' is far from the trained model" in done.stdout
     layers = [words[0] for words in map(str.split, done.stdout.splitlines()) if len(words) > 2 and words[1].startswith("ap_")]
     assert layers == ["input_1", "batch_normalization", "dense", "dense_relu", "dense_1", "dense_1_softmax"]
     assert (tmp_path / "report" / "mine.png").read_bytes().startswith(b"\x89PNG")
@@ -79,11 +80,14 @@ def test_types_are_tuned_within_a_loss_and_the_yaml_builds(mine: Path, tmp_path:
     assert "2 candidates on 450 rows; the search ended because 2 candidates were tried" in done.stdout
     assert re.search(r"chosen: loss .* on 150 rows that the search did not use", done.stdout)
     assert (tmp_path / "mine.tune.png").read_bytes().startswith(b"\x89PNG")
+    assert "# Far from the trained model all the same: a probability is off by" in (tmp_path / "mine.yaml").read_text()
     types = re.findall(r"precision: ap_u?fixed<(\d+)", (tmp_path / "mine.yaml").read_text())
     assert all(int(width) < 16 for width in types)
     done = hypersonic("build", model, "--target", "sw_emu", "--no-resources", *places(tmp_path))
     assert done.returncode == 0, done.stderr
     assert "accuracy: 600 rows (rows.npy) against the trained model" in done.stdout
+    (manifest,) = tmp_path.rglob("manifest.json")
+    assert json.loads(manifest.read_text())["report"]["gate"]["accepted"]
     refused(hypersonic("tune", *files), "mine.yaml exists; --force replaces it, --output writes another file")
 
 

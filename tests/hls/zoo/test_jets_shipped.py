@@ -91,7 +91,7 @@ def test_the_descriptions_say_what_the_training_assumes() -> None:
 
 def test_converted_tagger_tells_its_classes_apart(held_out: events.Jets, tmp_path: Path) -> None:
     project, _ = build_project("jets", tmp_path / "jets", core="csim")
-    assert project.report["gate"]["max_abs_difference"] < 0.01
+    assert project.report["gate"]["quantised_max_abs_difference"] < 0.01
     csim = Csim(compile_csim(project), project)
     raw = csim.predict_raw(project.inputs.to_raw([held_out.rows]))
     probability = project.outputs.tensors[0].fixed.to_float(raw)

@@ -20,6 +20,7 @@ from hypersonic.server.errors import InstanceLostError, ModelLoadError
 from tests.server.python_models import DOUBLE, FLOATS, loaded, source
 from tests.server.python_models import write_python as write
 from tests.server.python_serving import infer
+from tests.support.processes import alive
 from tests.support.server_program import program
 from tests.support.waiting import wait_until
 
@@ -56,14 +57,7 @@ def pids_of(path: Path) -> dict[str, int]:
 
 def left(pids: dict[str, int]) -> list[str]:
     """Which of them run still."""
-    return [kind for kind, pid in pids.items() if running(pid)]
-
-
-def running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    return [kind for kind, pid in pids.items() if alive(pid)]
 
 
 ENDS: dict[str, tuple[str, str]] = {

@@ -18,6 +18,7 @@ from tritonclient.utils import InferenceServerException
 
 from tests.server.python_models import DECOUPLED, DOUBLE, FLOATS, WORDS, source, write_python
 from tests.server.python_serving import client_of, infer, serving, streamed, tensor
+from tests.support.processes import alive
 from tests.support.server_program import program
 from tests.support.waiting import wait_until
 
@@ -262,11 +263,11 @@ def test_no_process_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     write_python(tmp_path / "models", "m", source(DOUBLE, NOTE.format(path=str(pid))))
     with program("--model-repository", str(tmp_path / "models")) as server:
-        process = Path(f"/proc/{pid.read_text()}")
-        assert process.exists()
+        process = int(pid.read_text())
+        assert alive(process)
         server.process.kill()
         server.process.wait(60)
-        server.wait_for(lambda: not process.exists() or " Z " in (process / "stat").read_text())
+        server.wait_for(lambda: not alive(process))
 
 
 def test_signals_to_the_whole_group_leave_models_alive_until_the_server_has_drained(tmp_path: Path) -> None:
