@@ -21,20 +21,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hypersonic.hls.child import PROGRESS, refuse
-from hypersonic.hls.closeness.comparison import Comparison
 from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
-from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.csim.explain import describe_begin
-from hypersonic.hls.csim.gate import ACCEPTS, FarError, compare, figures, refuse_differences
-from hypersonic.hls.csim.overflow.figures import Overflows
-from hypersonic.hls.csim.rows import GivenRows, modules_beside, rows_of
-from hypersonic.hls.csim.trace import MOST_ROWS, NoTraceError, trace_loaded
-from hypersonic.hls.csim.wraps import compiling, count_wraps, refuse_wraps, to_json
-from hypersonic.hls.errors import ConversionError, MissingToolError, ToolMemoryError
+from hypersonic.hls.csim.judge import Conversion, judge
+from hypersonic.hls.csim.rows import modules_beside
+from hypersonic.hls.errors import ConversionError, Edit, MissingToolError, ToolMemoryError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.frontend.fields import read_packing
@@ -44,9 +36,8 @@ from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.frontend.keras.names import in_the_models_names
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.origins import with_origins
-from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
-from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types, vocabulary_sizes
+from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types
 from hypersonic.hls.packing.layout import PackingError
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -90,64 +81,11 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
         description.gate.check([tensor.name for tensor in trained.outputs])
     _say("converting with hls4ml")
     project, graph = write_converted(trained, description, directory, kind, card)
-    _say("compiling hls4ml's C++")
-    with compiling(project, wanted=description.gate is not None) as compiled:
-        csim = Csim(compile_csim(project), project)
-        _say("comparing with the trained model")
-        with modules_beside(model_file):
-            rows = rows_of(project, trained, description.gate, vocabulary_sizes(graph), model_file.parent)
-        found = compare(csim, trained, rows, judged_outputs(graph))
-    # random rows, which refuse nothing, are counted to say why they are far
-    overflows = count_wraps(project, rows, compiled) if description.gate or found.far else None
-    gate, refused = figures(found, project, description.gate), ""
-    try:
-        gate["warnings"] += _wraps(description, trained, rows, overflows)
-        _refuse_differences(project, description, trained, rows, found)
-    except ConversionError as error:
-        refused = str(error)
-    counts = to_json(overflows) if isinstance(overflows, Overflows) else []
-    notes = [*project.report["notes"], *([overflows] if isinstance(overflows, str) else [])]
-    report = {**project.report, "gate": gate, "overflows": counts, "notes": notes, "refused": refused}
-    project = replace(project, report=report)
+    project = judge(Conversion(trained, description, project, graph), progress=_say).project
     project.save()
-    if refused:
-        raise ConversionError(refused)
+    if project.refused:
+        raise ConversionError(project.refused)
     return project
-
-
-def _wraps(
-    description: ModelDescription, trained: TrainedModel, rows: GivenRows, overflows: Overflows | str | None
-) -> list[str]:
-    """Warnings of numbers that wrap. Raises ConversionError for those on the user's rows."""
-    if not isinstance(overflows, Overflows) or uses_hgq(description.file):  # HGQ2 has trained with types that wrap
-        return []
-    return refuse_wraps(overflows, rows, description.hls4ml, {new: old for old, new in trained.names.items()})
-
-
-def _refuse_differences(
-    project: HlsProject, description: ModelDescription, trained: TrainedModel, rows: GivenRows, found: Comparison
-) -> None:
-    """As refuse_differences, with the layer in which the difference begins."""
-    try:
-        refuse_differences(found, project, trained, description.gate)
-    except FarError as error:
-        raise FarError(f"{error}; {_begin(trained, description, project, rows, found)}; {ACCEPTS}") from error
-
-
-def _begin(
-    trained: TrainedModel, description: ModelDescription, project: HlsProject, rows: GivenRows, found: Comparison
-) -> str:
-    """A sentence on the layer in which the difference begins, found on the first rows and the worst one."""
-    _say("looking for the layer in which the difference begins")
-    picked = [found.worst.total.row, *range(MOST_ROWS - 1)]
-    wire = [
-        np.ldexp(given, -spec.exponents)[[row for row in picked if row < found.rows]].astype(np.float32)
-        for given, spec in zip(rows.given, project.inputs.tensors, strict=True)
-    ]
-    try:
-        return describe_begin(trace_loaded(trained, description, project, wire))
-    except NoTraceError as error:
-        return f"its layers cannot be compared: {error}"
 
 
 def write_converted(
@@ -198,7 +136,8 @@ def _tensor(file: Path, side: Side, tensor: Tensor, kind: TensorType, role: str)
     if side.fixed not in (None, kind.fixed):
         raise ConversionError(
             f"{role} {tensor.name!r}: precision is {side.fixed}, hls4ml makes it {kind.fixed}: layer {kind.layer!r} has a type "
-            "of its own, maybe a quantiser's; leave the precision out or say the same there"
+            "of its own, maybe a quantiser's; leave the precision out or say the same there",
+            (Edit((role, "precision") if side.tensor is None else (f"{role}s", side.tensor, "precision"), None),),
         )
     if side.shape and prod(side.shape) != tensor.size:
         raise DescriptionError(f"{role} {tensor.name!r}: shape on the wire is {side.shape}, the model's is {tensor.shape}")

@@ -3,12 +3,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 #: the advice for a layer that no core computes
 INSTEAD = "a build with --target sw_emu runs the model's own C++"
 
 
+@dataclass(frozen=True)
+class Edit:
+    """A change of a model's YAML. place: the keys that lead to a value. value: what to write there; None to leave it out."""
+
+    place: tuple[str, ...]
+    value: str | int | None
+
+
 class ConversionError(ValueError):
-    """A model was refused. The message says which part, why, and what to do. Base class of the compiler side's refusals."""
+    """A model was refused. The message says which part, why, and what to do. Base class of the compiler side's refusals.
+
+    edits: changes of the YAML that the message advises, if it can say them exactly. Layers have hls4ml's names.
+    """
+
+    def __init__(self, message: str, edits: tuple[Edit, ...] = ()) -> None:
+        super().__init__(message)
+        self.edits = edits
+
+
+def layer_place(layer: str, *keys: str) -> tuple[str, ...]:
+    """Return the place of a layer's setting in a model's YAML."""
+    return "hls4ml", "LayerName", layer, *keys
 
 
 class ProjectError(ValueError):

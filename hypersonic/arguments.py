@@ -128,3 +128,14 @@ def _parse_numbers(text: str, example: str) -> dict[str, float]:
             raise argparse.ArgumentTypeError(f"{text!r}: {entry!r}, expected a list such as {example}, each name once")
         numbers[name] = number
     return numbers
+
+
+def parse_loss(text: str) -> float:
+    """Parse a number of per cent, such as 1% or 0.5. Raises argparse.ArgumentTypeError."""
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 100:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number of per cent from 0 to 100, such as 1%")
+    return value / 100

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hypersonic.firmware.errors import FirmwareError
+from hypersonic.firmware.kernel.identity import nameless
 from hypersonic.hls.cache import content_sha256
-from hypersonic.hls.core import Core
+from hypersonic.hls.core import AXIS_RTL, Core
 from hypersonic.hls.sources import source_files
 
 #: the directory of the kernel's own modules; <module>.f lists the files that a module needs, in compile order
@@ -58,13 +59,21 @@ class Kernel:
 
     @property
     def sha256(self) -> str:
-        """The kernel's digest, 64 hexadecimal digits: of the names and contents of its RTL sources and memory files.
+        """The kernel's digest, 64 hexadecimal digits: of its RTL sources and memory files, without the names that the model has
+        for its layers and tensors (identity.py).
 
         It is the kernel's identity without the weights that it loads at run time. Two models whose kernels have the same
         digest, target and platform compute with the same hardware. If they load weights at run time, they differ in weights.bin
         only, and one compute unit can serve both.
         """
-        return content_sha256(["kernel", self.top, *self.sources, *self.core.memories])
+        project = Path(__file__).resolve().parents[1], AXIS_RTL.parent
+        ours = [file for file in self.sources if any(file.resolve().is_relative_to(folder) for folder in project)]
+        generated = [file for file in self.sources if file not in ours]
+        texts = [file.read_text() for file in generated]
+        rtl = nameless(texts, [self.top, *(file.read_text() for file in ours)], self.core.memories)
+        named = {file.name for file in self.core.memories if any(f'"{file.name}"' in text for text in texts)}
+        rest = [file for file in self.core.memories if file.name not in named]
+        return content_sha256(["kernel", self.top, *ours, *rtl, *rest])
 
     @property
     def top_file(self) -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.errors import ConversionError, Edit, UnsupportedLayerError, layer_place
 from hypersonic.hls.frontend.configuration import Sides, asked_result, configure
 from hypersonic.hls.frontend.description import ModelDescription
 from hypersonic.hls.frontend.keras.names import translated
@@ -17,7 +17,7 @@ from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.reuse import check_own_settings
 from hypersonic.hls.frontend.trained import TrainedModel
-from hypersonic.hls.frontend.traps import check_graph
+from hypersonic.hls.frontend.traps import check_graph, joined
 from hypersonic.hls.model_graph import retype
 
 #: layers that hls4ml fuses other layers into
@@ -105,22 +105,44 @@ def snap_weights(graph: Any) -> None:
 
     Raises UnsupportedLayerError for a weight that is not finite or is outside its type's range.
     """
-    for layer in graph.get_layers():
-        for name, variable in layer.weights.items():
-            precision = variable.type.precision
-            if not type(precision).__name__.endswith("FixedPrecisionType") or type(variable.type).__name__ == "ExponentType":
-                continue
-            if not np.isfinite(variable.data).all():
-                raise UnsupportedLayerError(f"layer {layer.name!r}: {name} holds NaN or infinity; train the model again")
-            lsb = 2.0 ** (int(precision.integer) - int(precision.width))
-            high = 2.0 ** (int(precision.integer) - bool(precision.signed)) - lsb
-            low = -(high if str(precision.saturation_mode) == "SAT_SYM" else high + lsb) if precision.signed else 0.0
-            snapped = np.clip(np.rint(np.asarray(variable.data, dtype=np.float64) / lsb) * lsb, low, high)
-            worst = float(np.abs(snapped - variable.data).max(initial=0.0))
-            if worst > lsb / 2:  # more than rounding can change: the constant did not fit
-                raise UnsupportedLayerError(
-                    f"layer {layer.name!r}: {name} runs from {variable.data.min():g} to {variable.data.max():g}, its type "
-                    f"{precision} from {low:g} to {high:g}; give it more integer bits under "
-                    f"hls4ml.LayerName.{layer.name}.Precision.{name}"
-                )
-            variable.data = snapped
+    faults = [
+        fault
+        for layer in graph.get_layers()
+        for name, variable in layer.weights.items()
+        if (fault := _snap(layer.name, name, variable))
+    ]
+    if faults:
+        raise UnsupportedLayerError(joined(map(str, faults)), tuple(edit for fault in faults for edit in fault.edits))
+
+
+def _snap(layer: str, name: str, variable: Any) -> UnsupportedLayerError | None:
+    """Round a weight in place; return what is wrong with it."""
+    precision = variable.type.precision
+    if not type(precision).__name__.endswith("FixedPrecisionType") or type(variable.type).__name__ == "ExponentType":
+        return None
+    if not np.isfinite(variable.data).all():
+        return UnsupportedLayerError(f"layer {layer!r}: {name} holds NaN or infinity; train the model again")
+    lsb = 2.0 ** (int(precision.integer) - int(precision.width))
+    high = 2.0 ** (int(precision.integer) - bool(precision.signed)) - lsb
+    low = -(high if str(precision.saturation_mode) == "SAT_SYM" else high + lsb) if precision.signed else 0.0
+    snapped = np.clip(np.rint(np.asarray(variable.data, dtype=np.float64) / lsb) * lsb, low, high)
+    if float(np.abs(snapped - variable.data).max(initial=0.0)) <= lsb / 2:
+        variable.data = snapped
+        return None
+    # more than rounding can change: the constant does not fit
+    least, greatest, place = float(variable.data.min()), float(variable.data.max()), layer_place(layer, "Precision", name)
+    wide = _wide(precision, least, greatest)
+    return UnsupportedLayerError(
+        f"layer {layer!r}: {name} runs from {least:g} to {greatest:g}, its type {precision} from {low:g} to {high:g}; write "
+        f"{wide} in {'.'.join(place)}",
+        (Edit(place, wide),),
+    )
+
+
+def _wide(precision: Any, least: float, greatest: float) -> str:
+    """The type with the step of `precision` that holds all numbers from least to greatest, as ap_fixed."""
+    fraction = int(precision.width) - int(precision.integer)
+    is_signed = bool(precision.signed) or least < 0
+    largest = max(abs(round(least * 2.0**fraction)), abs(round(greatest * 2.0**fraction)))
+    width = largest.bit_length() + is_signed
+    return f"ap_{'' if is_signed else 'u'}fixed<{width},{width - fraction}>"

@@ -22,7 +22,7 @@ def with_origins(origins: Mapping[str, str]) -> Iterator[None]:
         yield
     except UnsupportedLayerError as error:
         text = _LAYER.sub(lambda match: match[0] + _node(origins, match[1]), str(error))
-        raise UnsupportedLayerError(text) from error
+        raise UnsupportedLayerError(text, error.edits) from error
 
 
 def _node(origins: Mapping[str, str], layer: str) -> str:

@@ -6,10 +6,10 @@ The checks apply to every kind of core. They read the ModelGraph after hls4ml's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.errors import Edit, UnsupportedLayerError, layer_place
 from hypersonic.hls.frontend.reuse import inputs_of
 from hypersonic.hls.frontend.softmax.faults import check_softmax, faults
 from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of
@@ -51,26 +51,45 @@ _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 
 
 def check_graph(graph: Any, *, inexact_softmax: bool = False) -> None:
-    """Raise UnsupportedLayerError, with the layer's name, for the first layer of a ModelGraph that hls4ml converts wrongly.
+    """Raise UnsupportedLayerError, with the layers' names, for all layers of a ModelGraph that hls4ml converts wrongly.
 
     inexact_softmax: allow a softmax whose probabilities are wrong, but not one that the C++ cannot compute.
     """
+    found: list[UnsupportedLayerError] = []
     for layer in graph.get_layers():
-        _check_widths(layer)
-        _check_code(layer)
-        if is_streamed(layer):
-            _check_words(layer)
-        for check in _CHECKS.get(layer.class_name, ()):
-            if inexact_softmax and check is check_softmax:
-                list(faults(layer))
-            else:
-                check(layer)
+        try:
+            _check_layer(layer, inexact_softmax)
+        except UnsupportedLayerError as error:
+            found.append(error)
+    if found:
+        raise UnsupportedLayerError(joined(map(str, found)), tuple(edit for error in found for edit in error.edits))
     _check_dimensions(graph)
 
 
-def _refused(layer: Any, why: str, remedy: str) -> UnsupportedLayerError:
+def joined(sentences: Iterable[str]) -> str:
+    """Return several refusals as one text; the same one is said once."""
+    return "; and ".join(dict.fromkeys(sentences))
+
+
+def _check_layer(layer: Any, inexact_softmax: bool) -> None:
+    _check_widths(layer)
+    _check_code(layer)
+    if is_streamed(layer):
+        _check_words(layer)
+    for check in _CHECKS.get(layer.class_name, ()):
+        if inexact_softmax and check is check_softmax:
+            list(faults(layer))
+        else:
+            check(layer)
+
+
+def _refused(layer: Any, why: str, remedy: str, *edits: Edit) -> UnsupportedLayerError:
     # in io_stream hls4ml renames a Reshape to repack_<name>
-    return UnsupportedLayerError(f"layer {layer.name.removeprefix('repack_')!r} ({layer.class_name}): {why}; {remedy}")
+    return UnsupportedLayerError(f"layer {layer.name.removeprefix('repack_')!r} ({layer.class_name}): {why}; {remedy}", edits)
+
+
+#: the change of the YAML that takes a whole row at once
+_PARALLEL = Edit(("hls4ml", "IOType"), None)
 
 
 def _check_widths(layer: Any) -> None:
@@ -105,6 +124,7 @@ def _check_words(layer: Any) -> None:
                     layer,
                     f"it repacks words of {word} numbers into words of {out} in io_stream, where hls4ml's C++ loses numbers",
                     "take a last dimension that is a multiple or a divisor of the one before, or IOType io_parallel",
+                    _PARALLEL,
                 )
         elif word != size:
             raise _refused(
@@ -112,6 +132,7 @@ def _check_words(layer: Any) -> None:
                 f"it reads {size} numbers from a Flatten, which arrive in words of {word} in io_stream, and hls4ml's C++ takes "
                 f"each word for all {size}",
                 "put the Flatten after it, or use IOType io_parallel",
+                _PARALLEL,
             )
 
 
@@ -137,6 +158,7 @@ def _check_dense(layer: Any) -> None:
             layer,
             f"ReuseFactor is {reuse} with Strategy Resource and n_in {n_in}, for which hls4ml has no DenseResource",
             f"take a reuse factor up to {n_in} or a multiple of it",
+            Edit(layer_place(layer.name, "ReuseFactor"), n_in),
         )
 
 
@@ -152,6 +174,7 @@ def _check_convolution(layer: Any) -> None:
             f"ReuseFactor is {reuse} with Strategy Resource in io_parallel, where hls4ml's C++ is correct only for divisors of "
             f"{n_in}",
             "take one of them, Strategy Latency, or IOType io_stream",
+            Edit(layer_place(layer.name, "ReuseFactor"), max(each for each in range(1, reuse + 1) if n_in % each == 0)),
         )
 
 
@@ -163,6 +186,7 @@ def _check_stride(layer: Any) -> None:
             layer,
             f"its kernel has height 1 and a vertical stride of {down}, which hls4ml's io_stream ignores",
             "use IOType io_parallel",
+            _PARALLEL,
         )
 
 
@@ -172,6 +196,7 @@ def _check_depthwise(layer: Any) -> None:
             layer,
             "Strategy is Resource, with which hls4ml's C++ for io_parallel aborts the process",
             f"write Strategy: Latency under hls4ml.LayerName.{layer.name}, or use IOType io_stream",
+            Edit(layer_place(layer.name, "Strategy"), "Latency"),
         )
     channels, filters = number_of(layer, "n_chan"), number_of(layer, "n_filt")
     if channels != filters:
@@ -202,6 +227,7 @@ def _check_pool(layer: Any) -> None:
             f"pool {sizes[0]}, stride {sizes[1]}, padding {padding} (top, bottom, left, right) in io_stream, where hls4ml's "
             "C++ aborts the process unless the stride is the pool and there is no padding",
             "use IOType io_parallel",
+            _PARALLEL,
         )
 
 

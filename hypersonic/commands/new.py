@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
 
-from hypersonic.arguments import add_memory_option
+from hypersonic.arguments import add_memory_option, parse_loss
 
 HELP = "write the YAML beside a trained model of your own, with which `hypersonic build` builds it"
 
@@ -20,6 +22,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "array (rows, ...), or for several inputs a .npz with an array for each by its name (default: types of -32 to 32)",
     )  # fmt: skip
     parser.add_argument(
+        "--loss", type=parse_loss, default=0.01, metavar="PERCENT",
+        help="types are widened until the rms difference from the trained model is within this share of its answers' spread; "
+        "more than 1%% also accepts a network that a build would refuse as far (default: 1%%)",
+    )  # fmt: skip
+    parser.add_argument(
         "--output", type=Path, metavar="FILE",
         help="the file to write (default: MODEL with the suffix .yaml, where the other commands look for it)",
     )  # fmt: skip
@@ -29,15 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the YAML, and print its path on standard output. Return 0."""
+    """Write the YAML, and print its path on standard output, the next command on standard error. Return 0."""
     from hypersonic.extras import require
-    from hypersonic.own.describe import write_description
+    from hypersonic.own.new import write_description
     from hypersonic.own.task import trained_file
     from hypersonic.progress import progress
 
     require("tf_keras", "qkeras")
     with progress(quiet=args.quiet) as step:
         model = Path(trained_file(args.model, step))
-        file = write_description(model, rows=args.rows, output=args.output, force=args.force, progress=step)
-    print(file)
+        written = write_description(
+            model, rows=args.rows, output=args.output, force=args.force, progress=step, loss=args.loss
+        )  # fmt: skip
+    for warning in written.warnings:
+        sys.stderr.write(f"hypersonic: WARNING: {warning}\n")
+    print(written.file, flush=True)
+    if not args.quiet and written.file == model.with_suffix(".yaml"):
+        target = " --target sw_emu" if written.settled.core else ""
+        sys.stderr.write(f"next: hypersonic build {shlex.quote(args.model)}{target}\n")
     return 0

@@ -7,7 +7,7 @@ import argparse
 import signal
 from pathlib import Path
 
-from hypersonic.arguments import add_memory_option, parse_percent
+from hypersonic.arguments import add_memory_option, parse_loss, parse_percent
 
 HELP = "search the types and reuse factors of a model of your own that cost least on a card, and write its YAML"
 
@@ -43,17 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="replace a YAML that exists")
     add_memory_option(parser)
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
-
-
-def parse_loss(text: str) -> float:
-    """Parse a number of per cent, such as 1% or 0.5. Raises argparse.ArgumentTypeError."""
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < 100:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a number of per cent from 0 to 100, such as 1%")
-    return value / 100
 
 
 def parse_count(text: str) -> int:

@@ -21,6 +21,7 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.survey import Survey, survey_from_json
 from hypersonic.hls.project import HlsProject
+from hypersonic.own.verdict import Verdict, edit_from_json, verdict_from_json
 
 #: the program, which this process does not import, and its line that says that an answer is there
 _PROGRAM, _DONE = "hypersonic.own.converting", "hypersonic: answered"
@@ -57,9 +58,9 @@ class Candidates:
         """Return the name and the shape of each input."""
         return [(name, tuple(shape)) for name, shape in self._ask(do="inputs")]
 
-    def survey(self, rows: Path) -> Survey:
-        """Survey the model with the rows of a file."""
-        return survey_from_json(self._ask(do="survey", rows=str(rows)))
+    def survey(self, rows: Path | None) -> Survey:
+        """Survey the model with the rows of a file, or without any."""
+        return survey_from_json(self._ask(do="survey", rows=str(rows or "")))
 
     def answers(self, rows: Path) -> tuple[NDArray[np.float64], ...]:
         """Return the trained model's answers (rows, size) for each output. rows: a .npz with the inputs as "0", "1", ..."""
@@ -75,6 +76,15 @@ class Candidates:
         """
         self._ask(do="convert", described=str(described), directory=str(directory), card=card)
         return HlsProject.load(directory)
+
+    def judge(self, described: Path, directory: Path, core: str, limit: float) -> Verdict:
+        """Convert and judge a description, in `directory`, as a build does.
+
+        described: as for convert, with the gate's file of rows as a build would find it. core: a CoreKind, or "" for the
+        description's. limit: the loss above which the verdict names the layer in which the difference begins.
+        """
+        answer = self._ask(do="judge", described=str(described), directory=str(directory), core=core, limit=str(limit))
+        return verdict_from_json(answer)
 
     def _ask(self, **request: str) -> Any:
         with self._lock:
@@ -97,7 +107,7 @@ class Candidates:
                 raise ConversionError(f"the conversions of {self._model} ended with {process.returncode}: {last}")
             answer = json.loads(reply.read_text())
         if "refused" in answer:
-            raise ConversionError(answer["refused"])
+            raise ConversionError(answer["refused"], tuple(map(edit_from_json, answer["edits"])))
         return answer["answer"]
 
     def _start(self) -> subprocess.Popen[str]:

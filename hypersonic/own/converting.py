@@ -20,14 +20,19 @@ import numpy as np
 
 from hypersonic.hls.convert import write_converted
 from hypersonic.hls.core_kind import CoreKind
+from hypersonic.hls.csim.judge import Conversion, judge
 from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.frontend.description import read_description
+from hypersonic.hls.frontend.hgq import uses_hgq
+from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.reuse import possible_reuse
 from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.survey import survey_trained
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.spec import SpecMismatchError
+from hypersonic.own.measured import in_own_names, verdict_of
+from hypersonic.own.verdict import CONVERTS
 
 
 def _inputs(trained: TrainedModel, _request: dict[str, str]) -> Any:
@@ -35,7 +40,7 @@ def _inputs(trained: TrainedModel, _request: dict[str, str]) -> Any:
 
 
 def _survey(trained: TrainedModel, request: dict[str, str]) -> Any:
-    return asdict(survey_trained(trained, Path(request["rows"])))
+    return asdict(survey_trained(trained, Path(request["rows"]) if request["rows"] else None))
 
 
 def _answers(trained: TrainedModel, request: dict[str, str]) -> Any:
@@ -57,12 +62,30 @@ def _convert(trained: TrainedModel, request: dict[str, str]) -> Any:
     return {}
 
 
+def _judge(trained: TrainedModel, request: dict[str, str]) -> Any:
+    """Convert as a build does, and compare on the gate's rows if there is a gate."""
+    description = read_description(Path(request["described"]))
+    kind = CoreKind(request["core"] or description.core)
+    if uses_hgq(description.file):
+        check_description(description)
+    project, graph = write_converted(trained, description, Path(request["directory"]), kind)
+    if description.gate is None:
+        return asdict(CONVERTS)
+    return asdict(verdict_of(judge(Conversion(trained, description, project, graph)), float(request["limit"])))
+
+
 _REQUESTS: dict[str, Callable[[TrainedModel, dict[str, str]], Any]] = {
     "inputs": _inputs,
     "survey": _survey,
     "answers": _answers,
     "convert": _convert,
+    "judge": _judge,
 }
+
+
+def answer_of(request: str, trained: TrainedModel, values: dict[str, str]) -> Any:
+    """Return the answer to a request, a value of JSON. Raises ConversionError, SpecMismatchError and ToolMemoryError."""
+    return _REQUESTS[request](trained, values)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -72,9 +95,10 @@ def main(argv: Sequence[str]) -> int:
         request = json.loads(line)
         try:
             trained = trained or load_trained(Path(argv[0]))
-            answer = {"answer": _REQUESTS[request["do"]](trained, request)}
+            answer = {"answer": answer_of(request["do"], trained, request)}
         except (ConversionError, SpecMismatchError, ToolMemoryError) as error:
-            answer = {"refused": " ".join(str(error).split())}
+            edits = in_own_names(error.edits, trained) if isinstance(error, ConversionError) and trained else ()
+            answer = {"refused": " ".join(str(error).split()), "edits": [asdict(edit) for edit in edits]}
         Path(request["reply"]).write_text(json.dumps(answer))
         sys.stdout.write("\nhypersonic: answered\n")
         sys.stdout.flush()

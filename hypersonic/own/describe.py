@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from math import ceil, log2
 from pathlib import Path
 
 from hypersonic.hls.frontend.description import MAX_NAME_LENGTH, SUFFIXES, DescriptionError
-from hypersonic.hls.frontend.survey import LayerSurvey, Numbers, Survey, TensorSurvey, survey
+from hypersonic.hls.frontend.survey import LayerSurvey, Numbers, Survey, TensorSurvey
 from hypersonic.hls.names import Namespace, is_identifier
 from hypersonic.own.precision import WIDTH, integer_bits, type_for
 
@@ -39,22 +39,6 @@ _LAYER_MODES, _SIDE_MODES = "AP_RND,AP_SAT", "AP_RND_CONV,AP_SAT"
 _UNKNOWN = f"ap_fixed<{WIDTH},6,{{}}>"
 
 
-def write_description(
-    model: Path, *, rows: Path | None, output: Path | None, force: bool, progress: Callable[[str], None]
-) -> Path:
-    """Write a YAML for the model file, and return its path.
-
-    rows: .npy or .npz with rows of the model's inputs; their ranges decide the types. output: default beside the model, where
-    the commands look for it. Raises DescriptionError for a wrong suffix, a missing model, or a YAML that exists if not `force`;
-    ConversionError for a model or rows that cannot be read.
-    """
-    place = check_place(model, output, force=force)
-    progress(f"loading {model.name}" + (f", and computing the rows of {rows.name}" if rows else ""))
-    found = survey(model, rows)
-    place.write_text(describe_model(model, found, os.path.relpath(rows, place.parent) if rows else None))
-    return place
-
-
 def check_place(model: Path, output: Path | None, *, force: bool) -> Path:
     """Return where the YAML of a model file is written: `output`, or beside the model.
 
@@ -70,34 +54,30 @@ def check_place(model: Path, output: Path | None, *, force: bool) -> Path:
     return place
 
 
-def describe_if_missing(model: str, rows: Path | None, progress: Callable[[str], None]) -> None:
-    """Write the YAML of a model file that has none, if rows are given; progress says so. Raises as write_description does."""
-    file = Path(model)
-    if rows and file.suffix in SUFFIXES and file.is_file() and not file.with_suffix(".yaml").exists():
-        place = write_description(file, rows=rows, output=None, force=False, progress=progress)
-        progress(f"{place} was missing and is written, as `hypersonic new` does")
+def describe_model(model: Path, found: Survey, rows: str | None, *, typed: bool = False) -> str:
+    """Return the YAML's text.
 
-
-def describe_model(model: Path, found: Survey, rows: str | None) -> str:
-    """Return the YAML's text. rows: the path of the rows' file from the YAML, as it is written into the gate; or None."""
+    rows: the path of the rows' file from the YAML, as it is written into the gate; or None. typed: the model has trained its
+    types, as HGQ2's have, and the YAML gives none.
+    """
     name = _name(model.stem)
     layers = {layer.name: layer for layer in found.layers}
     lines = [
         f"# How {model.name} becomes a kernel. Written by `hypersonic new`; every line may be changed.",
         "# A type is ap_fixed<bits, bits left of the binary point>: ap_fixed<16,6> runs from -32 to 32 in steps of 2**-10.",
         "# AP_RND rounds to the nearest step, AP_SAT stops at the end of the range. Without them numbers are cut and wrap.",
+        "# The model has trained its types, so that none are given here." if typed else
         f"# Types are from the numbers in {found.rows:,} rows of {rows}." if rows else
         "# No rows were given (--rows): weights have types of their own range, and all else is guessed as -32 to 32.",
         "",
         f"name: {name}  # of the kernel and of the served model",
         "max_batch_size: 160000  # rows of one request, at most",
         "",
-        *_sides("input", found.inputs, _input),
+        *_sides("input", found.inputs, partial(_input, typed=typed)),
         *_sides("output", found.outputs, lambda tensor: _output(tensor, layers.get(tensor.layer))),
         "",
         "hls4ml:  # merged into hls4ml's configuration; types that are left out are automatic and keep every bit",
-        *_model(found),
-        *_layers(found),
+        *(_typed_model() if typed else (*_model(found), *_layers(found))),
         "",
         *_gate(rows),
     ]  # fmt: skip
@@ -121,7 +101,10 @@ def _sides(side: str, tensors: tuple[TensorSurvey, ...], lines: Callable[[Tensor
         yield from (f"    {line}" for line in lines(tensor))
 
 
-def _input(tensor: TensorSurvey) -> Iterator[str]:
+def _input(tensor: TensorSurvey, *, typed: bool) -> Iterator[str]:
+    if typed:
+        yield "datatype: FP32"
+        return
     kind = type_for(tensor.numbers, modes=_SIDE_MODES, fine=True) if tensor.numbers else _UNKNOWN.format(_SIDE_MODES)
     yield f'precision: "{kind}"{_about(tensor.numbers)}'
     yield "datatype: FP32  # FP16, BF16, INT8 or INT16 make rows smaller on the wire (docs/wire-formats.md)"
@@ -160,6 +143,12 @@ def _model(found: Survey) -> Iterator[str]:
     yield "    Strategy: Resource"
     yield "    # products that one multiplier computes for a result: more is smaller and slower; `--fit u250` chooses for you"
     yield f"    ReuseFactor: {reuse_factor(found)}"
+
+
+def _typed_model() -> Iterator[str]:
+    yield "  Model:"
+    yield "    # adders of its own for every product, and a row every clock; Resource shares multipliers (docs/rf-core.md)"
+    yield "    Strategy: distributed_arithmetic"
 
 
 def is_unrolled(found: Survey) -> bool:

@@ -38,7 +38,7 @@ from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of,
 from hypersonic.own.labels import table as figures_of
 from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
-from hypersonic.reporting.layers import explain_difference
+from hypersonic.reporting.layers import explain_difference, overflow_lines
 from hypersonic.reporting.line import Answers, CoreReport, ModelReport, OwnAnswers
 
 #: the seed of the generated rows
@@ -131,6 +131,7 @@ def _report_own(model: str, data: OwnData, progress: Step, on: OnCard) -> Answer
     if any(found.far_because(each) for _, found, each in outputs):
         progress(f"{project.name}: the layers one by one, {min(MOST_ROWS, sample.rows)} rows")
         lines += explain_difference(description.file, project, own.rows)
+    lines += overflow_lines(project.report)
     numbers: dict[str, Outputs | None] = {"float": trained, "quantised": None, "csim": csim}
     answers = _answers(project.name, task, sample, numbers, own.parameters(), csim_us, verilated)
     return replace(answers, lines=(*lines, *answers.lines), own=OwnAnswers(csim, trained, labels))

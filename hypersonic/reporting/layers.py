@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explains, for a user's rows, in which layer a fixed-point network begins to differ from the trained one."""
+"""Says where a fixed-point network differs from the trained one, layer by layer, and which numbers its types do not hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from numpy import float32
 from numpy.typing import NDArray
@@ -23,3 +24,29 @@ def explain_difference(model_file: Path, project: HlsProject, rows: Sequence[NDA
         return describe_layers(trace_layers(model_file, project, rows))
     except NoTraceError as error:
         return [f"the layers cannot be compared: {error}"]
+
+
+_HEAD = ("layer", "variable", "type", "rows that wrap", "rows that saturate", "numbers", "type to write")
+
+
+def overflow_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a table of the variables of which numbers wrapped or saturated on the gate's rows; one line if there are none.
+
+    report: of a project. Nothing if nothing was counted (docs/overflows.md).
+    """
+    counted, gate = report.get("overflows"), report.get("gate") or {}
+    if counted is None or not gate or gate.get("source") == "random":
+        return []
+    if not counted:
+        return ["overflows: no number wraps or saturates"]
+    cells = [
+        (
+            each["layer"], each["variable"], each["type"], f"{each['wrong_rows']:,} of {each['rows']:,}",
+            f"{each['saturated_rows']:,}", f"{each['least']:.4g} to {each['greatest']:.4g}",
+            each["needed"] if each["needed"] != each["type"] else "",
+        )
+        for each in counted
+    ]  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (_HEAD, *cells)]
+    return ["overflows:", *(f"  {line.rstrip()}" for line in lines)]

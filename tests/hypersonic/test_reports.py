@@ -12,6 +12,7 @@ import pytest
 
 from hypersonic.reporting import engines
 from hypersonic.reporting.engines import ReportError, report_models
+from hypersonic.reporting.layers import overflow_lines
 from hypersonic.reporting.line import Answers, ModelReport
 from hypersonic.reporting.picture import draw
 
@@ -39,3 +40,20 @@ def test_a_run_that_fails_keeps_the_models_before(tmp_path: Path, monkeypatch: p
     assert sorted(file.name for file in tmp_path.iterdir()) == ["facile.png", "figures.json", "jets.png", "table.md"]
     assert [line["model"] for line in json.loads((tmp_path / "figures.json").read_text())] == ["jets", "facile"]
     assert len((tmp_path / "table.md").read_text().splitlines()) == 4
+
+
+def test_the_variables_that_do_not_hold_their_numbers_are_a_table() -> None:
+    counted = {
+        "layer": "dense", "variable": "accum", "type": "ap_fixed<8,2>", "rows": 1000, "wrong_rows": 7, "saturated_rows": 0,
+        "least": -3.5, "greatest": 2.25, "needed": "ap_fixed<9,3>",
+    }  # fmt: skip
+    relu = {**counted, "layer": "relu", "variable": "result", "wrong_rows": 0, "saturated_rows": 12, "needed": "ap_fixed<8,2>"}
+    lines = overflow_lines({"gate": {"source": "rows.npy"}, "overflows": [counted, relu]})
+    assert lines == [
+        "overflows:",
+        "  layer  variable  type           rows that wrap  rows that saturate  numbers       type to write",
+        "  dense  accum     ap_fixed<8,2>  7 of 1,000      0                   -3.5 to 2.25  ap_fixed<9,3>",
+        "  relu   result    ap_fixed<8,2>  0 of 1,000      12                  -3.5 to 2.25",
+    ]
+    assert overflow_lines({"gate": {"source": "rows.npy"}, "overflows": []}) == ["overflows: no number wraps or saturates"]
+    assert overflow_lines({"gate": {"source": "random"}, "overflows": []}) == []

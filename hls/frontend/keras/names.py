@@ -77,7 +77,7 @@ def in_the_models_names(names: Mapping[str, str]) -> Iterator[None]:
         text = str(error)
         for old, new in names.items():
             text = text.replace(repr(new), repr(old))
-        raise UnsupportedLayerError(text) from error
+        raise UnsupportedLayerError(text, error.edits) from error
 
 
 def translated(names: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:

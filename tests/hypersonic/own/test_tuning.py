@@ -8,7 +8,8 @@ import argparse
 import numpy as np
 import pytest
 
-from hypersonic.commands.tune import parse_count, parse_loss
+from hypersonic.arguments import parse_loss
+from hypersonic.commands.tune import parse_count
 from hypersonic.own.labels import Labels
 from hypersonic.own.tuning import bits_of, groups_of, loss_of, narrowed, supported
 

@@ -20,6 +20,7 @@ import numpy as np
 import yaml
 
 from hypersonic.hls import convert
+from hypersonic.hls.csim import judge
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 from hypersonic.hls.frontend.load import load_trained
@@ -170,7 +171,7 @@ def main(directory: Path) -> None:
     use_keras_2()
     import tf_keras as keras
 
-    vars(convert)["compile_csim"] = partial(compile_csim, optimisation="-O0")
+    vars(judge)["compile_csim"] = partial(compile_csim, optimisation="-O0")
     (directory / "facts.json").write_text(json.dumps(facts(keras, directory)))
     for io_type in ("io_parallel", "io_stream"):
         (directory / f"{io_type}.json").write_text(json.dumps(compared(keras, io_type, directory)))

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the names that a model gave out of a kernel's generated RTL: two kernels that differ only in these are the same.
+
+The names of layers and tensors stand in the generated RTL, in names of signals, instances, modules and memory files, and in
+comments. A framework numbers layers without a name of their own (`dense_4`, `input_layer_1`), so equal networks get other names
+in each session. Here each such name is the number of its first appearance, and a memory file is its contents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from hypersonic.hls.names import KEYWORDS
+
+#: comments, texts, and identifiers of SystemVerilog, but not the letters of a number (8'hff), a $task or a `macro
+_PARTS = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?P<text>[^"\n]*)"|(?<![\w$'`])(?P<name>[A-Za-z_][\w$]*)""", re.DOTALL | re.ASCII)
+
+
+def nameless(generated: Sequence[str], others: Sequence[str], memories: Sequence[Path]) -> list[str]:
+    """Return generated RTL with numbers for names that occur nowhere else, and memory files as the SHA-256 of their contents.
+
+    generated: texts of SystemVerilog, in compile order. others: texts with names that stay, such as those of the modules that
+    are not generated and of the top module. memories: the files that the generated texts name.
+    """
+    kept = KEYWORDS | {match["name"] for text in others for match in _PARTS.finditer(text) if match["name"]}
+    contents = {file.name: sha256(file.read_bytes()).hexdigest() for file in memories}
+    numbers: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        name, text = match["name"], match["text"]
+        if text is not None:
+            return f'"{contents.get(text, text)}"'
+        if name is None:
+            return ""
+        return name if name in kept else numbers.setdefault(name, f"n{len(numbers)}'")
+
+    return [_PARTS.sub(renamed, text) for text in generated]

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a verdict of a judgement, in the process that has the model loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypersonic.hls.closeness.comparison import OutputDifference
+from hypersonic.hls.closeness.difference import Kind
+from hypersonic.hls.csim.explain import describe_begin, wide_type
+from hypersonic.hls.csim.judge import Judgement
+from hypersonic.hls.csim.layer_trace import LayerTrace
+from hypersonic.hls.csim.overflow.figures import Overflows, VariableCounts
+from hypersonic.hls.csim.trace import NoTraceError
+from hypersonic.hls.errors import Edit, layer_place
+from hypersonic.hls.frontend.trained import TrainedModel
+from hypersonic.own.verdict import Verdict
+
+#: the variables that a YAML sets under Precision; a table's type stands beside it
+_UNDER_PRECISION = ("result", "accum", "weight", "bias", "scale", "recurrent_weight", "recurrent_bias", "state")
+
+#: the values of a table, at most
+_MOST_VALUES = 16_384
+
+
+def verdict_of(judgement: Judgement, limit: float) -> Verdict:
+    """Return the verdict. limit: the loss above which the layer in which the difference begins is looked for."""
+    loss = max(map(_loss, judgement.found.outputs))
+    edits = _of_wraps(judgement)
+    refused, is_far = judgement.project.refused, bool(judgement.found.far) and not edits
+    if edits or not (refused or loss > limit):
+        return Verdict(refused, is_far, loss, edits, "", "")
+    try:
+        layers = judgement.layers
+    except NoTraceError as error:
+        return Verdict(refused, is_far, loss, (), "", f"its layers cannot be compared: {error}")
+    first = next((layer for layer in layers if not layer.share <= limit), None)
+    if first is None:
+        return Verdict(refused, is_far, loss, (), "", describe_begin(layers))
+    edits = _of_range(first) or _of_table(first, judgement)
+    return Verdict(refused, is_far, loss, edits, first.name, describe_begin(layers))
+
+
+def in_own_names(edits: Sequence[Edit], trained: TrainedModel) -> tuple[Edit, ...]:
+    """Return the edits with the model's names of layers and tensors."""
+    own = {new: old for old, new in trained.names.items()}
+    return tuple(Edit(tuple(own.get(key, key) for key in edit.place), edit.value) for edit in edits)
+
+
+def _loss(output: OutputDifference) -> float:
+    return output.total.other_class if output.judged.kind is Kind.CLASSES else output.total.share
+
+
+def _of_wraps(judgement: Judgement) -> tuple[Edit, ...]:
+    """The types of the variables whose wraps a build refuses."""
+    found = judgement.overflows
+    if not isinstance(found, Overflows) or not found.wrong or judgement.conversion.description.gate is None:
+        return ()
+    edits = [edit for each in found.too_narrow if not each.written_out for edit in _of_variable(each)]
+    return in_own_names(edits, judgement.conversion.trained)
+
+
+def _of_variable(each: VariableCounts) -> list[Edit]:
+    names = [name.strip() for name in each.variable.split(",")]
+    return [
+        Edit(layer_place(each.layer, *(("Precision", name) if name in _UNDER_PRECISION else (name,))), str(each.needed))
+        for name in names
+    ]
+
+
+def _of_range(layer: LayerTrace) -> tuple[Edit, ...]:
+    """The type that holds a layer's results, if its own does not. An input's place has its name."""
+    if not layer.outside:
+        return ()
+    place = ("input", layer.name) if layer.kind == "input" else layer_place(layer.name, "Precision", "result")
+    return (Edit(place, wide_type(layer)),)
+
+
+def _of_table(layer: LayerTrace, judgement: Judgement) -> tuple[Edit, ...]:
+    """A table of four times as many values for a layer that looks its function up."""
+    names = judgement.conversion.own_names
+    for each in judgement.conversion.graph.get_layers():
+        size = int(each.get_attr("table_size") or 0)
+        is_looked_up = str(each.get_attr("activation")).lower() not in ("linear", "relu", "relu6")
+        if names.get(each.name, each.name) == layer.name and is_looked_up and 0 < size < _MOST_VALUES:
+            return (Edit(layer_place(layer.name, "TableSize"), 4 * size),)
+    return ()

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict of a build on a description, with what to write instead: the answer of converting.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hypersonic.hls.errors import Edit
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a description that converts.
+
+    refused: why a build refuses it; "" if it does not. is_far: that is for its distance from the trained model alone. loss: the
+    rms difference from the trained model over the answers' spread, or the share of rows with another class, of the worst
+    output.
+    edits: the types that hold what would wrap, or would be beyond a type, in the model's names. binding: the layer in which the
+    difference begins, and begin: a sentence about it; "" if the loss is within the limit or no layer is known.
+    """
+
+    refused: str
+    is_far: bool
+    loss: float
+    edits: tuple[Edit, ...]
+    binding: str
+    begin: str
+
+
+#: the verdict on a description that converts and is not compared with the trained model
+CONVERTS = Verdict("", is_far=False, loss=0.0, edits=(), binding="", begin="")
+
+
+def verdict_from_json(value: Mapping[str, Any]) -> Verdict:
+    """Return the verdict whose asdict() is given."""
+    return Verdict(**{**value, "edits": tuple(map(edit_from_json, value["edits"]))})
+
+
+def edit_from_json(value: Mapping[str, Any]) -> Edit:
+    """Return the edit whose asdict() is given."""
+    return Edit(tuple(value["place"]), value["value"])

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hypersonic build` never refuses what `hypersonic new` writes, whatever ranges a network's numbers have."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+
+#: networks; `python -m tests.hypersonic.own.drawn_networks DIRECTORY COUNT FIRST` draws others
+COUNT = 20
+
+pytestmark = pytest.mark.whole("hls", "hypersonic/own", "requirements.lock", "tests/hypersonic/own/drawn_networks.py")
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    written = tmp_path_factory.mktemp("drawn")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
+    session = [sys.executable, str(HERE / "drawn_networks.py"), str(written), str(COUNT)]
+    done = subprocess.run(session, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    return dict(json.loads((written / "verdicts.json").read_text()))
+
+
+def test_no_yaml_that_new_writes_is_refused(verdicts: dict[str, Any]) -> None:
+    assert len(verdicts) == COUNT
+    assert not {seed: each for seed, each in verdicts.items() if each["build"]}
+
+
+def test_new_finds_types_for_every_network(verdicts: dict[str, Any]) -> None:
+    assert not {seed: each for seed, each in verdicts.items() if each["new"]}
+    far = {seed: each for seed, each in verdicts.items() if not each.get("loss", 1) <= 0.05}
+    assert not far
