@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from hypersonic.firmware.errors import ManifestError
 from hypersonic.firmware.publish.content import digest
@@ -38,6 +39,39 @@ def find_sharers(repository: Path, target: Target, platform: str, kernel: str, k
         if (sharer.manifest.target, sharer.manifest.platform, sharer.manifest.kernel, sharer.manifest.kernel_sha256) == wanted
         and digest(sharer.version / XCLBIN_NAME)[1] == sharer.manifest.sha256
     ]
+
+
+def why_not_shared(repository: Path, target: Target, platform: str, kernel: str, report: Mapping[str, Any]) -> str:
+    """Return a sentence on a published model with a kernel of the same layers, and what keeps the two from being one kernel.
+
+    kernel, report: the kernel's name and the project's report. "" if no such model is published, or no difference is known.
+    """
+    own = report.get("core", {}).get("hardware")
+    for sharer in _published(repository) if own else ():
+        manifest = sharer.manifest
+        other = manifest.report.get("core", {}).get("hardware")
+        if (manifest.target, manifest.platform) != (target, platform) or not other:
+            continue
+        if [stage["module"] for stage in own] != [stage["module"] for stage in other]:
+            continue
+        if difference := _difference(own, other, kernel, manifest):
+            return f"does not share the kernel of {manifest.model}: {difference}"
+    return ""
+
+
+def _difference(
+    own: Sequence[Mapping[str, str]], other: Sequence[Mapping[str, str]], kernel: str, manifest: Manifest
+) -> str:  # fmt: skip
+    for one, two in zip(own, other, strict=True):
+        for key in sorted((one.keys() | two.keys()) - {"layer"}):
+            if one.get(key) == two.get(key):
+                continue
+            if key == "constants":
+                return f"the constants of layer {one['layer']!r} are part of the kernel, and other ones than there"
+            return f"in layer {one['layer']!r}, {key} is {one.get(key, 'not set')}, and {two.get(key, 'not set')} there"
+    if kernel != manifest.kernel:
+        return f"name in the YAML is {kernel}, and {manifest.kernel} there"
+    return ""
 
 
 def _published(repository: Path) -> Iterator[Sharer]:

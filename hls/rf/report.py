@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from hypersonic.hls.rf.cost import block_rams, dsps, ultra_rams
 from hypersonic.hls.rf.stage import Memory, Pipeline, Stage, row_beats
 from hypersonic.hls.rf.swap import swap_clocks
 from hypersonic.hls.rf.timing import Clocks, busy
+from hypersonic.hls.rf.top.weights import weight_streams
 
 
 def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
@@ -28,8 +30,17 @@ def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
         "fixed_layers": _fixed_layers(pipeline),
         "bottleneck": slowest.layer if slowest else "",
         "stages": stages,
+        **({"hardware": [_hardware(stage) for stage in pipeline.stages]} if weight_streams(pipeline) else {}),
         "notes": list(pipeline.notes),
     }
+
+
+def _hardware(stage: Stage) -> dict[str, Any]:
+    """A stage without its name: its module, parameters, and constants that stay, to say in which layer two kernels differ."""
+    files = {memory.file for memory in stage.memories}
+    constants = sha256("".join(memory.text() for memory in stage.memories).encode()).hexdigest()[:16]
+    parameters = {name: str(value) for name, value in stage.parameters.items() if value not in files}
+    return {"layer": stage.layer, "module": stage.module, **parameters, **({"constants": constants} if files else {})}
 
 
 def _fixed_layers(pipeline: Pipeline) -> list[str]:

@@ -24,7 +24,7 @@ from hypersonic.firmware.platform import Image, Platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import displaced, find_published, publish
-from hypersonic.firmware.publish.sharing import Sharer, find_sharers
+from hypersonic.firmware.publish.sharing import Sharer, find_sharers, why_not_shared
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.container import Xclbin
@@ -80,8 +80,19 @@ def publish_models(
         found = find_published(repository, manifest)
         if sharer and not found:
             on_gate(f"{model.name} shares the kernel of {sharer.manifest.model}: weights are swapped at run time")
+        elif model.weights and not found and not sharer:
+            _tell_difference(repository, model, on_gate)
         versions.append(found or _publish(repository, linked.xclbin, manifest, model))
     return versions
+
+
+def _tell_difference(repository: Path, model: Converted, on_gate: Callable[[str], None]) -> None:
+    """Say why a kernel of the same layers, published before, is not shared."""
+    request = model.request
+    if why := why_not_shared(
+        repository, request.target, request.platform.name, model.project.name, model.project.report
+    ):  # fmt: skip
+        on_gate(f"{model.name} {why}")
 
 
 def _shared(repository: Path, model: Converted, make: Callable[[], Linked]) -> tuple[Sharer | None, Linked]:

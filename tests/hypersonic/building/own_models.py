@@ -27,12 +27,18 @@ output: {{name: y}}
 
 @dataclass
 class OwnModels:
-    """Model files below a directory. simulated: the kernels with a simulator. gate: of each model's report."""
+    """Model files below a directory.
+
+    simulated: the kernels with a simulator. gate: of each model's report. hardware: of a model's core, in its report.
+    wide: models with rows of five elements instead of four.
+    """
 
     place: Path
     simulated: list[str] = field(default_factory=list)
     weights: dict[str, int] = field(default_factory=dict)
     gate: dict[str, Any] = field(default_factory=dict)
+    hardware: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    wide: set[str] = field(default_factory=set)
 
     def model(self, name: str, kernel: str = "", weights: int = 0) -> str:
         """The path of a new model. kernel: its name in the YAML. weights: the seed of weights that it loads at run time."""
@@ -47,11 +53,13 @@ class OwnModels:
         name, directory = description.file.stem, self.place / description.file.stem
         seed = self.weights.get(name, 0)
         core = (
-            write_bench_weights(directory, name=description.name, seed=seed)
+            write_bench_weights(directory, name=description.name, seed=seed, size=5 if name in self.wide else 4)
             if seed
             else write_bench_core(*bench_rows(3, 2), directory, name=description.name)
         )
-        report = {"gate": self.gate} if self.gate else {}
+        report: dict[str, Any] = {"gate": self.gate} if self.gate else {}
+        if name in self.hardware:
+            report["core"] = {"hardware": self.hardware[name], "fixed_layers": [], "swap_clocks": 9}
         return HlsProject(directory, description.name, core.inputs, core.outputs, "", {}, report), core
 
     def simulate(self, _target: object, project: HlsProject, kernel: Kernel | None, _progress: object) -> Path:

@@ -103,6 +103,28 @@ def test_a_model_with_other_weights_takes_the_published_xclbin_and_says_so(own: 
     assert build(own.model("endcap", "calo", weights=2), repository=tmp_path, name="endcap") == place
 
 
+@pytest.mark.parametrize(
+    ("kernel", "change", "why"),
+    [
+        ("calo", {"W_WIDTH": "9"}, "in layer 'dense_4', W_WIDTH is 9, and 8 there"),
+        ("calo", {"TRUNCATE": "1"}, "in layer 'dense_4', TRUNCATE is 1, and not set there"),
+        ("calo", {"constants": "b"}, "the constants of layer 'dense_4' are part of the kernel, and other ones than there"),
+        ("hcal", {}, "name in the YAML is hcal, and calo there"),
+    ],
+)
+def test_a_kernel_of_the_same_layers_that_is_not_shared_says_why(
+    own: OwnModels, tmp_path: Path, kernel: str, change: dict[str, str], why: str
+) -> None:
+    stage = {"layer": "dense_1", "module": "rf_mac", "W_WIDTH": "8", "constants": "a"}
+    own.hardware = {"barrel": [stage], "endcap": [{**stage, "layer": "dense_4", **change}], "other": [stage, stage]}
+    notes: list[str] = []
+    build(own.model("barrel", "calo", weights=1), repository=tmp_path, name="barrel", on_gate=notes.append)
+    build(own.model("other", "track", weights=3), repository=tmp_path, name="other", on_gate=notes.append)
+    own.wide = {"endcap"}
+    build(own.model("endcap", kernel, weights=2), repository=tmp_path, name="endcap", on_gate=notes.append)
+    assert [note for note in notes if "kernel" in note] == [f"endcap does not share the kernel of barrel: {why}"]
+
+
 def test_kernels_with_one_name_are_refused_before_any_conversion(own: OwnModels, tmp_path: Path) -> None:
     models = [own.model("barrel", "calo"), own.model("endcap", "calo")]
     with pytest.raises(BuildError, match=r"the models .*barrel\.h5 and .*endcap\.h5 both have the kernel calo"):
