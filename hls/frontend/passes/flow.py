@@ -13,7 +13,14 @@ from hls4ml.model.optimizer import OptimizerPass, register_pass
 from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.passes.bits import BinaryThresholds, QuantizedTanhScales, SignedBits
 from hypersonic.hls.frontend.passes.normalizations import FoldConsecutiveNormalizations, FoldNormalization, SharedNormalization
-from hypersonic.hls.frontend.passes.types import FixedPowersOfTwo, InferTypes, QuantisedRecurrence, SoftmaxTypes, StepTypes
+from hypersonic.hls.frontend.passes.types import (
+    FixedPowersOfTwo,
+    InferTypes,
+    NormalizationTypes,
+    QuantisedRecurrence,
+    SoftmaxTypes,
+    StepTypes,
+)
 from hypersonic.hls.model_graph import check_merge
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
@@ -79,9 +86,13 @@ def _register_alone(name: str, made: type) -> str:
 
 @contextmanager
 def last_passes() -> Iterator[None]:
-    """Make hls4ml's backend Vitis apply PossibleSettings and SignedBits inside the context."""
+    """Make hls4ml's backend Vitis apply PossibleSettings, SignedBits and NormalizationTypes inside the context."""
     flows = get_flow("vitis:ip").requires
-    own = [register_possible_settings(), _register_alone("hypersonic:signed_bits", SignedBits)]
+    own = [
+        register_possible_settings(),
+        _register_alone("hypersonic:signed_bits", SignedBits),
+        _register_alone("hypersonic:normalization_types", NormalizationTypes),
+    ]
     at = flows.index("vivado:specific_types")
     flows[at:at] = own
     try:

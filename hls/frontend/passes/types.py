@@ -128,10 +128,7 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         x, kind = node.get_input_variable().type.precision, self._get_default_precision(node)
         if "accum_t" not in types_to_infer or not self._all_supported_types((x, kind)):
             return found
-        whole = max(kind.integer, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
-        accum = FixedPrecisionType(
-            kind.width + whole - kind.integer, whole, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
-        )
+        accum = _with_whole_bits(kind, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
         node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
         return [*found, "accum_t"]
 
@@ -153,6 +150,42 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         return types_to_infer
 
 
+#: the types that hls4ml gives the sums and the table of a LayerNormalization
+_NORMALIZATION = {"accum_t": "ap_fixed<14,4,AP_RND_CONV,AP_SAT>", "table_t": "ap_ufixed<8,5,AP_RND_CONV,AP_SAT>"}
+#: fraction bits of both, at least, and the most bits that the index of a table has in hls4ml's C++
+_FRACTION, _INDEX_BITS = 12, 31
+
+
+class NormalizationTypes(OptimizerPass):  # type: ignore[misc]
+    """Gives the sums and the table of a LayerNormalization types that hold them, if they have hls4ml's own types.
+
+    hls4ml's saturate at 8 and have three bits right of the point. The squares of n differences from the mean of numbers up to
+    x are 4 x^2 each at most, and n x^2 together.
+    """
+
+    def match(self, node: Any) -> bool:
+        """Return whether it is a LayerNormalization with types of hls4ml's own."""
+        return node.class_name == "LayerNormalization" and bool(_unset(node))
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Set the types in place; return False, since the graph's structure does not change."""
+        x = node.get_input_variable().type.precision
+        count = int(node.get_attr("n_in")) // int(node.get_attr("seq_len"))
+        index = int(node.get_attr("table_size")).bit_length() - 1 + int(node.get_attr("table_range_power2"))
+        whole = min(_whole_bits(max(count, 4) * 4.0 ** (x.integer - x.signed)) + 1, _INDEX_BITS - index)
+        fraction = max(_FRACTION, min(x.width - x.integer, 2 * _FRACTION))
+        wanted = {"accum_t": f"fixed<{max(whole, 1) + fraction},{max(whole, 1)}", "table_t": f"ufixed<{5 + _FRACTION},5"}
+        for name in _unset(node):
+            precision = model.config.backend.convert_precision_string(f"ap_{wanted[name]},AP_RND_CONV,AP_SAT>")
+            node.set_attr(name, NamedType(f"{node.name}_{name}", precision))
+        return False
+
+
+def _unset(node: Any) -> list[str]:
+    convert = node.model.config.backend.convert_precision_string
+    return [name for name, own in _NORMALIZATION.items() if node.types[name].precision == convert(own)]
+
+
 def _largest_sum(node: Any, x: float) -> float:
     """The largest magnitude of a sum in a recurrent layer whose inputs are up to x and whose state is up to 1."""
     most = 0.0
@@ -162,6 +195,14 @@ def _largest_sum(node: Any, x: float) -> float:
         sums = [(x if name == "weight" else 1.0) * (part.sum(axis=0) if part.ndim > 1 else part) for name, part in held.items()]
         most = max(most, float(np.sum(np.broadcast_arrays(*sums), axis=0).max()))
     return most
+
+
+def _with_whole_bits(kind: FixedPrecisionType, whole: int) -> FixedPrecisionType:
+    """The signed type with as many fraction bits, and at least `whole` integer bits."""
+    whole = max(kind.integer, whole)
+    return FixedPrecisionType(
+        kind.width + whole - kind.integer, whole, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
+    )
 
 
 def _whole_bits(magnitude: float) -> int:

@@ -45,7 +45,7 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
     bits = {f"{part}_quantizer": "quantized_bits(6,1,alpha=1)" for part in ("kernel", "bias")}
     coarse = "quantized_bits(8,2,alpha=1)"
     bits_to_1 = {f"{part}_quantizer": "quantized_bits(6,0,alpha=1)" for part in ("kernel", "bias")}
-    wide = keras.initializers.RandomUniform(-4, 4, seed=3)
+    wide, of_7 = keras.initializers.RandomUniform(-4, 4, seed=3), keras.initializers.Constant(7)
 
     def capped(*makers: Callable[[], Any]) -> Build:
         return chain(lambda: layers.Dense(3, kernel_initializer=wide), *makers)
@@ -79,6 +79,15 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
         "mean": ("image", chain(seen, layers.GlobalAveragePooling2D)),
         "mean_1d": ("line", chain(lambda: layers.Dense(2, kernel_initializer=wide), layers.GlobalAveragePooling1D)),
         "long_sums": ("line", capped(lambda: layers.Dense(3, kernel_initializer=wide), lambda: layers.LSTM(2))),
+        "normal_sums": (
+            "line",
+            chain(
+                lambda: layers.Dense(
+                    6, kernel_initializer=keras.initializers.RandomUniform(-0.3, 0.3, seed=4), bias_initializer=of_7
+                ),
+                layers.LayerNormalization,
+            ),
+        ),
         "quantised_cell": (
             "line",
             chain(lambda: qkeras.QLSTM(3, "tanh", "sigmoid", recurrent_quantizer=coarse, state_quantizer=coarse, **bits_to_1)),
@@ -93,7 +102,7 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
 
 
 #: cases without C++ in io_stream
-PARALLEL = ("padded_maximum", "padded_maximum_1d", "padded_bits")
+PARALLEL = ("padded_maximum", "padded_maximum_1d", "padded_bits", "normal_sums")
 
 
 def chain(*makers: Callable[[], Any]) -> Build:

@@ -68,6 +68,11 @@ def test_the_sums_of_a_recurrent_layer_do_not_wrap(found: dict[str, Any]) -> Non
     check(found, ("long_sums", "quantised_cell"), 0.04)
 
 
+def test_the_sums_of_a_layer_normalisation_do_not_wrap(found: dict[str, Any]) -> None:
+    """The sum of six numbers around 7 is beyond the default type; the table of 1 / sqrt(variance) has a step of 1/1024."""
+    check(found, ("normal_sums",), 0.2)
+
+
 def test_binary_outputs_are_minus_1_and_1(found: dict[str, Any]) -> None:
     check(found, BITS, 0)
     assert [found[name][2] for name in BITS] == 4 * [[-1, 1]]
