@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.frontend.onnx import integers
 from hypersonic.hls.frontend.onnx import layers as onnx_layers
 from hypersonic.hls.frontend.onnx import windows as onnx_windows
 from hypersonic.hls.frontend.onnx.graph import PASSING, OnnxGraph
@@ -20,10 +21,12 @@ from hypersonic.hls.frontend.onnx.layers import Drawing, Value, attributes, cons
 
 #: operators that read tensors with the channels first
 _IMAGE = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Resize", "Upsample", "BatchNormalization")
+#: operators of onnxruntime's QOperator format, whose numbers are integers
+_OF_INTEGERS = ("QLinearConv", "QLinearMatMul", "QLinearAdd", "MatMulInteger", "ConvInteger", "DynamicQuantizeLinear", "QGemm")
 #: operators that keep every number, or every channel, in its position
 _IN_PLACE = (
     *PASSING, *onnx_layers.FUNCTIONS, *onnx_layers.MERGES, "Div", "Clip", "Elu", "LeakyRelu", "ThresholdedRelu", "PRelu",
-    "HardSigmoid", "Pad", "Concat",
+    "HardSigmoid", "Pad", "Concat", "QuantizeLinear", "DequantizeLinear",
 )  # fmt: skip
 
 
@@ -82,6 +85,10 @@ def _is_image(graph: OnnxGraph, tensor: str, seen: frozenset[str] = frozenset())
 
 def _draw(drawing: Drawing, node: Any, name: str) -> None:
     handler = _HANDLERS.get(node.op_type)
+    if node.op_type in _OF_INTEGERS:
+        raise refuse(
+            name, f"{node.op_type} computes with integers", "quantise with onnxruntime's QuantFormat.QDQ, not QOperator"
+        )
     if handler is None or node.domain not in ("", "ai.onnx"):
         remedy = "build it from layers that it has, or serve the whole model with the server's onnxruntime backend"
         raise refuse(name, f"hls4ml has no layer for {node.op_type}", remedy)
@@ -172,6 +179,8 @@ _HANDLERS = {
     **dict.fromkeys(("MaxPool", "AveragePool"), onnx_windows.pool),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), onnx_windows.global_pool),
     **dict.fromkeys(("ReduceMean", "ReduceMax"), onnx_windows.reduced),
+    "QuantizeLinear": integers.quantised,
+    "DequantizeLinear": integers.integers,
     "BatchNormalization": onnx_windows.normalised,
     "Pad": onnx_windows.zero_padded,
     **dict.fromkeys(("Resize", "Upsample"), onnx_windows.resized),
