@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.frontend import gated
 from hypersonic.hls.frontend.reuse import inputs_of
 from hypersonic.hls.frontend.softmax.faults import check_softmax, faults
 from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of
@@ -23,7 +24,7 @@ _NO_CODE = ("Input", "InputLayer", "Reshape")
 #: layers that read a flattened tensor word by word in io_stream, as they should
 _GATHERING = (*_NO_CODE, "Clone", "Concatenate", "Dense")
 
-#: the functions in nnet_activation.h, by an Activation's names for them
+#: the functions in nnet_activation.h, with those of gated.py, by an Activation's names for them
 _ACTIVATIONS = frozenset(
     [
         "linear",
@@ -40,6 +41,7 @@ _ACTIVATIONS = frozenset(
         "hard_tanh",
         "binary_tanh",
         "ternary_tanh",
+        *gated.SPANS,
     ]
 )
 
