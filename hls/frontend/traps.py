@@ -235,6 +235,12 @@ def _check_resize(layer: Any) -> None:
         raise _refused(layer, f"it resizes by {layer.get_attr('algorithm')}, for which hls4ml has no C++", "expected nearest")
 
 
+def _check_arrays(layer: Any) -> None:
+    """Refuse a layer whose C++ does not compile for streams."""
+    if is_streamed(layer):
+        raise _refused(layer, "hls4ml 1.3.0 has no C++ for it in io_stream", "use IOType io_parallel")
+
+
 _Check = Callable[[Any], object]
 _CHECKS: dict[str, tuple[_Check, ...]] = {
     "Dense": (_check_dense,),
@@ -244,6 +250,7 @@ _CHECKS: dict[str, tuple[_Check, ...]] = {
     **dict.fromkeys(("Pooling1D", "Pooling2D"), (_check_pool,)),
     "Activation": (_check_activation,),
     "Resize": (_check_resize,),
+    "LayerNormalization": (_check_arrays,),
     **dict.fromkeys(("LSTM", "GRU", "Bidirectional"), (_check_recurrence,)),
     "Merge": (check_merge,),
     "Softmax": (check_softmax,),

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.onnx.patterns import fused
 
 #: the version of ONNX 1.15, which every onnxruntime since 1.17 reads; newer ones only add number types that are not used here
 IR_VERSION = 9
@@ -36,7 +37,8 @@ class OnnxGraph:
     """An ONNX graph whose constants are folded.
 
     inputs, outputs: names of tensors.
-    nodes: the nodes whose results depend on the inputs, in order.
+    nodes: the nodes whose results depend on the inputs and are read, in order; groups of nodes that are one function are one
+        (patterns.py).
     names: the name "<operator>_<n>" of each node.
     origins: by these names, the nodes' own in the file, or the name of the result for a node without one.
     constants: the numbers of each constant tensor, by name.
@@ -167,6 +169,7 @@ def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> O
         _put(proto.graph, constants, nodes)
     types = {**constant_types(written, constants), **types}
     outputs = tuple(tensor.name for tensor in proto.graph.output)
+    nodes = fused(nodes, constants, shapes, frozenset(outputs))
     counts: dict[str, int] = {}
     names = tuple(_numbered("Quant" if node.output[0] in types else node.op_type, counts) for node in nodes)
     origins = {name: node.name or node.output[0] for name, node in zip(names, nodes, strict=True)}

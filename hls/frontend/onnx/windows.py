@@ -66,13 +66,17 @@ def pool(drawing: Drawing, node: Any, name: str) -> Value:
     padding = "same" if any(map(any, pads)) else "valid"
     if padding == "same" and _zeros_do(drawing, node):
         x, padding = _zeros(name, x, pads), "valid"
-    elif padding == "same" and _same(x, size, strides) != pads:
-        raise refuse(
-            name, f"{node.op_type} with pads {pads}, which hls4ml's pools do not have", "expected none, or a Relu before it"
-        )
     kind = "Max" if node.op_type == "MaxPool" else "Average"
-    layer = getattr(layers(), f"{kind}Pooling{len(size)}D")(size, strides=strides, padding=padding, name=name)
-    return Value(layer(x.tensor), image=True)
+    pooling = getattr(layers(), f"{kind}Pooling{len(size)}D")
+    if padding == "same" and _same(x, size, strides) != pads:
+        if _same(x, size, (1,) * len(size)) != pads:
+            remedy = "expected half of a window of odd size on each side, none, or a Relu before it"
+            raise refuse(name, f"{node.op_type} with pads {pads}, which hls4ml's pools do not have", remedy)
+        every = pooling(size, strides=1, padding="same", name=f"{name}_every")(
+            x.tensor
+        )  # at each place, of which some are kept
+        return Value(getattr(layers(), f"MaxPooling{len(size)}D")(1, strides=strides, name=name)(every), image=True)
+    return Value(pooling(size, strides=strides, padding=padding, name=name)(x.tensor), image=True)
 
 
 def _zeros_do(drawing: Drawing, node: Any) -> bool:
@@ -87,7 +91,10 @@ def _zeros_do(drawing: Drawing, node: Any) -> bool:
     while tensor in makers and makers[tensor].op_type in PASSING:
         tensor = makers[tensor].input[0]
     before = makers.get(tensor)
-    return before is not None and before.op_type in ("Relu", "Clip", "Sigmoid")  # only a Clip from 0 is drawn
+    if before is not None and before.op_type == "Clip":
+        least = drawing.graph.constants.get(before.input[1]) if len(before.input) > 1 else None
+        return bool((least if least is not None else np.float64(attributes(before).get("min", -1))) >= 0)
+    return before is not None and before.op_type in ("Relu", "Sigmoid", "HardSigmoid")
 
 
 def global_pool(drawing: Drawing, node: Any, name: str) -> Value:

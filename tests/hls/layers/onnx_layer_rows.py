@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.hls.frontend.onnx_session import Case, Node, gemm, relu
+from tests.hls.frontend.onnx_session import Case, Node, conv, gemm, pool, relu, whole
 
 
 class Row(NamedTuple):
@@ -33,6 +33,63 @@ def weights(y: str, shape: tuple[int, ...], scale: Any, **options: Any) -> Node:
     numbers = np.random.default_rng(5).integers(-127, 127, shape, endpoint=True).astype(np.int8)
     scale = np.asarray(scale, np.float32)
     return Node("DequantizeLinear", [], y, [numbers, scale, np.zeros(scale.shape, np.int8)], options)
+
+
+def between(node: Node, n_in: int, n_out: int) -> Case:
+    """A node from "a" to "b" between two Gemm."""
+    return Case([gemm("x", "a", 6, n_in), node, gemm("b", "y", n_out, 2)], (6,), opset=20)
+
+
+def of_images(*nodes: Node, channels: int = 3) -> Case:
+    """Nodes from "a", an image of three channels, to "b", and the mean of each channel."""
+    ends = [Node("GlobalAveragePool", ["b"], "g"), Node("Flatten", ["g"], "f"), gemm("f", "y", channels, 2)]
+    return Case([conv("x", "a", (3, 2, 3, 3), pads=[1, 1, 1, 1]), *nodes, *ends], _IMAGE, opset=18)
+
+
+def clip(low: float | None, high: float | None) -> Node:
+    """A Clip from "a" to "b"."""
+    ends = [Node("Clip", ["a"], "b", [np.float32(end) for end in (low, high) if end is not None])]
+    return ends[0] if low is not None else ends[0]._replace(inputs=["a", ""])
+
+
+def sliced(x: str, y: str, start: list[int], end: list[int], axis: list[int], step: list[int]) -> Node:
+    return Node("Slice", [x], y, [whole(*each) for each in (start, end, axis, step)])
+
+
+def number(value: float) -> Any:
+    return np.float32(value)
+
+
+def gelu_erf() -> list[Node]:
+    """Gelu of "a" in "b", as torch writes it below opset 20."""
+    return [
+        Node("Div", ["a"], "d", [number(2**0.5)]), Node("Erf", ["d"], "e"), Node("Add", ["e"], "f", [number(1)]),
+        Node("Mul", ["a", "f"], "g"), Node("Mul", ["g"], "b", [number(0.5)]),
+    ]  # fmt: skip
+
+
+def gelu_tanh() -> list[Node]:
+    """Gelu by a tanh, of "a" in "b", as torch writes it."""
+    return [
+        Node("Mul", ["a"], "h", [number(0.5)]), Node("Pow", ["a"], "c", [number(3)]), Node("Mul", ["c"], "d", [number(0.044715)]),
+        Node("Add", ["a", "d"], "e"), Node("Mul", ["e"], "f", [number((2 / np.pi) ** 0.5)]), Node("Tanh", ["f"], "t"),
+        Node("Add", ["t"], "u", [number(1)]), Node("Mul", ["h", "u"], "b"),
+    ]  # fmt: skip
+
+
+def layer_norm() -> list[Node]:
+    """LayerNormalization of "a" in "b", as torch writes it below opset 17."""
+    options = {"axes": [-1]}
+    return [
+        Node("ReduceMean", ["a"], "m", [], options), Node("Sub", ["a", "m"], "c"), Node("Pow", ["c"], "s", [number(2)]),
+        Node("ReduceMean", ["s"], "v", [], options), Node("Add", ["v"], "w", [number(1e-5)]), Node("Sqrt", ["w"], "r"),
+        Node("Div", ["c", "r"], "q"), Node("Mul", ["q"], "p", [(8,)]), Node("Add", ["p"], "b", [(8,)]),
+    ]  # fmt: skip
+
+
+def ends(nodes: list[Node], n: int, opset: int = 17) -> Case:
+    """Nodes from "a" to "b" between two Gemm."""
+    return Case([gemm("x", "a", 6, n), *nodes, gemm("b", "y", n, 2)], (6,), opset=opset)
 
 
 I8, U8 = np.int8, np.uint8
@@ -68,6 +125,65 @@ CASES: dict[str, Row] = {
                 Node("GlobalAveragePool", ["s"], "p"), Node("Flatten", ["p"], "f"), gemm("f", "y", 3, 2),
             ],
             _IMAGE,
+        )
+    ),
+    "MaxPool with pads, of numbers below 0": Row(
+        of_images(pool("MaxPool", "a", "b", (3, 3), strides=[2, 2], pads=[1, 1, 1, 1]))
+    ),
+    "AveragePool with pads that are not counted": Row(
+        of_images(pool("AveragePool", "a", "b", (3, 3), strides=[2, 2], pads=[1, 1, 1, 1]))
+    ),
+    "HardSigmoid, any slope": Row(between(Node("HardSigmoid", ["a"], "b", [], {"alpha": 1 / 6}), 4, 4), 3.0),
+    "HardSwish": Row(between(Node("HardSwish", ["a"], "b"), 4, 4), 2.0),
+    "Gelu": Row(between(Node("Gelu", ["a"], "b"), 4, 4), 2.0),
+    "Mish": Row(between(Node("Mish", ["a"], "b"), 4, 4), 2.0),
+    "Gelu as Erf": Row(ends(gelu_erf(), 4), 2.0),
+    "Gelu as Tanh": Row(ends(gelu_tanh(), 4), 2.0),
+    "x * Sigmoid(x), SiLU": Row(ends([Node("Sigmoid", ["a"], "s"), Node("Mul", ["a", "s"], "b")], 4), 2.0),
+    "x * Tanh(Softplus(x)), Mish": Row(
+        ends([Node("Softplus", ["a"], "s"), Node("Tanh", ["s"], "t"), Node("Mul", ["a", "t"], "b")], 4), 2.0
+    ),
+    "LayerNormalization": Row(ends([Node("LayerNormalization", ["a"], "b", [(8,), (8,)])], 8), 0.3),
+    "LayerNormalization as ReduceMean, Pow and Sqrt": Row(ends(layer_norm(), 8, 16), 0.3),
+    "Clip from 0 to any number": Row(between(clip(0, 1.5), 4, 4)),
+    "Clip between any numbers": Row(between(clip(-1, 0.5), 4, 4)),
+    "Clip with one end": Row(
+        Case(
+            [
+                gemm("x", "a", 6, 4), clip(-0.5, None), clip(None, 1.25)._replace(inputs=["b", ""], output="c"),
+                gemm("c", "y", 4, 2),
+            ],
+            (6,),
+        )
+    ),
+    "Split": Row(
+        Case(
+            [
+                gemm("x", "a", 6, 8), Node("Split", ["a"], "b c", [], {"axis": 1, "num_outputs": 2}),
+                Node("Sigmoid", ["c"], "d"), Node("Mul", ["b", "d"], "y"),
+            ],
+            (6,), opset=18,
+        )
+    ),
+    "Split of an image's channels": Row(
+        of_images(
+            Node("Split", ["a"], "c d", [whole(1, 2)], {"axis": 1}), relu("d", "e"),
+            Node("Concat", ["e", "c"], "b", [], {"axis": 1}),
+        )
+    ),
+    "Slice, with steps": Row(
+        of_images(sliced("a", "b", [0, 1, 0], [2, 6, 6], [1, 2, 3], [1, 1, 2]), channels=2)
+    ),
+    "Gather of constant indices": Row(
+        between(Node("Gather", ["a"], "b", [whole(5, 0, 1, 2, 7)], {"axis": 1}), 8, 5)
+    ),
+    "Gather of one index": Row(
+        Case(
+            [
+                Node("MatMul", ["x"], "a", [(4, 3)]), Node("Gather", ["a"], "b", [np.int64(-1)], {"axis": 1}),
+                gemm("b", "y", 3, 2),
+            ],
+            (5, 4),
         )
     ),
 }  # fmt: skip
