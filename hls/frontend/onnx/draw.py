@@ -15,6 +15,8 @@ from hypersonic.hls.frontend.onnx import layers as onnx_layers
 from hypersonic.hls.frontend.onnx import windows as onnx_windows
 from hypersonic.hls.frontend.onnx.graph import PASSING, OnnxGraph
 from hypersonic.hls.frontend.onnx.layers import Drawing, Value, plain, refuse
+from hypersonic.hls.frontend.onnx.recurrent import check_form, recurrent
+from hypersonic.hls.frontend.onnx.steps import KINDS
 
 #: operators that read tensors with the channels first
 _IMAGE = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Resize", "Upsample", "BatchNormalization")
@@ -55,6 +57,8 @@ def draw(graph: OnnxGraph) -> Drawn:
         drawing.values[name] = Value(keras.Input(place, name="global_in" + f"_{i}" * bool(i)), image)
     inputs = [drawing.values[name] for name in graph.inputs]
     for node, name in zip(graph.nodes, graph.names, strict=True):
+        _check_operator(node, name)
+    for node, name in zip(graph.nodes, graph.names, strict=True):
         if not all(tensor in drawing.values for tensor in node.output if tensor):
             _draw(drawing, node, name)
     outputs = []
@@ -81,20 +85,25 @@ def _is_image(graph: OnnxGraph, tensor: str, seen: frozenset[str] = frozenset())
     )
 
 
-def _draw(drawing: Drawing, node: Any, name: str) -> None:
-    handler = _HANDLERS.get(node.op_type)
+def _check_operator(node: Any, name: str) -> None:
+    """Refuse an operator before others are blamed for what they do to its tensors."""
     if node.op_type in _OF_INTEGERS:
         raise refuse(
             name, f"{node.op_type} computes with integers", "quantise with onnxruntime's QuantFormat.QDQ, not QOperator"
         )
-    if handler is None or node.domain not in ("", "ai.onnx"):
+    if node.op_type in KINDS:
+        check_form(node, name)
+    if node.op_type not in _HANDLERS or node.domain not in ("", "ai.onnx"):
         remedy = "build it from layers that it has, or serve the whole model with the server's onnxruntime backend"
         raise refuse(name, f"hls4ml has no layer for {node.op_type}", remedy)
+
+
+def _draw(drawing: Drawing, node: Any, name: str) -> None:
     if len([tensor for tensor in node.output if tensor]) > 1 and node.op_type not in (*PASSING, "Split"):
         raise refuse(name, f"{node.op_type} with {len(node.output)} results", "expected one; export the model for inference")
     if node.output[0] not in drawing.graph.shapes:
         raise refuse(name, "the shape of its result depends on the values of its input", "export the model with fixed shapes")
-    drawing.values[node.output[0]] = handler(drawing, node, name)
+    drawing.values[node.output[0]] = _HANDLERS[node.op_type](drawing, node, name)
 
 
 _HANDLERS = {
@@ -109,6 +118,7 @@ _HANDLERS = {
     **dict.fromkeys(("MaxPool", "AveragePool"), onnx_windows.pool),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), onnx_windows.global_pool),
     **dict.fromkeys(("ReduceMean", "ReduceMax"), onnx_windows.reduced),
+    **dict.fromkeys(KINDS, recurrent),
     "Split": selections.split,
     "Slice": selections.sliced,
     "Gather": selections.gathered,

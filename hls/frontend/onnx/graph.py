@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.onnx.patterns import fused
+from hypersonic.hls.frontend.onnx.steps import by_rows
 
 #: the version of ONNX 1.15, which every onnxruntime since 1.17 reads; newer ones only add number types that are not used here
 IR_VERSION = 9
@@ -94,7 +95,7 @@ def load_proto(file: Path) -> Any:
         return inliner.inline_local_functions(proto)
     except Exception as error:
         text = " ".join(str(error).split())
-        raise ConversionError(f"{file} is not an ONNX model: {type(error).__name__}: {text[:300]}") from error
+        raise ConversionError(f"{file} is not an ONNX model: {text[:300]}") from error
 
 
 def quantisers(proto: Any) -> set[str]:
@@ -126,11 +127,7 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
     for tensor in tensors:
         batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
         if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
-            shape = ["batch", *(size.dim_param or size.dim_value or "?" for size in sizes)] if batch else "unknown"
-            raise ConversionError(
-                f"tensor {tensor.name!r}: shape is {shape}, expected every dimension after the batch as a number; export the "
-                "model with fixed shapes"
-            )
+            raise ConversionError(_unsettled(tensor.name, [batch, *sizes] if sizes else []))
         if batch.dim_value > 0:
             rows = max(rows, batch.dim_value)
         elif opened:
@@ -138,6 +135,26 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
         else:
             batch.dim_value = 1
     return rows
+
+
+def _unsettled(name: str, sizes: list[Any]) -> str:
+    """What is said of a tensor with a dimension, other than the batch, that is no number. sizes: none if they are unknown."""
+    shape = [size.dim_param or (size.dim_value if size.dim_value > 0 else "?") for size in sizes]
+    open_ones = [place for place, size in enumerate(sizes) if place and size.dim_value < 1]
+    named = [sizes[place].dim_param for place in open_ones if sizes[place].dim_param]
+    what = f"shape is ({', '.join(map(str, shape))})" if sizes else "shape is unknown"
+    which = f"dimension {' and '.join(map(str, open_ones))}" if open_ones else "each dimension after the batch"
+    tool = (
+        f"set it in the file: python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param {named[0]} --dim_value NUMBER "
+        "OLD.onnx NEW.onnx"
+        if named
+        else f"set it in the file: python -m onnxruntime.tools.make_dynamic_shape_fixed --input_name {name} --input_shape "
+        "1,NUMBER,... OLD.onnx NEW.onnx"
+    )
+    return (
+        f"tensor {name!r}: {what}, expected a number for {which}, because hardware has one size; export the model with it (in "
+        f"torch, leave it out of dynamic_axes or dynamic_shapes), or {tool}"
+    )
 
 
 def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> OnnxGraph:
@@ -169,7 +186,7 @@ def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> O
         _put(proto.graph, constants, nodes)
     types = {**constant_types(written, constants), **types}
     outputs = tuple(tensor.name for tensor in proto.graph.output)
-    nodes = fused(nodes, constants, shapes, frozenset(outputs))
+    nodes = fused(by_rows(nodes, constants, shapes, outputs), constants, shapes, frozenset(outputs))
     counts: dict[str, int] = {}
     names = tuple(_numbered("Quant" if node.output[0] in types else node.op_type, counts) for node in nodes)
     origins = {name: node.name or node.output[0] for name, node in zip(names, nodes, strict=True)}

@@ -94,8 +94,11 @@ def _plain(graph: OnnxGraph, run: Callable[[list[NDArray[np.float32]]], Sequence
         if called not in folded:  # the weights of others are scaled by a normalisation, and leave their quantiser's grid
             trained.config["LayerName"][called]["Precision"].update(types)
     inputs, outputs = (
-        tuple(replace(tensor, name=name) for name, tensor in zip(names, side, strict=True))
-        for names, side in ((graph.inputs, trained.inputs), (graph.outputs, trained.outputs))
+        tuple(replace(tensor, name=name, channels_first=image) for name, tensor, image in zip(names, side, firsts, strict=True))
+        for names, side, firsts in (
+            (graph.inputs, trained.inputs, drawn.inputs),
+            (graph.outputs, trained.outputs, drawn.outputs),
+        )
     )
 
     def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:

@@ -252,6 +252,24 @@ def cases() -> dict[str, Case]:
             ],
             (4,),
         ),
+        "lstm_of_rows": Case([Node("LSTM", ["x"], "s y", [(1, 8, 4), (1, 8, 2)], {"hidden_size": 2})], (3, 4)),
+        "bidirectional": Case(
+            [
+                Node("Transpose", ["x"], "t", [], {"perm": [1, 0, 2]}),
+                Node("LSTM", ["t"], "s", [(2, 8, 4), (2, 8, 2)], {"hidden_size": 2, "direction": "bidirectional"}),
+                Node("Transpose", ["s"], "y", [], {"perm": [2, 0, 1, 3]}),
+            ],
+            (3, 4),
+        ),
+        "old_gru": Case(
+            [
+                Node("Transpose", ["x"], "t", [], {"perm": [1, 0, 2]}),
+                Node("GRU", ["t"], "s", [(1, 6, 4), (1, 6, 2)], {"hidden_size": 2}),
+                Node("Squeeze", ["s"], "u", [whole(1)]),
+                Node("Transpose", ["u"], "y", [], {"perm": [1, 0, 2]}),
+            ],
+            (3, 4),
+        ),
         "log_softmax": Case([Node("LogSoftmax", ["x"], "y")], (4,)),
         "erf": Case([Node("Erf", ["x"], "y")], (4,)),
         "softmax_of_rows": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),

@@ -71,7 +71,8 @@ def gelu_erf() -> list[Node]:
 def gelu_tanh() -> list[Node]:
     """Gelu by a tanh, of "a" in "b", as torch writes it."""
     return [
-        Node("Mul", ["a"], "h", [number(0.5)]), Node("Pow", ["a"], "c", [number(3)]), Node("Mul", ["c"], "d", [number(0.044715)]),
+        Node("Mul", ["a"], "h", [number(0.5)]), Node("Pow", ["a"], "c", [number(3)]),
+        Node("Mul", ["c"], "d", [number(0.044715)]),
         Node("Add", ["a", "d"], "e"), Node("Mul", ["e"], "f", [number((2 / np.pi) ** 0.5)]), Node("Tanh", ["f"], "t"),
         Node("Add", ["t"], "u", [number(1)]), Node("Mul", ["h", "u"], "b"),
     ]  # fmt: skip
@@ -92,6 +93,22 @@ def ends(nodes: list[Node], n: int, opset: int = 17) -> Case:
     return Case([gemm("x", "a", 6, n), *nodes, gemm("b", "y", n, 2)], (6,), opset=opset)
 
 
+def recurrent(kind: str, x: str, y: str, n_in: int, units: int, last: str = "", **options: Any) -> Node:
+    """An LSTM or GRU. y: all steps, (steps, 1, rows, units); last: the last, (1, rows, units)."""
+    gates = {"LSTM": 4, "GRU": 3}[kind] * units
+    return Node(kind, [x], f"{y} {last}".strip(), [(1, gates, n_in), (1, gates, units), (1, 2 * gates)],
+                {"hidden_size": units, **options})  # fmt: skip
+
+
+def turned(x: str, y: str) -> Node:
+    return Node("Transpose", [x], y, [], {"perm": [1, 0, 2]})
+
+
+def squeezed(x: str, y: str, axis: int) -> Node:
+    return Node("Squeeze", [x], y, [whole(axis)])
+
+
+_SEQUENCE = (5, 3)
 I8, U8 = np.int8, np.uint8
 _IMAGE = (2, 6, 6)
 
@@ -145,6 +162,21 @@ CASES: dict[str, Row] = {
     ),
     "LayerNormalization": Row(ends([Node("LayerNormalization", ["a"], "b", [(8,), (8,)])], 8), 0.3),
     "LayerNormalization as ReduceMean, Pow and Sqrt": Row(ends(layer_norm(), 8, 16), 0.3),
+    "LSTM, its last state": Row(
+        Case(
+            [turned("x", "t"), recurrent("LSTM", "t", "s", 3, 4, "h"), squeezed("h", "b", 0), gemm("b", "y", 4, 2)], _SEQUENCE
+        )
+    ),
+    "LSTM behind a GRU, all steps": Row(
+        Case(
+            [
+                turned("x", "t"), recurrent("GRU", "t", "s", 3, 4, linear_before_reset=1), squeezed("s", "u", 1),
+                recurrent("LSTM", "u", "v", 4, 3), squeezed("v", "w", 1), turned("w", "a"),
+                Node("Gather", ["a"], "b", [np.int64(-1)], {"axis": 1}), gemm("b", "y", 3, 2),
+            ],
+            _SEQUENCE,
+        )
+    ),
     "Clip from 0 to any number": Row(between(clip(0, 1.5), 4, 4)),
     "Clip between any numbers": Row(between(clip(-1, 0.5), 4, 4)),
     "Clip with one end": Row(
