@@ -17,9 +17,20 @@ from hypersonic.hls.frontend.onnx.graph import PASSING, OnnxGraph
 from hypersonic.hls.frontend.onnx.layers import Drawing, Value, plain, refuse
 from hypersonic.hls.frontend.onnx.recurrent import check_form, recurrent
 from hypersonic.hls.frontend.onnx.steps import KINDS
+from hypersonic.hls.frontend.onnx.transposed import transposed_convolution
 
 #: operators that read tensors with the channels first
-_IMAGE = ("Conv", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Resize", "Upsample", "BatchNormalization")
+_IMAGE = (
+    "Conv",
+    "ConvTranspose",
+    "MaxPool",
+    "AveragePool",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "Resize",
+    "Upsample",
+    "BatchNormalization",
+)
 #: operators of onnxruntime's QOperator format, whose numbers are integers
 _OF_INTEGERS = ("QLinearConv", "QLinearMatMul", "QLinearAdd", "MatMulInteger", "ConvInteger", "DynamicQuantizeLinear", "QGemm")
 #: operators that keep every number, or every channel, in its position
@@ -117,7 +128,8 @@ _HANDLERS = {
     "Conv": onnx_windows.convolution,
     **dict.fromkeys(("MaxPool", "AveragePool"), onnx_windows.pool),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), onnx_windows.global_pool),
-    **dict.fromkeys(("ReduceMean", "ReduceMax"), onnx_windows.reduced),
+    **dict.fromkeys(("ReduceMean", "ReduceSum", "ReduceMax"), onnx_windows.reduced),
+    "ConvTranspose": transposed_convolution,
     **dict.fromkeys(KINDS, recurrent),
     "Split": selections.split,
     "Slice": selections.sliced,

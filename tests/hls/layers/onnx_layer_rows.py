@@ -177,6 +177,42 @@ CASES: dict[str, Row] = {
             _SEQUENCE,
         )
     ),
+    "ConvTranspose": Row(
+        of_images(
+            Node(
+                "ConvTranspose", ["a"], "b", [(3, 2, 3, 2), (2,)],
+                {"strides": [2, 2], "pads": [1, 0, 1, 0], "output_padding": [1, 0]},
+            ),
+            channels=2,
+        )
+    ),
+    "ReduceSum of an image's places": Row(
+        Case(
+            [
+                conv("x", "a", (3, 2, 3, 3)), relu("a", "b"), Node("ReduceSum", ["b"], "c", [whole(2, 3)], {"keepdims": 0}),
+                gemm("c", "y", 3, 2),
+            ],
+            _IMAGE,
+        )
+    ),
+    "ReduceMean or ReduceSum of a vector": Row(
+        Case(
+            [
+                gemm("x", "a", 6, 4), Node("ReduceMean", ["a"], "b", [whole(-1)], {"keepdims": 1}), relu("a", "r"),
+                Node("ReduceSum", ["r"], "c", [whole(1)], {"keepdims": 1}), Node("Concat", ["b", "c"], "y", [], {"axis": 1}),
+            ],
+            (6,), opset=18,
+        )
+    ),
+    "ReduceMean of a sequence's numbers": Row(
+        Case(
+            [
+                Node("MatMul", ["x"], "a", [(3, 5)]), Node("ReduceMean", ["a"], "b", [whole(-1)], {"keepdims": 0}),
+                gemm("b", "y", 4, 2),
+            ],
+            (4, 3), opset=18,
+        )
+    ),
     "Clip from 0 to any number": Row(between(clip(0, 1.5), 4, 4)),
     "Clip between any numbers": Row(between(clip(-1, 0.5), 4, 4)),
     "Clip with one end": Row(
