@@ -36,6 +36,7 @@ REFUSED = {
     "lstm_of_rows": r"layer 'LSTM_0' .*: LSTM whose steps are not the second dimension of its input, .*; write it as torch",
     "bidirectional": r"layer 'LSTM_0' \(node '/1/LSTM'\): LSTM with the direction bidirectional; expected forward",
     "old_gru": r"layer 'GRU_0' .*: GRU with linear_before_reset 0, which .* ignores; expected 1, as torch writes it",
+    "attention": r"layer 'MatMul_0' .*: MatMul of two computed tensors, as in attention, for which .*; build it from products",
     "log_softmax": r"layer 'LogSoftmax_0' .*: hls4ml has no layer for LogSoftmax, a logarithm; end the model with Softmax, or",
     "erf": r"layer 'Erf_0' .*: hls4ml has no layer for Erf",
     "merged": r"layer 'Max_0' .*: Max of a constant and a tensor; build it from Add, Sub, Mul, or Div by a constant",
