@@ -36,9 +36,9 @@ from hypersonic.hls.frontend.survey import survey_trained
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.own.describe import describe_model
 from tests.hls.frontend.onnx_session import write
+from tests.hls.layers.computed import computed
 from tests.hls.layers.layer_session import COLUMNS, compute
 from tests.hls.layers.onnx_layer_rows import CASES
-from tests.hls.layers.test_layers import computed
 
 ROWS = 200
 #: rows that are also computed by the cores' graphs of Python integers, which are slow
