@@ -103,8 +103,10 @@ def write_converted(
         with modules_beside(description.file):  # tables may come from them
             project = _project(description, trained, inputs, outputs, graph, directory)
         figures = _write_core(kind, card, graph, project) if kind.has_rtl else {}
+    firsts = [tensor.channels_first for tensor in trained.inputs]
     notes = [*remarks, *figures.get("core", {}).get("notes", ())]
-    return replace(project, report={"notes": notes, "multiplications": count_multiplications(graph), **figures}), graph
+    counted = {"multiplications": count_multiplications(graph), "channels_first": firsts}
+    return replace(project, report={"notes": notes, **counted, **figures}), graph
 
 
 def _write_core(kind: CoreKind, card: str, graph: Any, project: HlsProject) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.frontend.description import DescriptionError
 from hypersonic.hls.frontend.gate import Gate
-from hypersonic.hls.frontend.rows import Wanted, is_rows_file, read_rows
+from hypersonic.hls.frontend.rows import Wanted, is_rows_file, own_layout, read_rows
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -67,16 +67,17 @@ def rows_of(
     vocabularies: for each input, the rows of the table that it indexes, or 0 (see model_graph.vocabulary_sizes). directory: of
     a gate's file of rows. Raises DescriptionError if the gate's rows are unusable.
     """
-    inputs = project.inputs
+    inputs, source = project.inputs, gate.rows if gate else "random"
     if gate is None:
         rows = _random_rows(inputs, vocabularies)
     elif is_rows_file(gate.rows):
-        rows = _rows_of_file(directory / gate.rows, inputs, trained)
+        rows, own = _rows_of_file(directory / gate.rows, inputs, trained)
+        source += f", {' and '.join(own)} with channels first" if own else ""
     else:
         rows = _rows_of_function(gate.rows, inputs)
     x_raw = inputs.to_raw([wire for _, wire in rows])
     _check_vocabularies(inputs, gate, x_raw, vocabularies)
-    return GivenRows(gate.rows if gate else "random", tuple(given for given, _ in rows), x_raw)
+    return GivenRows(source, tuple(given for given, _ in rows), x_raw)
 
 
 #: the network's numbers of one input, and the wire numbers that a client sends for them
@@ -117,16 +118,21 @@ def _call(place: str, inputs: Row) -> list[NDArray[np.float32]]:
     return rows
 
 
-def _rows_of_file(file: Path, inputs: Row, trained: TrainedModel) -> list[_Pair]:
-    """The file has numbers in the wire's units, whatever the datatype on the wire."""
+def _rows_of_file(file: Path, inputs: Row, trained: TrainedModel) -> tuple[list[_Pair], list[str]]:
+    """The file has numbers in the wire's units, whatever the datatype on the wire.
+
+    Also returns the names of the inputs whose rows have channels first, as in the model's file.
+    """
     wanted = [
-        Wanted((tensor.name, spec.name), tensor.shape) for tensor, spec in zip(trained.inputs, inputs.tensors, strict=True)
+        Wanted((tensor.name, spec.name), tensor.shape, tensor.channels_first)
+        for tensor, spec in zip(trained.inputs, inputs.tensors, strict=True)
     ]
     try:
-        rows = read_rows(file, wanted)
+        rows, own = read_rows(file, wanted), own_layout(file, wanted)
     except OSError as error:
         raise DescriptionError(f"gate.rows is {str(file)!r}, which cannot be read: {error.strerror}") from error
-    return [_sent(spec, np.ldexp(x.astype(np.float64), spec.exponents)) for spec, x in zip(inputs.tensors, rows, strict=True)]
+    given = zip(inputs.tensors, rows, strict=True)
+    return [_sent(spec, np.ldexp(x.astype(np.float64), spec.exponents)) for spec, x in given], own
 
 
 def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[_Pair]:

@@ -45,6 +45,7 @@ from hypersonic.hls.rf.parts.attributes import tensor
 from hypersonic.hls.rf.parts.binary import reads_bits
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
 from hypersonic.hls.rf.stages.concatenate import Concatenate
+from hypersonic.hls.rf.stages.merge import Merge as RfMerge
 from hypersonic.hls.rf.stages.permute import Permute, moved_places
 from hypersonic.hls.rf.steps import check_inside, check_passed, over_steps
 
@@ -142,6 +143,8 @@ def _step(step: RfLayer) -> Layer:
         case Concatenate():
             runs = prod(step.a.shape[step.axis :]), prod(step.b.shape[step.axis :])
             return Concatenation(step.y.name, (sources[0], sources[1]), runs, step.y.precision)
+        case RfMerge():
+            return Merge(step.y.name, (sources[0], sources[1]), MergeOperation(step.operation), step.y.precision)
     return Unrolled(step.y.name, sources, step)
 
 

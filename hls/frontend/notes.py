@@ -16,7 +16,7 @@ from hypersonic.hls.model_graph import input_precision, is_streamed, number_of, 
 from hypersonic.hls.rf.layers import WeightsIn
 
 #: log2 of the range of x that each table of nnet_activation.h covers
-_SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3}
+_SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3, "silu": 4, "gelu": 3, "hard_silu": 3}
 
 #: hls4ml's classes whose weights can be in UltraRAM or in the card's memory
 _WITH_MEMORIES = (

@@ -13,12 +13,16 @@ so that the padding is the largest number of most windows.
 
 ReLU with a cap (relu6, relu1) has no C++ for streams.
 
+SiLU, GELU and hard SiLU have no C++ at all (gated.py).
+
 A normalisation that is merged with a binary activation can only have a bit as its result; an output of the model is -1 or 1.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from hypersonic.hls.frontend import gated
 
 _ROW = """\
 // The row of the table: the first for an index below 0, the last for one past the end.
@@ -139,7 +143,8 @@ _REPAIRS = (
     ),
     ("nnet_batchnorm_stream.h", _COMPARED, _SIGNED),
     ("nnet_pooling.h", _TOP_BIT, _LEAST),
-    ("nnet_activation_stream.h", _RELU, _CAPPED + _RELU),
+    ("nnet_activation_stream.h", _RELU, _CAPPED + gated.STREAMS + _RELU),
+    ("nnet_activation.h", _RELU, gated.ARRAYS + _RELU),
     ("nnet_embed.h", _EMBEDDING, _ROW + _EMBEDDING),
     ("nnet_embed.h", "embeddings[data[j] *", "embeddings[embedding_row<CONFIG_T>(data[j]) *"),
     ("nnet_embed_stream.h", '#include "nnet_common.h"', '#include "nnet_common.h"\n#include "nnet_embed.h"'),

@@ -24,10 +24,26 @@ class RowsError(ConversionError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """A tensor whose rows are read. names: any of them may be its name in a .npz. shape: of one row."""
+    """A tensor whose rows are read. names: any of them may be its name in a .npz. shape: of one row, as it is served.
+
+    channels_first: the model's file has the last axis first, and rows may have either layout.
+    """
 
     names: tuple[str, ...]
     shape: tuple[int, ...]
+    channels_first: bool = False
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """The shape of one row in the model's file."""
+        return (self.shape[-1], *self.shape[:-1]) if self.channels_first else self.shape
+
+    def is_own(self, rows: NDArray[Any]) -> bool:
+        """Return whether rows have the layout of the model's file, and not that in which the tensor is served.
+
+        Where both have one shape, they do. Rows of elements without axes are as they are served.
+        """
+        return self.channels_first and rows.shape[1:] == self.own
 
 
 def is_rows_file(text: str) -> bool:
@@ -38,9 +54,9 @@ def is_rows_file(text: str) -> bool:
 def read_rows(file: Path, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float32], ...]:
     """Return the rows of a file, float32 (rows, elements) for each tensor of `wanted`.
 
-    A .npy holds the rows of the only tensor, (rows, *shape) or (rows, elements); a .npz holds an array for each by name, or one
-    array of any name for a single tensor. Any real or integer dtype is taken. Raises RowsError, and OSError for a file that
-    cannot be opened.
+    A .npy holds the rows of the only tensor, (rows, *shape), (rows, *own) or (rows, elements); a .npz holds an array for each
+    by name, or one array of any name for a single tensor. Any real or integer dtype is taken. Raises RowsError, and OSError
+    for a file that cannot be opened.
     """
     arrays = list(_by_tensor(file, read_arrays(file), wanted))
     rows = tuple(_rows(file, array, tensor) for array, tensor in zip(arrays, wanted, strict=True))
@@ -48,6 +64,12 @@ def read_rows(file: Path, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float32]
         counts = ", ".join(f"{tensor.names[0]} {len(each)}" for tensor, each in zip(wanted, rows, strict=True))
         raise RowsError(f"{file} holds different numbers of rows: {counts}; give each input the same number")
     return rows
+
+
+def own_layout(file: Path, wanted: Sequence[Wanted]) -> list[str]:
+    """Return the names of the tensors whose rows read_rows takes in the layout of the model's file. Raises as it does."""
+    pairs = zip(wanted, _by_tensor(file, read_arrays(file), wanted), strict=True)
+    return [tensor.names[0] for tensor, array in pairs if tensor.is_own(array)]
 
 
 def read_arrays(file: Path) -> dict[str, NDArray[Any]]:
@@ -82,11 +104,12 @@ def _rows(file: Path, array: NDArray[Any], tensor: Wanted) -> NDArray[np.float32
         raise RowsError(f"{file}: rows of {name} have dtype {array.dtype}, expected real numbers or integers, such as float32")
     if size == 1 and array.ndim == 1:
         array = array[:, None]
-    if array.ndim < 2 or array.shape[1:] not in (tensor.shape, (size,)) or not len(array):
-        raise RowsError(
-            f"{file}: rows of {name} have shape {array.shape}, expected (rows, {', '.join(map(str, tensor.shape))}) with 1 or "
-            "more rows"
-        )
+    if array.ndim < 2 or array.shape[1:] not in (tensor.shape, tensor.own, (size,)) or not len(array):
+        listed = [f"(rows, {', '.join(map(str, shape))})" for shape in dict.fromkeys((tensor.own, tensor.shape))]
+        layouts = f"{listed[0]} as in the model's file, or {listed[1]} as it is served," if listed[1:] else listed[0]
+        raise RowsError(f"{file}: rows of {name} have shape {array.shape}, expected {layouts} with 1 or more rows")
+    if tensor.is_own(array):
+        array = np.moveaxis(array, 1, -1)
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(array.reshape(len(array), size), dtype=np.float32)
     wrong = np.argwhere(~np.isfinite(rows))

@@ -178,7 +178,7 @@ def _types(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def _read(trained: TrainedModel, file: Path) -> list[NDArray[np.float32]]:
-    rows = read_rows(file, [Wanted((tensor.name,), tensor.shape) for tensor in trained.inputs])
+    rows = read_rows(file, [Wanted((tensor.name,), tensor.shape, tensor.channels_first) for tensor in trained.inputs])
     return [part[:MOST_ROWS].reshape(-1, *tensor.shape) for part, tensor in zip(rows, trained.inputs, strict=True)]
 
 

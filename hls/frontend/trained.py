@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output of the model. name: the model's. layer: hls4ml's name of its layer. shape: of one row."""
+    """An input or output of the model. name: the model's. layer: hls4ml's name of its layer. shape: of one row.
+
+    channels_first: the model's file has the last axis of `shape` as its first one.
+    """
 
     name: str
     layer: str
     shape: tuple[int, ...]
+    channels_first: bool = False
 
     @property
     def size(self) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hypersonic.hls.errors import Edit, UnsupportedLayerError, layer_place
+from hypersonic.hls.frontend import gated
 from hypersonic.hls.frontend.reuse import inputs_of
 from hypersonic.hls.frontend.softmax.faults import check_softmax, faults
 from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of
@@ -23,7 +24,7 @@ _NO_CODE = ("Input", "InputLayer", "Reshape")
 #: layers that read a flattened tensor word by word in io_stream, as they should
 _GATHERING = (*_NO_CODE, "Clone", "Concatenate", "Dense")
 
-#: the functions in nnet_activation.h, by an Activation's names for them
+#: the functions in nnet_activation.h, with those of gated.py, by an Activation's names for them
 _ACTIVATIONS = frozenset(
     [
         "linear",
@@ -40,6 +41,7 @@ _ACTIVATIONS = frozenset(
         "hard_tanh",
         "binary_tanh",
         "ternary_tanh",
+        *gated.SPANS,
     ]
 )
 
@@ -259,6 +261,12 @@ def _check_resize(layer: Any) -> None:
         raise _refused(layer, f"it resizes by {layer.get_attr('algorithm')}, for which hls4ml has no C++", "expected nearest")
 
 
+def _check_arrays(layer: Any) -> None:
+    """Refuse a layer whose C++ does not compile for streams."""
+    if is_streamed(layer):
+        raise _refused(layer, "hls4ml 1.3.0 has no C++ for it in io_stream", "use IOType io_parallel")
+
+
 _Check = Callable[[Any], object]
 _CHECKS: dict[str, tuple[_Check, ...]] = {
     "Dense": (_check_dense,),
@@ -268,6 +276,7 @@ _CHECKS: dict[str, tuple[_Check, ...]] = {
     **dict.fromkeys(("Pooling1D", "Pooling2D"), (_check_pool,)),
     "Activation": (_check_activation,),
     "Resize": (_check_resize,),
+    "LayerNormalization": (_check_arrays,),
     **dict.fromkeys(("LSTM", "GRU", "Bidirectional"), (_check_recurrence,)),
     "Merge": (check_merge,),
     "Softmax": (check_softmax,),

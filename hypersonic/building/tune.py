@@ -140,7 +140,7 @@ def _prepare(
     model: Path, options: TuneOptions, candidates: Candidates, card: Card, card_json: str, scratch: Path, place: Path
 ) -> _Job:  # fmt: skip
     inputs = candidates.inputs()
-    rows = read_rows(options.rows, [Wanted((name,), shape) for name, shape in inputs])
+    rows = read_rows(options.rows, [Wanted((name,), shape, channels_first) for name, shape, channels_first in inputs])
     count = len(rows[0])
     if count < _LEAST_ROWS:
         raise TuneError(
@@ -154,7 +154,7 @@ def _prepare(
     np.savez(
         scratch / "searched.npz",
         allow_pickle=False,
-        **{name: part[: len(searched)] for (name, _), part in zip(inputs, x, strict=True)},
+        **{name: part[: len(searched)] for (name, *_), part in zip(inputs, x, strict=True)},
     )
     np.savez(scratch / "x.npz", allow_pickle=False, **{str(number): part for number, part in enumerate(x)})
     found = candidates.survey(scratch / "searched.npz")

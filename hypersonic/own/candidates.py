@@ -54,9 +54,9 @@ class Candidates:
         finally:
             self._scratch.cleanup()
 
-    def inputs(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return the name and the shape of each input."""
-        return [(name, tuple(shape)) for name, shape in self._ask(do="inputs")]
+    def inputs(self) -> list[tuple[str, tuple[int, ...], bool]]:
+        """Return the name and the shape of each input, and whether the model's file has channels first."""
+        return [(name, tuple(shape), first) for name, shape, first in self._ask(do="inputs")]
 
     def survey(self, rows: Path | None) -> Survey:
         """Survey the model with the rows of a file, or without any."""

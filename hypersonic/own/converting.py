@@ -36,7 +36,7 @@ from hypersonic.own.verdict import CONVERTS
 
 
 def _inputs(trained: TrainedModel, _request: dict[str, str]) -> Any:
-    return [(tensor.name, tensor.shape) for tensor in trained.inputs]
+    return [(tensor.name, tensor.shape, tensor.channels_first) for tensor in trained.inputs]
 
 
 def _survey(trained: TrainedModel, request: dict[str, str]) -> Any:

@@ -102,7 +102,9 @@ def own_task(model: str, project: HlsProject, data: OwnData) -> Own:
     names = {side.name: side.tensor or side.name for side in describe(model).inputs}
     tensors = project.inputs.tensors
     shapes = [(tensor.size,) if tensor.is_packed else tensor.shape for tensor in tensors]
-    wanted = [Wanted((tensor.name, names[tensor.name]), shape) for tensor, shape in zip(tensors, shapes, strict=True)]
+    firsts = project.report.get("channels_first") or [False] * len(tensors)
+    described = zip(tensors, shapes, firsts, strict=True)
+    wanted = [Wanted((tensor.name, names[tensor.name]), shape, first) for tensor, shape, first in described]
     rows = read_rows(data.rows, wanted)
     trained = _answers(file, project, rows)
     inputs = tuple(tensor.quantise(x) for tensor, x in zip(tensors, rows, strict=True))

@@ -15,12 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.onnx.patterns import fused
+from hypersonic.hls.frontend.onnx.steps import by_rows
 
 #: the version of ONNX 1.15, which every onnxruntime since 1.17 reads; newer ones only add number types that are not used here
 IR_VERSION = 9
 
 #: operators whose results are their inputs
 PASSING = ("Identity", "Dropout", "Cast")
+
+#: operators that keep a constant's numbers, so that its type holds behind them too
+MOVING = ("Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 #: operators of QONNX, which onnxruntime does not know
 _QUANTISERS = ("Quant", "IntQuant", "BipolarQuant", "Trunc")
@@ -33,14 +38,15 @@ class OnnxGraph:
     """An ONNX graph whose constants are folded.
 
     inputs, outputs: names of tensors.
-    nodes: the nodes whose results depend on the inputs, in order.
+    nodes: the nodes whose results depend on the inputs and are read, in order; groups of nodes that are one function are one
+        (patterns.py).
     names: the name "<operator>_<n>" of each node.
     origins: by these names, the nodes' own in the file, or the name of the result for a node without one.
     constants: the numbers of each constant tensor, by name.
     shapes: the shape of each tensor, by name, with the batch, which is 1 where the file leaves it open.
     session: an onnxruntime session of the whole file.
     batch: the rows of one run of the session; 0 for any number.
-    types: hls4ml's type of each tensor that a quantiser made (see quantisers.py).
+    types: hls4ml's type of each tensor that a quantiser made (see quantisers.py), or of a constant behind a DequantizeLinear.
     """
 
     inputs: tuple[str, ...]
@@ -89,7 +95,7 @@ def load_proto(file: Path) -> Any:
         return inliner.inline_local_functions(proto)
     except Exception as error:
         text = " ".join(str(error).split())
-        raise ConversionError(f"{file} is not an ONNX model: {type(error).__name__}: {text[:300]}") from error
+        raise ConversionError(f"{file} is not an ONNX model: {text[:300]}") from error
 
 
 def quantisers(proto: Any) -> set[str]:
@@ -121,11 +127,7 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
     for tensor in tensors:
         batch, *sizes = tensor.type.tensor_type.shape.dim or (None,)
         if batch is None or not sizes or min(size.dim_value for size in sizes) < 1:
-            shape = ["batch", *(size.dim_param or size.dim_value or "?" for size in sizes)] if batch else "unknown"
-            raise ConversionError(
-                f"tensor {tensor.name!r}: shape is {shape}, expected every dimension after the batch as a number; export the "
-                "model with fixed shapes"
-            )
+            raise ConversionError(_unsettled(tensor.name, [batch, *sizes] if sizes else []))
         if batch.dim_value > 0:
             rows = max(rows, batch.dim_value)
         elif opened:
@@ -133,6 +135,26 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
         else:
             batch.dim_value = 1
     return rows
+
+
+def _unsettled(name: str, sizes: list[Any]) -> str:
+    """What is said of a tensor with a dimension, other than the batch, that is no number. sizes: none if they are unknown."""
+    shape = [size.dim_param or (size.dim_value if size.dim_value > 0 else "?") for size in sizes]
+    open_ones = [place for place, size in enumerate(sizes) if place and size.dim_value < 1]
+    named = [sizes[place].dim_param for place in open_ones if sizes[place].dim_param]
+    what = f"shape is ({', '.join(map(str, shape))})" if sizes else "shape is unknown"
+    which = f"dimension {' and '.join(map(str, open_ones))}" if open_ones else "each dimension after the batch"
+    tool = (
+        f"set it in the file: python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param {named[0]} --dim_value NUMBER "
+        "OLD.onnx NEW.onnx"
+        if named
+        else f"set it in the file: python -m onnxruntime.tools.make_dynamic_shape_fixed --input_name {name} --input_shape "
+        "1,NUMBER,... OLD.onnx NEW.onnx"
+    )
+    return (
+        f"tensor {name!r}: {what}, expected a number for {which}, because hardware has one size; export the model with it (in "
+        f"torch, leave it out of dynamic_axes or dynamic_shapes), or {tool}"
+    )
 
 
 def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> OnnxGraph:
@@ -150,7 +172,7 @@ def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> O
     for tensor in proto.graph.output:
         tensor.type.tensor_type.ClearField("shape")
     del proto.graph.value_info[:]
-    opset = opset_of(proto)
+    opset, written = opset_of(proto), [type(node).FromString(node.SerializeToString()) for node in proto.graph.node]
     while True:  # a shape may depend on a constant that is computed from another shape
         try:
             inferred = shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
@@ -162,12 +184,14 @@ def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> O
         if len(nodes) == len(proto.graph.node):
             break
         _put(proto.graph, constants, nodes)
+    types = {**constant_types(written, constants), **types}
     outputs = tuple(tensor.name for tensor in proto.graph.output)
+    nodes = fused(by_rows(nodes, constants, shapes, outputs), constants, shapes, frozenset(outputs))
     counts: dict[str, int] = {}
     names = tuple(_numbered("Quant" if node.output[0] in types else node.op_type, counts) for node in nodes)
     origins = {name: node.name or node.output[0] for name, node in zip(names, nodes, strict=True)}
     inputs = tuple(tensor.name for tensor in computed_inputs(proto.graph))
-    return OnnxGraph(inputs, outputs, nodes, names, origins, constants, shapes, opset, session, batch, dict(types))
+    return OnnxGraph(inputs, outputs, nodes, names, origins, constants, shapes, opset, session, batch, types)
 
 
 def computed_inputs(graph: Any) -> list[Any]:
@@ -194,21 +218,25 @@ def _numbered(kind: str, counts: dict[str, int]) -> str:
 
 def _session(proto: Any) -> Any:
     """An onnxruntime session of the file; the format's version, which may be newer than onnxruntime reads, is lowered."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in server/backends/onnxruntime/backend.py
-    import onnxruntime
-
     settle(computed_inputs(proto.graph), opened=True)
     for tensor in proto.graph.output:
         tensor.type.tensor_type.ClearField("shape")
     del proto.graph.value_info[:]
     proto.ir_version = min(proto.ir_version, IR_VERSION)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
     try:
-        return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return _opened(proto)
     except Exception as error:
         text = " ".join(str(error).split())
         raise ConversionError(f"onnxruntime, which is the reference, does not run the ONNX model: {text[:300]}") from error
+
+
+def _opened(proto: Any) -> Any:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as in server/backends/onnxruntime/backend.py
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def _shapes(graph: Any) -> dict[str, tuple[int, ...]]:
@@ -254,15 +282,66 @@ def _folded(proto: Any, shapes: dict[str, tuple[int, ...]], opset: int) -> tuple
 
 
 def evaluated(node: Any, constants: dict[str, Array], opset: int) -> dict[str, Array]:
-    """Return the results, by tensor, of a node all of whose inputs are among the constants."""
+    """Return the results, by tensor, of a node all of whose inputs are among the constants.
+
+    Raises ConversionError, with the node's name, if neither onnx nor onnxruntime computes it.
+    """
     from onnx import helper, reference
 
     inputs, outputs = list(dict.fromkeys(name for name in node.input if name)), [name for name in node.output if name]
+    given = {name: constants[name] for name in inputs}
     one = helper.make_function("", "one", inputs, outputs, [node], [helper.make_opsetid("", opset)])
-    run = reference.ReferenceEvaluator(one).run(None, {name: constants[name] for name in inputs}, attributes={})
+    try:
+        run = reference.ReferenceEvaluator(one).run(None, given, attributes={})
+    except Exception:  # noqa: BLE001 - onnx's implementations miss versions of some operators, such as DequantizeLinear
+        run = _run_alone(node, given, outputs, opset)
     return dict(zip(outputs, map(np.asarray, run), strict=True))
+
+
+def _run_alone(node: Any, given: dict[str, Array], outputs: list[str], opset: int) -> list[Array]:
+    """Run one node in onnxruntime."""
+    from onnx import TypeProto, ValueInfoProto, helper, numpy_helper
+
+    tensors = [numpy_helper.from_array(numbers, name) for name, numbers in given.items()]
+    results = [ValueInfoProto(name=name, type=TypeProto()) for name in outputs]
+    graph = helper.make_graph([node], "one", [], results, tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=IR_VERSION)
+    try:
+        return [np.asarray(result) for result in _opened(model).run(outputs, {})]
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise ConversionError(
+            f"node {(node.name or node.output[0])!r} ({node.op_type}) computes a constant, and onnxruntime does not run it: "
+            f"{text[:300]}; export the model with its constants folded"
+        ) from error
 
 
 def opset_of(proto: Any) -> int:
     """Return the version of ONNX's own operators that a ModelProto uses."""
     return max([entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")], default=1)
+
+
+def constant_types(nodes: Iterable[Any], constants: Mapping[str, Array]) -> dict[str, str]:
+    """Return hls4ml's types of the constants behind a DequantizeLinear whose scales are powers of two, by tensor.
+
+    nodes: all nodes of the file, in order. constants: the numbers of every constant tensor.
+    """
+    types = dict[str, str]()
+    for node in nodes:
+        if not node.output or node.output[0] not in constants:
+            continue
+        if node.op_type in MOVING and node.input[0] in types:
+            types[node.output[0]] = types[node.input[0]]
+        elif node.op_type == "DequantizeLinear":
+            exponents = np.log2(np.asarray(constants[node.input[1]], np.float64).reshape(-1))
+            if (exponents == np.rint(exponents)).all():
+                types[node.output[0]] = _narrowest(constants[node.output[0]], int(exponents.min()))
+    return types
+
+
+def _narrowest(numbers: Array, exponent: int) -> str:
+    """The narrowest signed type whose step is 2 ** exponent and which holds the numbers."""
+    whole = np.rint(np.ldexp(np.asarray(numbers, np.float64), -exponent)).astype(np.int64)
+    low, high = int(whole.min(initial=0)), int(whole.max(initial=0))
+    bits = 1 + max(high.bit_length(), (~low).bit_length() if low < 0 else 0)
+    return f"ap_fixed<{bits},{bits + exponent}>"

@@ -270,6 +270,9 @@ def affine(drawing: Drawing, name: str, x: Value, scale: Array, shift: Array) ->
 def dense(drawing: Drawing, node: Any, name: str) -> Value:
     """Draw Gemm or MatMul as a Dense. An Add of a constant that alone reads the product becomes its bias."""
     options, x = attributes(node), drawing.values.get(node.input[0])
+    if x is not None and node.input[1] in drawing.values:
+        remedy = "build it from products with constant weights, or serve the whole model with the server's onnxruntime backend"
+        raise refuse(name, f"{node.op_type} of two computed tensors, as in attention, for which hls4ml has no layer", remedy)
     weight = constant(drawing, node, 1, "second factor", name)
     if x is None or weight is None or weight.ndim != 2 or options.get("transA", 0):
         raise refuse(name, f"{node.op_type} whose first factor is a constant or transposed, or whose second is not a constant "

@@ -76,7 +76,7 @@ def _reference(file: Path, proto: Any) -> Any:
         with _readable():
             return cleanup_model(ModelWrapper(kept))
     except Exception as error:
-        raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {type(error).__name__}: {error}") from error
+        raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {error}") from error
 
 
 def _plain(graph: OnnxGraph, run: Callable[[list[NDArray[np.float32]]], Sequence[NDArray[Any]]]) -> TrainedModel:
@@ -94,8 +94,11 @@ def _plain(graph: OnnxGraph, run: Callable[[list[NDArray[np.float32]]], Sequence
         if called not in folded:  # the weights of others are scaled by a normalisation, and leave their quantiser's grid
             trained.config["LayerName"][called]["Precision"].update(types)
     inputs, outputs = (
-        tuple(replace(tensor, name=name) for name, tensor in zip(names, side, strict=True))
-        for names, side in ((graph.inputs, trained.inputs), (graph.outputs, trained.outputs))
+        tuple(replace(tensor, name=name, channels_first=image) for name, tensor, image in zip(names, side, firsts, strict=True))
+        for names, side, firsts in (
+            (graph.inputs, trained.inputs, drawn.inputs),
+            (graph.outputs, trained.outputs, drawn.outputs),
+        )
     )
 
     def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
@@ -130,7 +133,7 @@ def _quantised(file: Path, proto: Any) -> TrainedModel:
         with _readable():
             model, reference = _cleaned(model)
     except Exception as error:
-        raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {type(error).__name__}: {error}") from error
+        raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {error}") from error
     _check_nodes(model, hls4ml.converters.get_supported_onnx_layers())
     inputs = tuple(
         Tensor(name, tensor.name, tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.onnx.graph import Array, evaluated, opset_of
+from hypersonic.hls.frontend.onnx.graph import MOVING, Array, evaluated, opset_of
 
 QUANT = ("Quant", "IntQuant")
-
-#: operators that keep a constant's numbers, so that its type holds behind them too
-_MOVING = ("Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 _ROUNDING = {"ROUND": "AP_RND_CONV", "FLOOR": "AP_TRN"}
 
@@ -46,7 +43,7 @@ def take_quantisers(proto: Any) -> dict[str, str]:
         nodes.append(type(node).FromString(node.SerializeToString()))
         if all(name in constants for name in read):
             constants |= evaluated(node, constants, opset)
-            if node.op_type in _MOVING and node.input[0] in types:
+            if node.op_type in MOVING and node.input[0] in types:
                 types[node.output[0]] = types[node.input[0]]
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)

@@ -6,10 +6,12 @@ The functions that draw a node have the arguments, result and error of those in 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.frontend.onnx.functions import scaled
 from hypersonic.hls.frontend.onnx.graph import PASSING
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
@@ -66,13 +68,17 @@ def pool(drawing: Drawing, node: Any, name: str) -> Value:
     padding = "same" if any(map(any, pads)) else "valid"
     if padding == "same" and _zeros_do(drawing, node):
         x, padding = _zeros(name, x, pads), "valid"
-    elif padding == "same" and _same(x, size, strides) != pads:
-        raise refuse(
-            name, f"{node.op_type} with pads {pads}, which hls4ml's pools do not have", "expected none, or a Relu before it"
-        )
     kind = "Max" if node.op_type == "MaxPool" else "Average"
-    layer = getattr(layers(), f"{kind}Pooling{len(size)}D")(size, strides=strides, padding=padding, name=name)
-    return Value(layer(x.tensor), image=True)
+    pooling = getattr(layers(), f"{kind}Pooling{len(size)}D")
+    if padding == "same" and _same(x, size, strides) != pads:
+        if _same(x, size, (1,) * len(size)) != pads:
+            remedy = "expected half of a window of odd size on each side, none, or a Relu before it"
+            raise refuse(name, f"{node.op_type} with pads {pads}, which hls4ml's pools do not have", remedy)
+        every = pooling(size, strides=1, padding="same", name=f"{name}_every")(
+            x.tensor
+        )  # at each place, of which some are kept
+        return Value(getattr(layers(), f"MaxPooling{len(size)}D")(1, strides=strides, name=name)(every), image=True)
+    return Value(pooling(size, strides=strides, padding=padding, name=name)(x.tensor), image=True)
 
 
 def _zeros_do(drawing: Drawing, node: Any) -> bool:
@@ -87,7 +93,10 @@ def _zeros_do(drawing: Drawing, node: Any) -> bool:
     while tensor in makers and makers[tensor].op_type in PASSING:
         tensor = makers[tensor].input[0]
     before = makers.get(tensor)
-    return before is not None and before.op_type in ("Relu", "Clip", "Sigmoid")  # only a Clip from 0 is drawn
+    if before is not None and before.op_type == "Clip":
+        least = drawing.graph.constants.get(before.input[1]) if len(before.input) > 1 else None
+        return bool((least if least is not None else np.float64(attributes(before).get("min", -1))) >= 0)
+    return before is not None and before.op_type in ("Relu", "Sigmoid", "HardSigmoid")
 
 
 def global_pool(drawing: Drawing, node: Any, name: str) -> Value:
@@ -96,20 +105,26 @@ def global_pool(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def reduced(drawing: Drawing, node: Any, name: str) -> Value:
-    """Draw ReduceMean or ReduceMax over all spatial axes of an image, or over all axes but the last."""
+    """Draw ReduceMean, ReduceSum or ReduceMax over all spatial axes of an image, over all axes but the last, or a mean or sum
+    over the last."""
     x, options = value(drawing, node), attributes(node)
     rank = len(drawing.graph.shapes[node.input[0]])
     given = constant(drawing, node, 1, "axes", name)
     axes = sorted(int(axis) % rank for axis in (options.get("axes", range(rank)) if given is None else given.reshape(-1)))
-    kind = node.op_type.removeprefix("Reduce").replace("Mean", "Average")
+    kind = node.op_type.removeprefix("Reduce").replace("Mean", "Average").replace("Sum", "Average")
+    count = prod(drawing.graph.shapes[node.input[0]][axis] for axis in axes) if node.op_type == "ReduceSum" else 1
+    own = name if count == 1 else f"{name}_mean"
     if axes == list(range(2, rank)) and rank in (3, 4):
-        return _over_places(drawing, node, name, image(x, name), kind)
+        return scaled(drawing, name, _over_places(drawing, node, own, image(x, name), kind), float(count), 0.0)
     if axes == list(range(1, rank - 1)) and rank in (3, 4):
-        pooled = getattr(layers(), f"Global{kind}Pooling{rank - 2}D")(name=name)(plain(x, name).tensor)
-        return Value(_shaped(drawing, node, name, pooled))
-    raise refuse(
-        name, f"{node.op_type} along axes {axes} of {rank}", "expected an image's spatial axes, or all but the last axis"
-    )
+        pooled = Value(getattr(layers(), f"Global{kind}Pooling{rank - 2}D")(name=own)(plain(x, name).tensor))
+        return Value(_shaped(drawing, node, name, scaled(drawing, name, pooled, float(count), 0.0).tensor))
+    if axes == [rank - 1] and kind == "Average":
+        size = drawing.graph.shapes[node.input[0]][-1]
+        drawing.weights[name] = [np.full((size, 1), 1.0 if node.op_type == "ReduceSum" else 1 / size)]
+        return Value(_shaped(drawing, node, name, layers().Dense(1, use_bias=False, name=name)(plain(x, name).tensor)))
+    remedy = "expected an image's spatial axes, all but the last axis, or for a mean or sum the last"
+    raise refuse(name, f"{node.op_type} along axes {axes} of {rank}", remedy)
 
 
 def _over_places(drawing: Drawing, node: Any, name: str, x: Value, kind: str) -> Value:
@@ -122,7 +137,7 @@ def _over_places(drawing: Drawing, node: Any, name: str, x: Value, kind: str) ->
 
 
 def _shaped(drawing: Drawing, node: Any, name: str, tensor: Any) -> Any:
-    shape = drawing.graph.shapes[node.output[0]][1:]
+    shape = drawing.graph.shapes[node.output[0]][1:] or (1,)
     return tensor if tuple(tensor.shape[1:]) == shape else layers().Reshape(shape, name=f"{name}_shape")(tensor)
 
 

@@ -11,6 +11,7 @@ from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, 
 from hls4ml.model.optimizer import OptimizerPass, register_pass
 
 from hypersonic.hls.frontend import reuse
+from hypersonic.hls.frontend.gated import ALIASES
 from hypersonic.hls.frontend.passes.bits import BinaryThresholds, QuantizedTanhScales, SignedBits
 from hypersonic.hls.frontend.passes.normalizations import FoldConsecutiveNormalizations, FoldNormalization, SharedNormalization
 from hypersonic.hls.frontend.passes.types import (
@@ -37,6 +38,19 @@ class MergedShapes(OptimizerPass):  # type: ignore[misc]
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
         """Raise UnsupportedLayerError if the shapes differ; else return False, since nothing changes."""
         check_merge(node)
+        return False
+
+
+class OneName(OptimizerPass):  # type: ignore[misc]
+    """Gives an activation that has two names the one that its C++ has (gated.py)."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether it is an activation with the other name."""
+        return node.class_name == "Activation" and str(node.get_attr("activation")) in ALIASES
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Set the name in place; return False, since the graph's structure does not change."""
+        node.set_attr("activation", ALIASES[str(node.get_attr("activation"))])
         return False
 
 
@@ -124,6 +138,7 @@ def register() -> str:
         thresholds = register_pass("binary_thresholds", BinaryThresholds, backend="Hypersonic")
         recurrent = register_pass("quantised_recurrence", QuantisedRecurrence, backend="Hypersonic")
         shared = register_pass("shared_normalization", SharedNormalization, backend="Hypersonic")
-        passes = [shared, powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
+        named = register_pass("one_name", OneName, backend="Hypersonic")
+        passes = [named, shared, powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
         register_flow(FLOW, passes, requires=list(stock.requires))
     return FLOW

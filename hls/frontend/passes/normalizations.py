@@ -44,7 +44,8 @@ class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
     def transform(self, model: Any, node: Any) -> bool:
         """Multiply the weights and remove the normalisation; return whether the graph changed.
 
-        It stays if another layer reads the layer before it, or if either has weights that are shifts or signs.
+        It stays if another layer reads the layer before it, or if either has weights that are shifts or signs. The layer
+        before it gets the type of its result.
         """
         before = node.get_input_node()
         if len(before.get_output_nodes()) > 1 or before.outputs[0] in model.outputs:
@@ -60,6 +61,9 @@ class FoldNormalization(FuseBatchNormalization):  # type: ignore[misc]
             own, other = node.get_attr(f"{scaled}_quantizer"), before.get_attr(f"{name}_quantizer")
             quantiser = own if own is not None else other
             before.add_weights_variable(name=name, var_name=f"{name[0]}{{index}}", data=folded[name], quantizer=quantiser)
+        asked = node.get_output_variable().type.precision
+        if not isinstance(asked, UnspecifiedPrecisionType):  # else the next normalisation is folded too, without the rounding
+            before.get_output_variable().type.precision = asked
         model.remove_node(node)
         return True
 

@@ -17,6 +17,7 @@ from hls4ml.model.types import (
 )
 from numpy.typing import NDArray
 
+from hypersonic.hls.frontend.gated import SPANS
 from hypersonic.hls.frontend.softmax.exact import wanted_types
 from hypersonic.hls.model_graph import retype
 
@@ -94,8 +95,8 @@ class StepTypes(OptimizerPass):  # type: ignore[misc]
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
     """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
 
-    A TimeDistributed gets the type of what it reads. A global pooling gets types that hold its sums and its results, an LSTM
-    or GRU the default type with as many integer bits as its sums need.
+    A TimeDistributed gets the type of what it reads, a SiLU or GELU one that holds every result. A global pooling gets types
+    that hold its sums and its results, an LSTM or GRU the default type with as many integer bits as its sums need.
     """
 
     def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
@@ -103,6 +104,8 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
             return list(self._infer_output_matching_precision(node, types_to_infer))
         if node.class_name in ("GlobalPooling1D", "GlobalPooling2D"):
             return self._infer_global_pooling_precision(node, types_to_infer)
+        if node.class_name == "Activation" and node.get_attr("activation") in SPANS:
+            return self._infer_gated_precision(node, types_to_infer)
         return list(super()._infer_precision(node, types_to_infer))
 
     def _infer_global_pooling_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
@@ -122,6 +125,16 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         if "result_t" in types_to_infer:
             node.types["result_t"].precision = result
         return types_to_infer
+
+    def _infer_gated_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        """A signed type that holds each sum of a ReLU's result and the table's number, which is from -0.5 to 0."""
+        x, table = node.get_input_variable().type.precision, node.get_attr("table_t").precision
+        if "result_t" not in types_to_infer or not self._all_supported_types((x, table)):
+            return []
+        whole = max(x.integer + (not x.signed), 1)
+        exact = FixedPrecisionType(whole + max(x.width - x.integer, table.width - table.integer), whole, True)
+        node.types["result_t"].precision = self._at_most(node, exact)
+        return ["result_t"]
 
     def _infer_rnn_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         found = list(super()._infer_rnn_precision(node, types_to_infer))

@@ -61,13 +61,33 @@ def _selu(x: float) -> float:
     return SELU_LAMBDA * (1.6732632423543772848170429916717 * (_expf(x) - 1.0))
 
 
+def _silu_dip(a: float) -> float:
+    return -a / (1.0 + _expf(a))
+
+
+def _gelu_dip(a: float) -> float:
+    x = a * 0.7071067811865476
+    t = 1.0 / (1.0 + 0.3275911 * x)
+    total = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+    return -0.5 * a * total * _expf(-x * x)
+
+
+def _hard_silu_dip(a: float) -> float:
+    return a * (a - 3.0) / 6.0 if a < 3.0 else 0.0
+
+
 @dataclass(frozen=True)
 class Curve:
-    """A function that is tabulated over 2**span_log2 units of x around 0; negative_only: over x from -8 to 0."""
+    """A function that is tabulated over 2**span_log2 units of x around 0; negative_only: over x from -8 to 0.
+
+    dip: an even function, of the magnitude of x in the middle of a step, which relu(x) is added to; 0 in the first and the last
+    entry (hls/frontend/gated.py).
+    """
 
     function: Callable[[float], float]
     span_log2: int
     negative_only: bool = False
+    dip: bool = False
 
 
 CURVES = {
@@ -77,6 +97,9 @@ CURVES = {
     "softsign": Curve(_softsign, 4),
     "elu": Curve(_elu, 3, negative_only=True),
     "selu": Curve(_selu, 3, negative_only=True),
+    "silu": Curve(_silu_dip, 4, dip=True),
+    "gelu": Curve(_gelu_dip, 3, dip=True),
+    "hard_silu": Curve(_hard_silu_dip, 3, dip=True),
 }
 
 #: SELU_LAMBDA as the C++'s ap_ufixed<16,1>
@@ -90,6 +113,9 @@ def curve_values(name: str, size: int, kind: FixedPoint) -> Constants:
     """
     curve = CURVES[name]
     steps = np.arange(size, dtype=np.float64)
+    if curve.dip:
+        middles = (np.abs(steps - size // 2) + 0.5) * 2.0**curve.span_log2 / size
+        return _in(kind, [0.0, *(curve.function(float(middle)) for middle in middles[1:-1]), 0.0])
     if curve.negative_only:
         points = (-8.0 * steps / size).astype(np.float32)
     else:

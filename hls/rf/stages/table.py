@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise layers with a table, as rf_table: sigmoid, tanh, ELU, SELU, softplus, softsign."""
+"""Elementwise layers with a table, as rf_table: sigmoid, tanh, ELU, SELU, softplus, softsign; SiLU, GELU and hard SiLU.
+
+The last three are the sum of a ReLU and of such a table.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.layers import OneInput, Tensor
-from hypersonic.hls.rf.parts.attributes import fixed, number, parameter, precision, refuse, streamed
+from hypersonic.hls.rf.parts.attributes import NONE, fixed, number, parameter, precision, refuse, streamed
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, shift
+from hypersonic.hls.rf.parts.maps import Map, MapFunction
 from hypersonic.hls.rf.parts.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 
 #: clocks from the edge that accepts a beat to the edge at which its result can be accepted
 TABLE_CLOCKS = 9
@@ -49,8 +54,20 @@ def table_value(layer: Table, kind: FixedPoint, raw: int) -> int:
 
 
 # ---------------------------------------------------------------- in hls4ml's graph
-def _read(layer: Any, x: Tensor, y: Tensor) -> Table:
-    return curve_table(layer, str(layer.get_attr("activation")).lower(), x, y)
+def _read(layer: Any, x: Tensor, y: Tensor) -> Table | tuple[Map, Table, Merge]:
+    function = str(layer.get_attr("activation")).lower()
+    if not CURVES[function].dip:
+        return curve_table(layer, function, x, y)
+    kind = precision(layer, "table_t")
+    above, dip = (
+        replace(y, name=f"{layer.name}_above", precision=x.precision),
+        replace(y, name=f"{layer.name}_dip", precision=kind),
+    )
+    return (
+        Map(layer.name, x, above, MapFunction.RELU, NONE, NONE),
+        curve_table(layer, function, x, dip),
+        Merge(layer.name, above, dip, y, MergeOperation.ADD),
+    )
 
 
 def curve_table(layer: Any, function: str, x: Tensor, y: Tensor) -> Table:

@@ -217,9 +217,64 @@ def cases() -> dict[str, Case]:
         "dilated": Case([conv("x", "y", (3, 2, 3, 3), dilations=[2, 2])], (2, 8, 8)),
         "groups": Case([conv("x", "y", (4, 1, 3, 3), group=2)], IMAGE),
         "transposed": Case([Node("ConvTranspose", ["x"], "y", [(2, 3, 2, 2)])], IMAGE),
-        "padded_pool": Case([pool("MaxPool", "x", "y", (3, 3), strides=[2, 2], pads=[1, 1, 1, 1])], IMAGE),
+        "padded_pool": Case([pool("MaxPool", "x", "y", (3, 3), strides=[2, 2], pads=[0, 0, 1, 1])], (2, 7, 7)),
         "ceiling": Case([pool("MaxPool", "x", "y", (4, 4), ceil_mode=1)], IMAGE),
-        "clipped": Case([Node("Clip", ["x"], "y", [np.float32(-1), np.float32(1)])], (4,)),
+        "clipped": Case([Node("Clip", ["x"], "y", [np.float32(1), np.float32(-1)])], (4,)),
+        "almost_gelu": Case(
+            [
+                Node("Div", ["x"], "d", [np.float32(2)]),
+                Node("Erf", ["d"], "e"),
+                Node("Add", ["e"], "f", [np.float32(1)]),
+                Node("Mul", ["x", "f"], "g"),
+                Node("Mul", ["g"], "y", [np.float32(0.5)]),
+            ],
+            (4,),
+        ),
+        "two_scales": Case(
+            [
+                Node("QuantizeLinear", ["x"], "q", [np.float32(0.1), np.int8(0)]),
+                Node("DequantizeLinear", ["q"], "y", [np.float32(0.2), np.int8(0)]),
+            ],
+            (4,),
+        ),
+        "odd_range": Case(
+            [
+                Node("QuantizeLinear", ["x"], "q", [np.float32(0.1), np.int8(0)]),
+                Node("Clip", ["q"], "c", [np.int8(-5), np.int8(9)]),
+                Node("DequantizeLinear", ["c"], "y", [np.float32(0.1), np.int8(0)]),
+            ],
+            (4,),
+        ),
+        "dynamic": Case(
+            [
+                Node("DynamicQuantizeLinear", ["x"], "q s z"),
+                Node("DequantizeLinear", ["q", "s", "z"], "y"),
+            ],
+            (4,),
+        ),
+        "lstm_of_rows": Case([Node("LSTM", ["x"], "s y", [(1, 8, 4), (1, 8, 2)], {"hidden_size": 2})], (3, 4)),
+        "bidirectional": Case(
+            [
+                Node("Transpose", ["x"], "t", [], {"perm": [1, 0, 2]}),
+                Node("LSTM", ["t"], "s", [(2, 8, 4), (2, 8, 2)], {"hidden_size": 2, "direction": "bidirectional"}),
+                Node("Transpose", ["s"], "y", [], {"perm": [2, 0, 1, 3]}),
+            ],
+            (3, 4),
+        ),
+        "old_gru": Case(
+            [
+                Node("Transpose", ["x"], "t", [], {"perm": [1, 0, 2]}),
+                Node("GRU", ["t"], "s", [(1, 6, 4), (1, 6, 2)], {"hidden_size": 2}),
+                Node("Squeeze", ["s"], "u", [whole(1)]),
+                Node("Transpose", ["u"], "y", [], {"perm": [1, 0, 2]}),
+            ],
+            (3, 4),
+        ),
+        "attention": Case(
+            [Node("Transpose", ["x"], "t", [], {"perm": [0, 2, 1]}), Node("MatMul", ["x", "t"], "y")],
+            (3, 4),
+        ),
+        "log_softmax": Case([Node("LogSoftmax", ["x"], "y")], (4,)),
         "erf": Case([Node("Erf", ["x"], "y")], (4,)),
         "softmax_of_rows": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),
     }

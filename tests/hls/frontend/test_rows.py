@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hypersonic.hls.frontend.rows import RowsError, Wanted, is_rows_file, read_rows
+from hypersonic.hls.frontend.rows import RowsError, Wanted, is_rows_file, own_layout, read_rows
 
 ONE = (Wanted(("x", "served"), (2, 3)),)
 TWO = (Wanted(("a",), (2,)), Wanted(("b", "served_b"), (1,)))
@@ -33,6 +33,24 @@ def test_rows_of_any_real_dtype_and_either_shape_are_float32_rows_of_elements(
     (rows,) = read_rows(written(tmp_path, numbers), ONE)
     assert (rows.dtype.name, rows.shape) == ("float32", (4, 6))
     np.testing.assert_array_equal(rows, numbers.reshape(4, 6).astype(np.float32))
+
+
+def test_rows_of_images_may_have_the_channels_first_as_in_the_models_file_or_last_as_they_are_served(tmp_path: Path) -> None:
+    wanted = (Wanted(("x",), (4, 3, 2), channels_first=True),)
+    served = np.arange(48.0).reshape(2, 4, 3, 2)
+    for layout, own in ((served, []), (np.moveaxis(served, -1, 1), ["x"]), (served.reshape(2, 24), [])):
+        file = written(tmp_path, layout)
+        np.testing.assert_array_equal(read_rows(file, wanted)[0], served.reshape(2, 24))
+        assert own_layout(file, wanted) == own
+    both = r"expected \(rows, 2, 4, 3\) as in the model's file, or \(rows, 4, 3, 2\) as it is served, with 1 or more rows"
+    with pytest.raises(RowsError, match=both):
+        read_rows(written(tmp_path, np.zeros((2, 3, 4, 2))), wanted)
+
+
+def test_rows_whose_shape_does_not_tell_the_layout_have_that_of_the_models_file(tmp_path: Path) -> None:
+    rows = np.arange(54.0).reshape(2, 3, 3, 3)
+    (read,) = read_rows(written(tmp_path, rows), (Wanted(("x",), (3, 3, 3), channels_first=True),))
+    np.testing.assert_array_equal(read, np.moveaxis(rows, 1, -1).reshape(2, 27))
 
 
 def test_several_inputs_are_found_by_the_models_or_the_served_name(tmp_path: Path) -> None:

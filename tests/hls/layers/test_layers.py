@@ -15,17 +15,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from hypersonic.hls.csim.compiled import Csim, compile_csim
-from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.project import HlsProject
+from tests.hls.layers.computed import computed
 from tests.hls.layers.layer_rows import CASES
-from tests.hls.rf.reference import evaluate
 
 pytestmark = pytest.mark.whole
 
@@ -88,11 +86,6 @@ def test_an_exact_layer_gives_the_integers_of_hls4mls_cpp(session: Path) -> None
 
 def test_a_layer_without_its_time_distributed_gives_the_models_answers(session: Path) -> None:
     assert json.loads((session / "unwrapped.json").read_text()) < 1e-5, "Keras sums in float32"
-
-
-def computed(network: Any, x: NDArray[np.int64]) -> NDArray[np.int64]:
-    y = network.evaluate(x) if isinstance(network, AdderGraph) else evaluate(network, x)
-    return np.asarray(y).astype(np.int64)
 
 
 def random_rows(project: HlsProject) -> NDArray[np.int64]:
