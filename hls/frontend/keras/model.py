@@ -17,13 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.frontend.keras.classes import check_classes, own_classes
 from hypersonic.hls.frontend.keras.garnet import garnet_layers
 from hypersonic.hls.frontend.keras.inside import layer_facts, results
 from hypersonic.hls.frontend.keras.layers import check_keras_model, gate_notes, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.options import with_plain_options
-from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
+from hypersonic.hls.frontend.keras.readers import register_readers
+from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3, model_config
+from hypersonic.hls.frontend.keras.simplify import functional, simplified
 from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
@@ -59,9 +62,11 @@ def keras_model(model: Any) -> TrainedModel:
     """Prepare a Keras 2 model in memory. Raises ConversionError for one that hls4ml cannot read or would read wrongly."""
     import hls4ml
 
+    model = functional(model) if isinstance(model.input, dict) or isinstance(model.output, dict) else model
     _check_graph(model)
     custom = _custom_objects()
-    known = with_plain_options(model, custom)
+    register_readers()
+    known, dropped = simplified(with_plain_options(model, custom), custom)
     check_keras_model(known, hls4ml.converters.get_supported_keras_layers())
     plain, remarks = unwrapped(known, custom)
     check_keras_model(plain, hls4ml.converters.get_supported_keras_layers())
@@ -97,7 +102,7 @@ def keras_model(model: Any) -> TrainedModel:
         return keep_all_bits(graph, {names.get(name, name) for name in paired.pairs})
 
     layers = _linear(named), _branching(named), _fused(named)
-    notes = (*remarks, *paired.notes, *gate_notes(named))
+    notes = (*dropped, *remarks, *paired.notes, *gate_notes(named))
     parameters = int(model.count_params())
     return TrainedModel(
         inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=notes,
@@ -148,8 +153,6 @@ def _last(layer: Any, named: Collection[str]) -> str:
 
 def _check_graph(model: Any) -> None:
     """Refuse graphs that hls4ml 1.3.0 silently reads as a different model. Raises ConversionError."""
-    if isinstance(model.input, dict) or isinstance(model.output, dict):
-        raise ConversionError("the model's inputs or outputs are a dictionary, expected lists: their order is the kernel's")
     layers = {layer.name for layer in model.layers}
     for name in model.output_names:
         if name not in layers or name in model.input_names:  # Keras numbers the names of a layer that is an output twice
@@ -248,16 +251,17 @@ def _load(file: Path) -> Any:
     except (ValueError, TypeError, AttributeError, OSError) as error:
         if file.suffix == ".h5" and (model := _rebuilt(file, custom)) is not None:
             return model
+        check_classes(model_config(file), custom)
         raise ConversionError(
             f"{file} does not hold a Keras 2 or QKeras model that tf_keras {tf_keras.__version__} can read: {error}"
         ) from error
 
 
 def _custom_objects() -> dict[str, Any]:
-    """QKeras' classes by name, and hls4ml's own."""
+    """QKeras' classes by name, hls4ml's own, and those of classes.py."""
     from qkeras.utils import _add_supported_quantized_objects
 
-    custom = garnet_layers()
+    custom = garnet_layers() | own_classes()
     _add_supported_quantized_objects(custom)
     return custom
 

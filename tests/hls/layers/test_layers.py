@@ -90,6 +90,10 @@ def test_a_layer_without_its_time_distributed_gives_the_models_answers(session: 
     assert json.loads((session / "unwrapped.json").read_text()) < 1e-5, "Keras sums in float32"
 
 
+def test_a_layer_that_is_rewritten_gives_the_models_answers(session: Path) -> None:
+    assert json.loads((session / "simplified.json").read_text()) < 1e-5, "Keras sums in float32"
+
+
 def computed(network: Any, x: NDArray[np.int64]) -> NDArray[np.int64]:
     y = network.evaluate(x) if isinstance(network, AdderGraph) else evaluate(network, x)
     return np.asarray(y).astype(np.int64)
