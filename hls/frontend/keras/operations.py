@@ -109,7 +109,7 @@ def _moved(kind: str, shape: Shape, options: Mapping[str, Any]) -> list[Part]:
         return [reshape((*shape[: axis - 1], 1, *shape[axis - 1 :]), 0)]
     if kind == "Reshape" and len(wanted := list(options.get("shape") or ())) > 1:
         return [reshape(tuple(int(size) for size in wanted[1:]), 0)]
-    if kind == "Squeeze" and isinstance(axis := options.get("axis"), int) and (at := axis % (len(shape) + 1)):
+    if kind == "Squeeze" and isinstance(options.get("axis"), int) and (at := int(options["axis"]) % (len(shape) + 1)):
         return [reshape((*shape[: at - 1], *shape[at:]), 0)]
     if kind == "Transpose" and list(axes := options.get("axes") or ())[:1] == [0]:
         return [Part("Permute", {"dims": tuple(axes[1:])}, (0,))]

@@ -163,7 +163,7 @@ def _line(layer: Any) -> tuple[Any, Any]:
         deviation = np.maximum(np.sqrt(np.asarray(layer.variance, np.float64)), 1e-7)  # Keras' epsilon
         mean = np.asarray(layer.mean, np.float64)
         numbers = (deviation, mean) if layer.invert else (1 / deviation, -mean / deviation)
-    return tuple(np.broadcast_to(np.asarray(each, np.float64), (1, *shape))[0] for each in numbers)  # type: ignore[return-value]
+    return tuple(np.broadcast_to(np.asarray(each, np.float64), (1, *shape))[0] for each in numbers)
 
 
 def _reader(model: Any, layer: Any) -> Any:

@@ -3,8 +3,9 @@
 
 CELLS: a JSON file, label of a row -> the state of each of its three cells (docs/layers.md). Writes into DIRECTORY:
 messages.json, the errors of the cells that are not exact ("" if there is none); unwrapped.json, how far answers change
-without TimeDistributed; simplified.json, the same of layers that are rewritten; and projects <io_type>_<i>/, which hold exact layers, with parts.pickle: for each layer its label,
-its column, what the core computes, and its inputs and outputs among the project's.
+without TimeDistributed; simplified.json, the same of layers that are rewritten; and projects <io_type>_<i>/, which hold exact
+layers, with parts.pickle: for each layer its label, its column, what the core computes, and its inputs and outputs among the
+project's.
 """
 
 from __future__ import annotations
