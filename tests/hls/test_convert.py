@@ -209,7 +209,7 @@ def test_a_gate_above_its_tolerance_is_a_refusal_with_both_numbers(model_file: P
     ("case", "message"),
     [
         ("weight_out_of_range", r"layer 'd': weight runs from 1 to 1, its type .* from -0.5 to 0.49"),
-        ("clipped_relu", r"layer 'r4': ReLU with threshold=1, which hls4ml ignores; expected 0"),
+        ("clipped_relu", r"layer 'r4': ReLU with max_value=4.0, with another option beside it; expected no negative_slope"),
         ("unknown_layer", r"layer 'unit': hls4ml's Keras front end has no UnitNormalization"),
         (
             "unread_wrapper",
