@@ -16,8 +16,8 @@ import numpy as np
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, WeightsIn
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.reshape import Reshape
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row

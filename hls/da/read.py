@@ -43,9 +43,9 @@ from hypersonic.hls.rf.layers import Layer as RfLayer
 from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.parts.attributes import tensor
 from hypersonic.hls.rf.parts.binary import reads_bits
+from hypersonic.hls.rf.parts.merges import Merge as RfMerge
 from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, READERS
 from hypersonic.hls.rf.stages.concatenate import Concatenate
-from hypersonic.hls.rf.stages.merge import Merge as RfMerge
 from hypersonic.hls.rf.stages.permute import Permute, moved_places
 from hypersonic.hls.rf.steps import check_inside, check_passed, over_steps
 

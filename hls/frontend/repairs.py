@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypersonic.hls.frontend import gated
+from hypersonic.hls.frontend.passes import gated
 
 _ROW = """\
 // The row of the table: the first for an index below 0, the last for one past the end.

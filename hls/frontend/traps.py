@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hypersonic.hls.errors import Edit, UnsupportedLayerError, layer_place
-from hypersonic.hls.frontend import gated
+from hypersonic.hls.frontend.passes import gated
 from hypersonic.hls.frontend.reuse import inputs_of
 from hypersonic.hls.frontend.softmax.faults import check_softmax, faults
 from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of

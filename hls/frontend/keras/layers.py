@@ -80,7 +80,7 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
             "build it from layers that it has, or serve the whole model with the server's onnxruntime backend",
         )
     if kind == "Softmax":
-        yield "hls4ml 1.3.0 writes C++ for a Softmax layer that does not compile", "use Activation('softmax')"
+        yield f"a Softmax over axis {layer.axis}, and hls4ml takes the last", "permute the axes"
     yield from _option_faults(kind, options)
     if quantiser := _power_of_two(options.get("activation")):
         yield (
@@ -101,7 +101,10 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
 
 def _option_faults(kind: str, options: Options) -> Iterator[tuple[str, str]]:
     if kind == "ReLU" and options.get("max_value") is not None:
-        yield f"ReLU with max_value={options['max_value']}, for which hls4ml has no C++", "expected 6, or none"
+        yield (
+            f"ReLU with max_value={options['max_value']}, with another option beside it",
+            "expected no negative_slope and no threshold",
+        )
     for option, wanted in _WANTED.get(kind.removeprefix("Q"), {}).items():
         if not _is(options.get(option, wanted), wanted):
             yield f"{kind} with {option}={options[option]}, which hls4ml ignores", f"expected {wanted}"

@@ -16,14 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.keras.classes import check_classes, own_classes
+from hypersonic.hls.frontend.keras.expand import expanded
 from hypersonic.hls.frontend.keras.garnet import garnet_layers
 from hypersonic.hls.frontend.keras.inside import layer_facts, results
 from hypersonic.hls.frontend.keras.layers import check_keras_model, gate_notes, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.options import with_plain_options
-from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
+from hypersonic.hls.frontend.keras.readers import register_readers
+from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3, model_config
+from hypersonic.hls.frontend.keras.simplify import functional, simplified
 from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
@@ -59,9 +63,12 @@ def keras_model(model: Any) -> TrainedModel:
     """Prepare a Keras 2 model in memory. Raises ConversionError for one that hls4ml cannot read or would read wrongly."""
     import hls4ml
 
-    _check_graph(model)
+    model = functional(model) if isinstance(model.input, dict) or isinstance(model.output, dict) else model
+    _check_outputs(model)
     custom = _custom_objects()
-    known = with_plain_options(model, custom)
+    register_readers()
+    whole = expanded(model, custom)
+    known, dropped = simplified(with_plain_options(whole.model, custom), custom)
     check_keras_model(known, hls4ml.converters.get_supported_keras_layers())
     plain, remarks = unwrapped(known, custom)
     check_keras_model(plain, hls4ml.converters.get_supported_keras_layers())
@@ -81,8 +88,8 @@ def keras_model(model: Any) -> TrainedModel:
         for name, tensor in zip(model.input_names, model.inputs, strict=True)
     )
     outputs = tuple(
-        Tensor(name, _last(named.get_layer(names.get(name, name)), config["LayerName"]), _shape(tensor))
-        for name, tensor in zip(model.output_names, model.outputs, strict=True)
+        Tensor(name, _last(named.get_layer(names.get(layer, layer)), config["LayerName"]), _shape(tensor))
+        for name, layer, tensor in zip(model.output_names, whole.outputs, model.outputs, strict=True)
     )
 
     def predict(x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
@@ -97,7 +104,7 @@ def keras_model(model: Any) -> TrainedModel:
         return keep_all_bits(graph, {names.get(name, name) for name in paired.pairs})
 
     layers = _linear(named), _branching(named), _fused(named)
-    notes = (*remarks, *paired.notes, *gate_notes(named))
+    notes = (*whole.notes, *dropped, *remarks, *paired.notes, *gate_notes(named))
     parameters = int(model.count_params())
     return TrainedModel(
         inputs, outputs, config, predict, convert, *layers, parameters=parameters, names=names, notes=notes,
@@ -146,21 +153,14 @@ def _last(layer: Any, named: Collection[str]) -> str:
     return name if name in named and activation != "linear" else str(layer.name)
 
 
-def _check_graph(model: Any) -> None:
-    """Refuse graphs that hls4ml 1.3.0 silently reads as a different model. Raises ConversionError."""
-    if isinstance(model.input, dict) or isinstance(model.output, dict):
-        raise ConversionError("the model's inputs or outputs are a dictionary, expected lists: their order is the kernel's")
-    layers = {layer.name for layer in model.layers}
-    for name in model.output_names:
-        if name not in layers or name in model.input_names:  # Keras numbers the names of a layer that is an output twice
+def _check_outputs(model: Any) -> None:
+    """Refuse outputs that hls4ml would make one of, or none. Raises ConversionError."""
+    tensors = [id(tensor) for tensor in model.outputs]
+    inputs = {id(tensor) for tensor in model.inputs}
+    for name, tensor in zip(model.output_names, tensors, strict=True):
+        if tensor in inputs or tensors.count(tensor) > 1:
             raise ConversionError(
                 f"output {name!r} is an input, or a layer that is an output twice; give it a layer of its own"
-            )
-    for layer in model.get_config()["layers"]:
-        if len(layer.get("inbound_nodes", ())) > 1:
-            raise UnsupportedLayerError(
-                f"layer {layer['config']['name']!r}: it is called {len(layer['inbound_nodes'])} times, and hls4ml reads the "
-                "first call only; make a layer for each"
             )
 
 
@@ -248,16 +248,17 @@ def _load(file: Path) -> Any:
     except (ValueError, TypeError, AttributeError, OSError) as error:
         if file.suffix == ".h5" and (model := _rebuilt(file, custom)) is not None:
             return model
+        check_classes(model_config(file), custom)
         raise ConversionError(
             f"{file} does not hold a Keras 2 or QKeras model that tf_keras {tf_keras.__version__} can read: {error}"
         ) from error
 
 
 def _custom_objects() -> dict[str, Any]:
-    """QKeras' classes by name, and hls4ml's own."""
+    """QKeras' classes by name, hls4ml's own, and those of classes.py."""
     from qkeras.utils import _add_supported_quantized_objects
 
-    custom = garnet_layers()
+    custom = garnet_layers() | own_classes()
     _add_supported_quantized_objects(custom)
     return custom
 

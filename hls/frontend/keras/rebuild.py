@@ -24,9 +24,14 @@ import numpy as np
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, python_environment, refuse, run_child
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.frontend.keras import classes, operations, parts
+from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY, check_classes, own_classes
+from hypersonic.hls.frontend.keras.operations import operation
 
 #: the most bytes of a .keras file's metadata.json that are read
 _MAX_METADATA = 1 << 20
+#: and of its config.json
+_MAX_CONFIG = 1 << 28
 #: rows of random numbers that both models have to answer alike
 _ROWS = 8
 #: the largest difference that is allowed between the two, relative to the largest answer: both compute in float32
@@ -43,8 +48,6 @@ _IGNORED = frozenset(
 )  # fmt: skip
 #: options that have another name in Keras 2, by class
 _RENAMED = {"LeakyReLU": {"negative_slope": "alpha"}}
-#: the layers of Keras 2 for operators between two tensors, which Keras 3 saves as operations
-_OPERATORS = ("Add", "Subtract", "Multiply", "Maximum", "Minimum")
 
 
 def is_keras_3(file: Path) -> bool:
@@ -66,6 +69,20 @@ def saved_by(file: Path) -> str:
         return str(content.attrs["keras_version"])
 
 
+def model_config(file: Path) -> dict[str, Any]:
+    """Return the configuration of the model in a .keras or .h5 file; {} if it cannot be read."""
+    import h5py
+
+    try:
+        if file.suffix == ".keras":
+            with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
+                return dict(json.loads(config.read(_MAX_CONFIG)))
+        with h5py.File(file) as content:
+            return dict(json.loads(content.attrs["model_config"]))
+    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
+        return {}
+
+
 def in_keras_2(file: Path) -> Path:
     """Return a cached .h5 file with the same model in Keras 2. Raises ConversionError if Keras 2 cannot compute it."""
 
@@ -81,8 +98,9 @@ def in_keras_2(file: Path) -> Path:
                 f"{done.code}: {done.last}; export the model to ONNX instead"
             )
 
+    sources = [__file__, classes.__file__, operations.__file__, parts.__file__]
     tools = [f"{name} {version(name)}" for name in ("keras", "tf-keras", "tensorflow-cpu")]
-    return cached("keras_2", [file, Path(__file__), *tools], rebuild) / "model.h5"
+    return cached("keras_2", [file, *map(Path, sources), *tools], rebuild) / "model.h5"
 
 
 def rebuilt(model: Any) -> Any:
@@ -133,15 +151,18 @@ def _functional(keras_2: Any, model: Any) -> Any:
                 shape = entry["config"]["batch_shape"][1:]
                 tensors[name, index, 0] = keras_2.Input(shape, name=name, dtype=entry["config"]["dtype"])
                 continue
-            if name not in made:
-                made[name] = _layer(keras_2, theirs[name])
-            answers = made[name](_argument(theirs[name], node, tensors))
+            if ".ops." in type(theirs[name]).__module__:
+                answers = _operation(keras_2, theirs[name], f"{name}_{index}" if index else name, node, tensors)
+            else:
+                if name not in made:
+                    made[name] = _layer(keras_2, theirs[name])
+                answers = made[name](_argument(theirs[name], node, tensors))
             for place, tensor in enumerate(answers if isinstance(answers, list | tuple) else [answers]):
                 tensors[name, index, place] = tensor
         waiting = [call for call in waiting if call not in ready]
     for name, layer in made.items():
         _copy_weights(layer, theirs[name])
-    sides = [_tensors_of(model, config[side], tensors) for side in ("input_layers", "output_layers")]
+    sides = [_tensors_of(config[side], tensors) for side in ("input_layers", "output_layers")]
     return keras_2.Model(*sides, name=model.name)
 
 
@@ -150,12 +171,10 @@ def _calls(entry: Mapping[str, Any]) -> list[Any]:
     return list(entry["inbound_nodes"]) or [{"args": [], "kwargs": {}}]
 
 
-def _tensors_of(model: Any, listed: Any, tensors: Mapping[tuple[str, int, int], Any]) -> Any:
-    """The inputs or outputs: [name, call, place], or a list of these."""
+def _tensors_of(listed: Any, tensors: Mapping[tuple[str, int, int], Any]) -> Any:
+    """The inputs or outputs: [name, call, place], or a list or a dictionary of these; those in the order of its keys."""
     if isinstance(listed, dict):
-        raise ConversionError(
-            f"model {model.name!r}: its inputs or outputs are a dictionary, expected lists: their order is the kernel's"
-        )
+        listed = [listed[key] for key in sorted(listed)]  # as Keras 3 orders model.inputs
     if listed and isinstance(listed[0], str):
         return tensors[tuple(listed)]
     return [tensors[tuple(one)] for one in listed]
@@ -186,6 +205,42 @@ def _argument(layer: Any, node: Mapping[str, Any], tensors: Mapping[tuple[str, i
     return tensors[keys[0]] if len(keys) == 1 else [tensors[key] for key in keys]
 
 
+def _operation(keras_2: Any, layer: Any, name: str, node: Mapping[str, Any], tensors: Mapping[Any, Any]) -> Any:
+    """The result of an operation, computed by layers of Keras 2, of which the last has its name."""
+    keys = list(_read_by([node["args"], node["kwargs"]]))
+    given = [tensors[key] for key in keys]
+    operands = [_operand(value, tensors) for value in _flat([node["args"], node["kwargs"]])]
+    options = {key: vars(layer)[key] for key in ("axis", "keepdims", "axes") if key in vars(layer)}
+    options |= {"shape": vars(layer)["newshape"]} if "newshape" in vars(layer) else {}
+    parts = operation(layer.name, type(layer).__name__, operands, options)
+    made: list[Any] = []
+    for index, part in enumerate(parts):
+        called = name if index == len(parts) - 1 else f"{name}_part{index or ''}"
+        read = [given[one] if one >= 0 else made[one] for one in part.reads]
+        made.append(getattr(keras_2.layers, part.kind)(**part.options, name=called)(read if len(read) > 1 else read[0]))
+    return made[-1]
+
+
+def _flat(part: Any) -> Iterator[Any]:
+    """Yield the tensors and constants of a call's arguments, in order."""
+    if isinstance(part, dict) and "class_name" not in part:
+        yield from _flat(list(part.values()))
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from _flat(one)
+    elif part is not None and not isinstance(part, bool | str):
+        yield part
+
+
+def _operand(value: Any, tensors: Mapping[Any, Any]) -> Any:
+    """The shape of a row of a tensor, or a constant."""
+    if not isinstance(value, dict):
+        return np.asarray(value, np.float64)
+    if value["class_name"] == "__keras_tensor__":
+        return tuple(tensors[tuple(value["config"]["keras_history"])].shape[1:])
+    return np.asarray(value["config"]["value"], np.float64)
+
+
 def _count(arguments: Any) -> int:
     """The number of values in a call's arguments."""
     return sum(_count(one) if isinstance(one, list | tuple) else 1 for one in arguments)
@@ -196,22 +251,32 @@ def _layer(keras_2: Any, layer: Any) -> Any:
     kind = type(layer).__name__
     if hasattr(layer, "layers"):
         return rebuilt(layer)
+    if kind in TRAINING_ONLY:
+        return own_classes()["TrainingOnly"](kind, name=layer.name)
     made = getattr(keras_2.layers, kind, None)
-    operator = ".ops." in type(layer).__module__
-    if made is None or (operator and kind not in _OPERATORS):
-        what = f"the operation keras.ops.{kind.lower()}" if operator else f"Keras 3's layer {kind}"
+    if made is None:
         raise UnsupportedLayerError(
-            f"layer {layer.name!r}: {what} has no layer in Keras 2, which hls4ml reads; build it from standard layers, or "
-            "export the model to ONNX"
+            f"layer {layer.name!r}: Keras 3's layer {kind} has no layer in Keras 2, which hls4ml reads; build it from standard "
+            "layers, or export the model to ONNX"
         )
-    if operator:
-        return made(name=layer.name)
     if (policy := layer.dtype_policy.name) != "float32":
         raise UnsupportedLayerError(
             f"layer {layer.name!r}: its dtype policy is {policy}, expected float32; load the model, set the policy to float32 "
             "and save it again"
         )
-    return made(name=layer.name, **_options(keras_2, layer.name, kind, layer.get_config(), made))
+    options = _options(keras_2, layer.name, kind, layer.get_config(), made)
+    if kind == "Normalization":
+        options |= _statistics(layer)
+    with keras_2.utils.custom_object_scope(own_classes()):
+        return made(name=layer.name, **options)
+
+
+def _statistics(layer: Any) -> dict[str, Any]:
+    """The mean and the variance of a Normalization, which Keras 2 takes as options."""
+    numbers = {"mean": np.asarray(layer.mean), "variance": np.asarray(layer.variance)}
+    axes = [axis % numbers["mean"].ndim for axis in layer.axis] if layer.axis else []
+    shape = [numbers["mean"].shape[axis] for axis in sorted(axes)]
+    return {name: values.reshape(shape).tolist() for name, values in numbers.items()}
 
 
 def _options(keras_2: Any, layer: str, kind: str, config: Mapping[str, Any], made: Any) -> dict[str, Any]:
@@ -254,7 +319,7 @@ def _nested(keras_2: Any, layer: str, key: str, value: Mapping[str, Any]) -> Any
 def _copy_weights(ours: Any, theirs: Any) -> None:
     if not hasattr(theirs, "get_weights") or hasattr(theirs, "layers"):  # an operation; a model, which has copied its own
         return
-    weights = theirs.get_weights()
+    weights = theirs.get_weights() if ours.weights else []
     try:
         ours.set_weights(weights)
     except ValueError as error:
@@ -269,7 +334,12 @@ def check_alike(model: Any, twin: Any) -> None:
     rng = np.random.default_rng(1)
     rows = [_random(rng, tensor) for tensor in model.inputs]
     given = rows[0] if len(rows) == 1 else rows
-    answers = (_listed(one(given, training=False)) for one in (model, twin))
+    named = model.get_config().get("input_layers")
+    keys = sorted(named) if isinstance(named, dict) else None
+    answers = (
+        _listed(model(dict(zip(keys, rows, strict=True)) if keys else given, training=False)),
+        _listed(twin(given, training=False)),
+    )
     for theirs, ours in zip(*answers, strict=True):
         worst, most = float(np.abs(theirs - ours).max(initial=0.0)), float(np.abs(theirs).max(initial=0.0))
         if not worst <= _TOLERANCE * max(most, 1.0):
@@ -287,6 +357,7 @@ def _random(rng: np.random.Generator, tensor: Any) -> Any:
 
 
 def _listed(answers: Any) -> list[Any]:
+    answers = [answers[key] for key in sorted(answers)] if isinstance(answers, dict) else answers
     return [np.asarray(part, np.float64) for part in (answers if isinstance(answers, list | tuple) else [answers])]
 
 
@@ -308,6 +379,7 @@ def _loaded(keras: Any, file: Path) -> Any:
     try:
         return keras.models.load_model(file, compile=False)
     except (ValueError, TypeError, AttributeError, KeyError, OSError, ImportError) as error:
+        check_classes(model_config(file), {})
         first = str(error).partition("\n")[0][:500]
         raise ConversionError(
             f"{file} does not hold a model that Keras {keras.__version__} can read: {first}; expected standard layers: classes "

@@ -11,8 +11,8 @@ from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, 
 from hls4ml.model.optimizer import OptimizerPass, register_pass
 
 from hypersonic.hls.frontend import reuse
-from hypersonic.hls.frontend.gated import ALIASES
 from hypersonic.hls.frontend.passes.bits import BinaryThresholds, QuantizedTanhScales, SignedBits
+from hypersonic.hls.frontend.passes.gated import ALIASES
 from hypersonic.hls.frontend.passes.normalizations import FoldConsecutiveNormalizations, FoldNormalization, SharedNormalization
 from hypersonic.hls.frontend.passes.types import (
     FixedPowersOfTwo,

@@ -17,7 +17,7 @@ from hls4ml.model.types import (
 )
 from numpy.typing import NDArray
 
-from hypersonic.hls.frontend.gated import SPANS
+from hypersonic.hls.frontend.passes.gated import SPANS
 from hypersonic.hls.frontend.softmax.exact import wanted_types
 from hypersonic.hls.model_graph import retype
 

@@ -81,7 +81,7 @@ class Curve:
     """A function that is tabulated over 2**span_log2 units of x around 0; negative_only: over x from -8 to 0.
 
     dip: an even function, of the magnitude of x in the middle of a step, which relu(x) is added to; 0 in the first and the last
-    entry (hls/frontend/gated.py).
+    entry (hls/frontend/passes/gated.py).
     """
 
     function: Callable[[float], float]

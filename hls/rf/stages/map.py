@@ -40,6 +40,8 @@ def _activation(layer: Any, x: Tensor, y: Tensor) -> Map:
     function = str(layer.get_attr("activation")).lower()
     if function in _CAPS:
         return Map(layer.name, x, y, MapFunction.CAP, NONE, number(_CAPS[function]))
+    if function == "capped_relu":
+        return Map(layer.name, x, y, MapFunction.CAP, NONE, parameter(layer, "activ_param", "param_t"))
     if function == "binary_tanh":
         return _binary(layer, x, y, Constants(np.zeros(1, np.int64), x.precision.fraction))
     if function == "prelu":
@@ -237,7 +239,7 @@ STAGE = StageType(
             "ApplyAlpha": _batch_normalization,
             "BatchNormalizationQuantizedTanh": _quantised_tanh,
         },
-        activations=dict.fromkeys((*_MAPS, *_CAPS, "prelu", "binary_tanh"), _activation),
+        activations=dict.fromkeys((*_MAPS, *_CAPS, "capped_relu", "prelu", "binary_tanh"), _activation),
     ),
     long=("LOW", "HIGH"),
 )

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,11 @@ import numpy as np
 from hypersonic.hls.fixed import Constants
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
-from hypersonic.hls.rf.layers import Tensor, TwoInputs
+from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.parts.attributes import precision, refuse, shape_text, streamed
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.parts.products import check_accumulator, reuse
 from hypersonic.hls.rf.stage import Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
@@ -23,24 +22,6 @@ from hypersonic.hls.rf.stages.dense import Dense
 
 #: clocks from the edge that accepts a beat to the edge at which its result can be accepted
 ADD_CLOCKS = 6
-
-
-class MergeOperation(StrEnum):
-    """hls4ml's names of the operations."""
-
-    ADD = "add"
-    SUBTRACT = "subtract"
-    MULTIPLY = "multiply"
-    AVERAGE = "average"  # (a + b) * 0.5, exact
-    MAXIMUM = "maximum"
-    MINIMUM = "minimum"
-
-
-@dataclass(frozen=True)
-class Merge(TwoInputs):
-    """y[i] = result(a[i] op b[i]) with an exact operation, for equal shapes; nnet_merge.h."""
-
-    operation: MergeOperation
 
 
 def _read(layer: Any, a: Tensor, b: Tensor, y: Tensor) -> Merge:

@@ -17,10 +17,10 @@ from hypersonic.hls.rf.parts.attributes import NONE, fixed, number, parameter, p
 from hypersonic.hls.rf.parts.casts import cast_all, raw_array, result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, shift
 from hypersonic.hls.rf.parts.maps import Map, MapFunction
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.parts.tables import CURVES, SELU_LAMBDA, SELU_SCALE, curve_values
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
 from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 
 #: clocks from the edge that accepts a beat to the edge at which its result can be accepted
 TABLE_CLOCKS = 9

@@ -75,7 +75,7 @@ def cases() -> dict[str, tuple[Callable[[], Any], dict[str, Any]]]:
         "nan_weights": (nan_weights, {}),
         "unknown_shape": (lambda: with_layer(layers.ReLU(name="r"), (None,)), {}),
         "weight_out_of_range": (dense, precision(weight="ap_fixed<8,0>")),
-        "clipped_relu": (lambda: with_layer(layers.ReLU(4.0, name="r4")), {}),
+        "clipped_relu": (lambda: with_layer(layers.ReLU(4.0, threshold=1, name="r4")), {}),
         "unknown_layer": (lambda: with_layer(layers.UnitNormalization(name="unit")), {}),
         "unread_wrapper": (
             model(

@@ -62,6 +62,9 @@ CONVERTED = {
         Case("dense_net", "rf", STREAM),
         Case("dense_resnet", "da"),
         Case("dense_net", "da"),
+        Case("squeeze", "rf", STREAM),
+        Case("nested_relu", "rf"),
+        Case("nested_merge", "da"),
     ),
 }
 
@@ -76,14 +79,7 @@ REFUSED = {
     Case(
         "other_words", "rf", STREAM
     ): r"layer 'reshape' \(Repack\): it repacks words of 2 numbers into words of 3 in io_stream",
-    Case("squeeze", "rf", STREAM): r"layer 'multiply': it merges the shapes \(4, 4, 2\) and \(1, 1, 2\), .* the same shape",
     Case("transposed", "rf"): r"layer 'conv2d_transpose': hls4ml's Keras front end has no Conv2DTranspose",
-    Case(
-        "nested_relu", "rf"
-    ): r"layer 're_lu', of a model in the model: ReLU with max_value=4.0, for which hls4ml has no C\+\+",
-    Case(
-        "nested_merge", "rf"
-    ): r"layer 'add', of a model in the model: it merges 3 tensors, and hls4ml only two; merge them two",
 }
 
 

@@ -159,6 +159,36 @@ def _dropout(layers: Any, name: str, x: Any) -> Any:
     return layers.Dense(2, name=f"{name}_d")(layers.Dropout(0.2, name=name)(x))
 
 
+def _of_training(layers: Any, name: str, x: Any) -> Any:
+    parts = (
+        layers.GaussianNoise(0.1),
+        layers.SpatialDropout1D(0.1),
+        layers.AlphaDropout(0.1),
+        layers.ActivityRegularization(0.1),
+    )
+    for k, part in enumerate(parts):
+        part._name = f"{name}_{k}"
+        x = part(x)
+    return layers.Dense(2, name=f"{name}_d")(x)
+
+
+def _augmented(layers: Any, name: str, x: Any) -> Any:
+    parts = layers.RandomFlip(), layers.RandomRotation(0.1), layers.RandomZoom(0.1)
+    for k, part in enumerate(parts):
+        part._name = f"{name}_{k}"
+        x = part(x)
+    return layers.Conv2D(2, 2, name=f"{name}_c")(x)
+
+
+def _arithmetic(layers: Any, name: str, x: Any, y: Any) -> Any:
+    """Operators, which Keras 2 makes TFOpLambda of. Their layers' names are TensorFlow's own."""
+    del layers
+    for k, each in enumerate((lambda z: z * 0.5, lambda z: 1.5 - z, lambda z: z + y, lambda z: z / 4.0)):
+        x = each(x)
+        x.node.layer._name = f"{name}_{k}"
+    return x
+
+
 def _permute(order: tuple[int, ...]) -> Callable[..., Any]:
     def build(layers: Any, name: str, x: Any) -> Any:
         return layers.Activation("relu", name=f"{name}_r")(layers.Permute(order, name=name)(x))
@@ -183,6 +213,14 @@ CASES: dict[str, Case] = {
     "BatchNormalization": _one((3,), "BatchNormalization"),
     "QBatchNormalization": Case(((3,),), _quantised("QBatchNormalization")),
     "Dropout": Case(((3,),), _dropout),
+    "Rescaling": _one((3,), "Rescaling", 0.5, 0.25),
+    "Rescaling of 4 axes": _one((2, *_IMAGE), "Rescaling", 0.5, 0.25),
+    "Normalization": _one((3,), "Normalization", mean=[0.5, 1.0, -1.0], variance=[1.0, 4.0, 0.5]),
+    "Normalization(invert=True) of each element": _one(
+        _LINE, "Normalization", (1, 2), mean=[[0.5, 1.0, -1.0]] * 4, variance=[[1.0, 4.0, 0.5]] * 4, invert=True
+    ),
+    "GaussianNoise, SpatialDropout1D, AlphaDropout, ActivityRegularization": Case((_LINE,), _of_training),
+    "RandomFlip, RandomRotation, RandomZoom": Case(((4, 4, 2),), _augmented),
     "Conv1D": _one(_LINE, "Conv1D", 2, 2),
     "Conv2D": _one(_IMAGE, "Conv2D", 2, 2, padding="same"),
     "QConv1D": Case((_LINE,), _quantised("QConv1D", 2, 2, **_KERNEL)),
@@ -197,7 +235,11 @@ CASES: dict[str, Case] = {
     "Conv1D, channels_first": _one(_LINE, "Conv1D", 2, 2, data_format="channels_first"),
     "SeparableConv2D, channels_first": _one(_IMAGE, "SeparableConv2D", 2, 2, data_format="channels_first"),
     "Conv2D, channels_first": _one(_IMAGE, "Conv2D", 2, 2, data_format="channels_first"),
+    "Conv1D, causal, dilation_rate": _one(_LINE, "Conv1D", 2, 2, padding="causal", dilation_rate=2),
     "Conv2D, dilation_rate": _one(_IMAGE, "Conv2D", 2, 2, dilation_rate=2),
+    "Conv2D, dilation_rate and padding": _one(_IMAGE, "Conv2D", 2, 2, dilation_rate=(1, 2), padding="same"),
+    "DepthwiseConv2D, dilation_rate": _one(_IMAGE, "DepthwiseConv2D", 2, dilation_rate=2),
+    "SeparableConv2D, dilation_rate": _one(_IMAGE, "SeparableConv2D", 2, 2, dilation_rate=2),
     "Conv2DTranspose": _one(_IMAGE, "Conv2DTranspose", 2, 2),
     "DepthwiseConv1D": _one(_LINE, "DepthwiseConv1D", 2),
     "DepthwiseConv2D": _one(_IMAGE, "DepthwiseConv2D", 2),
@@ -219,7 +261,9 @@ CASES: dict[str, Case] = {
     "Activation('relu')": _one((3,), "Activation", "relu"),
     "ReLU": _one((3,), "ReLU"),
     "ReLU(max_value=6)": _one((3,), "ReLU", 6.0),
-    "ReLU(max_value=4)": _one((3,), "ReLU", 4.0),
+    "ReLU(max_value=2.5)": _one((3,), "ReLU", 2.5),
+    "ReLU(negative_slope=0.25)": _one((3,), "ReLU", None, 0.25),
+    "ReLU(threshold=1)": _one((3,), "ReLU", threshold=1.0),
     "Activation('relu6')": _one((3,), "Activation", "relu6"),
     "LeakyReLU": _one((3,), "LeakyReLU", 0.3),
     "Activation('leaky_relu')": _one((3,), "Activation", "leaky_relu"),
@@ -237,7 +281,8 @@ CASES: dict[str, Case] = {
     "Activation('gelu')": _one((3,), "Activation", "gelu"),
     "Activation('mish')": _one((3,), "Activation", "mish"),
     "Activation('softmax')": Case(((3,),), _softmax, {"y": _SOFTMAX}),
-    "Softmax": _one((3,), "Softmax"),
+    "Softmax": Case(((3,),), _layer("Softmax"), {"y": _SOFTMAX}),
+    "Softmax, another axis": _one(_LINE, "Softmax", 1),
     "QActivation('quantized_relu')": Case(((3,),), _quantised("QActivation", "quantized_relu(6,2)")),
     "QActivation('quantized_bits')": Case(((3,),), _quantised("QActivation", "quantized_bits(6,2,alpha=1)")),
     "QActivation('quantized_tanh')": Case(((3,),), _quantised("QActivation", "quantized_tanh(6)")),
@@ -270,6 +315,11 @@ CASES: dict[str, Case] = {
     "Dot": _two((3,), (3,), "Dot", axes=1),
     "Dot of matrices": _two(_LINE, _LINE, "Dot", axes=2),
     "Multiply of (4, 3) and (1, 3)": _two(_LINE, (1, 3), "Multiply"),
+    "Multiply of (4, 3) and (4, 1)": _two(_LINE, (4, 1), "Multiply"),
+    "Add of (4, 3) and (3,)": _two(_LINE, (3,), "Add"),
+    "Add of (4, 3, 2) and (1, 3, 1)": _two(_IMAGE, (1, 3, 1), "Add"),
+    "Operations on tensors: x * 0.5, 1.5 - x, x + y, x / 4": Case((_LINE, (1, 3)), _arithmetic),
+    "RepeatVector": _one((3,), "RepeatVector", 4),
     "Flatten": Case((_LINE,), _flatten),
     "Reshape": Case(((4, 3),), _reshape),
     "Permute": Case((_LINE,), _permute((2, 1))),

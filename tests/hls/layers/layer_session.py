@@ -3,8 +3,9 @@
 
 CELLS: a JSON file, label of a row -> the state of each of its three cells (docs/layers.md). Writes into DIRECTORY:
 messages.json, the errors of the cells that are not exact ("" if there is none); unwrapped.json, how far answers change
-without TimeDistributed; and projects <io_type>_<i>/, which hold exact layers, with parts.pickle: for each layer its label,
-its column, what the core computes, and its inputs and outputs among the project's.
+without TimeDistributed; simplified.json, the same of layers that are rewritten; and projects <io_type>_<i>/, which hold exact
+layers, with parts.pickle: for each layer its label, its column, what the core computes, and its inputs and outputs among the
+project's.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from hypersonic.hls.da.read import read_network
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.description import read_description, sides_of
 from hypersonic.hls.frontend.graph import model_graph
-from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
+from hypersonic.hls.frontend.keras.model import _custom_objects, keras_model, use_keras_2
+from hypersonic.hls.frontend.keras.simplify import simplified
 from hypersonic.hls.frontend.keras.wrappers import unwrapped
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.model_graph import edge, tensor_types
@@ -165,6 +167,32 @@ def difference_in_depth() -> float:
     return float(np.abs(model(rows) - plain(rows)).max())
 
 
+def difference_simplified() -> float:
+    """How far the answers of rows are from those of the layers that hls4ml reads in their place."""
+    import tf_keras as keras
+
+    worst, count = 0.0, 0
+    custom = _custom_objects()
+    for label, case in CASES.items():
+        keras.utils.set_random_seed(1)
+        with keras.utils.custom_object_scope(custom):
+            x = [keras.Input(shape) for shape in case.shapes]
+            try:
+                model = keras.Model(x, case.build(keras.layers, word(label), *x))
+            except ValueError:  # of no image
+                continue
+        _draw(model)
+        plain, _ = simplified(model, custom)
+        if plain is not model:
+            count += 1
+            rows = [np.random.default_rng(4).normal(0, 2, size=(3, *one.shape[1:])).astype(np.float32) for one in x]
+            given = rows[0] if len(rows) == 1 else rows
+            a, b = (np.asarray(one(given, training=False)) for one in (model, plain))
+            worst = max(worst, float(np.abs(a - b).max())) if a.shape == b.shape else np.inf
+    assert count >= 20, count
+    return worst
+
+
 def compute(graph: Any, core: CoreKind) -> Any:
     """The core of a ModelGraph: an AdderGraph or an RfNetwork."""
     if core is CoreKind.DA:
@@ -205,6 +233,7 @@ def main(cells: dict[str, list[str]], directory: Path) -> None:
     }
     (directory / "messages.json").write_text(json.dumps(said))
     (directory / "unwrapped.json").write_text(json.dumps(difference_unwrapped()))
+    (directory / "simplified.json").write_text(json.dumps(difference_simplified()))
     exact = {column: [label for label, row in cells.items() if row[k] == "exact"] for k, column in enumerate(COLUMNS)}
     for io_type in ("io_parallel", "io_stream"):
         columns = [column for column, (_, kind) in COLUMNS.items() if kind == io_type]

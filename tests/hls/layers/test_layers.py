@@ -88,6 +88,10 @@ def test_a_layer_without_its_time_distributed_gives_the_models_answers(session: 
     assert json.loads((session / "unwrapped.json").read_text()) < 1e-5, "Keras sums in float32"
 
 
+def test_a_layer_that_is_rewritten_gives_the_models_answers(session: Path) -> None:
+    assert json.loads((session / "simplified.json").read_text()) < 1e-5, "Keras sums in float32"
+
+
 def random_rows(project: HlsProject) -> NDArray[np.int64]:
     """Half of them anywhere in the range, half near zero, and both ends."""
     rng = np.random.default_rng(1)

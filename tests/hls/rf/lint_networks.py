@@ -13,10 +13,10 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.maps import Map, MapFunction
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise
 from hypersonic.hls.rf.stages.upsample import Upsample

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.maps import Map, MapFunction
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.dense import Dense
@@ -20,7 +21,6 @@ from hypersonic.hls.rf.stages.embedding import Embedding
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.layernorm import LayerNorm, normalised_vector
 from hypersonic.hls.rf.stages.matmul import Matmul
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.permute import Permute
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.quantise import Quantise

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.frontend.gated import SPANS
+from hypersonic.hls.frontend.passes.gated import SPANS
 from hypersonic.hls.rf.parts.tables import CURVES, curve_values
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {

@@ -15,10 +15,10 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, WeightsIn
 from hypersonic.hls.rf.parts.maps import Map, MapFunction
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.read import distinct
 from hypersonic.hls.rf.stages.concatenate import Concatenate
 from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, compile_cores

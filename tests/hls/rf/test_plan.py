@@ -13,12 +13,12 @@ from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.rf.cost import block_rams, ultra_rams
 from hypersonic.hls.rf.layers import RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.maps import Map, MapFunction
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.parts.windows import fewest_lines, window_interval, window_needs, window_shape
 from hypersonic.hls.rf.plan import notes, plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Memory, port_beats, port_width
 from hypersonic.hls.rf.stages.dense import Dense, dense_shape
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.timing import clocks, waiting
 
 #: a type by its width and the bits right of its point

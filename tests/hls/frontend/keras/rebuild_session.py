@@ -88,9 +88,21 @@ def operation() -> Any:
     return keras.Model(given, layers.Dense(2)(ops.expm1(given)))
 
 
-def constant() -> Any:
+def operations() -> Any:
+    given = keras.Input((4, 3))
+    x = ops.relu(2.0 - given * 0.5) / 3.0
+    pooled = ops.mean(x, axis=1, keepdims=True)
+    return keras.Model(given, layers.Dense(2)(ops.concatenate([x - pooled, x * np.float32([0.5, 1.0, 2.0])], axis=-1)))
+
+
+def reciprocal() -> Any:
     given = keras.Input((4,))
-    return keras.Model(given, layers.Dense(2)(given * 2.0))
+    return keras.Model(given, 1.0 / given)
+
+
+def batch_as_axis() -> Any:
+    given, other = keras.Input((8, 5)), keras.Input((5,))
+    return keras.Model([given, other], given + other)
 
 
 def unbuilt() -> Any:
@@ -101,9 +113,10 @@ def half_precision() -> Any:
     return functional((4,), lambda: layers.Dense(3, dtype="mixed_float16"))
 
 
-def dictionary() -> Any:
-    given = {"a": keras.Input((4,), name="a")}
-    return keras.Model(given, layers.Dense(3)(given["a"]))
+def dictionaries() -> Any:
+    given = {"b": keras.Input((4,), name="b"), "a": keras.Input((4,), name="a")}
+    x = given["a"] - given["b"]
+    return keras.Model(given, {"y": layers.Dense(3, name="second")(x), "x": layers.Dense(2, name="first")(x)})
 
 
 def newer_layer() -> Any:
@@ -111,7 +124,8 @@ def newer_layer() -> Any:
 
 
 CASES = (
-    by_default, sequential, images, series, branches, indices, operation, constant, unbuilt, half_precision, dictionary,
+    by_default, sequential, images, series, branches, indices, operation, operations, reciprocal, batch_as_axis, unbuilt,
+    half_precision, dictionaries,
     newer_layer,
 )  # fmt: skip
 

@@ -37,7 +37,15 @@ def results(directory: Path) -> dict[str, object]:
 def test_layers_keep_their_names_and_the_model_its_answers(results: dict[str, object]) -> None:
     """The session compares the answers."""
     assert results["by_default"] == ["input_layer", "dense", "batch_normalization", "dropout", "dense_1"]
-    for name, layers in (("sequential", 3), ("images", 11), ("series", 8), ("branches", 11), ("indices", 4)):
+    assert results["dictionaries"] == ["a", "b", "subtract_3", "first", "second"]
+    for name, layers in (
+        ("operations", 11),
+        ("sequential", 3),
+        ("images", 11),
+        ("series", 8),
+        ("branches", 11),
+        ("indices", 4),
+    ):
         kept = results[name]
         assert isinstance(kept, list), kept
         assert len(kept) == layers
@@ -46,11 +54,11 @@ def test_layers_keep_their_names_and_the_model_its_answers(results: dict[str, ob
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("operation", "layer 'expm1': the operation keras.ops.expm1 has no layer in Keras 2"),
-        ("constant", "layer 'multiply_1': it is called with a constant, expected tensors of the model only"),
+        ("operation", "layer 'expm1': the operation expm1 with a tensor (batch, 4) has no layer in Keras 2"),
+        ("reciprocal", "layer 'true_divide_1': the operation truedivide with a constant, a tensor (batch, 4) has no layer"),
+        ("batch_as_axis", "with a tensor (batch, 8, 5), a tensor (batch, 5) has no layer in Keras 2"),
         ("unbuilt", "has no input shape; begin it with keras.Input(shape=...)"),
         ("half_precision", "its dtype policy is mixed_float16, expected float32"),
-        ("dictionary", "its inputs or outputs are a dictionary, expected lists"),
         ("newer_layer", "layer 'rms_normalization': Keras 3's layer RMSNormalization has no layer in Keras 2"),
         ("altered", "rebuilt in Keras 2 it differs from Keras 3 by "),
         ("damaged", "damaged.keras does not hold a model that Keras 3."),

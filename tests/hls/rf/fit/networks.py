@@ -8,13 +8,13 @@ import numpy as np
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
 from hypersonic.hls.rf.parts.maps import Map, MapFunction
+from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
 from hypersonic.hls.rf.parts.windows import window_shape
 from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.stages.depthwise import Depthwise
 from hypersonic.hls.rf.stages.global_pool import GlobalPool
 from hypersonic.hls.rf.stages.layernorm import LayerNorm
 from hypersonic.hls.rf.stages.matmul import Matmul
-from hypersonic.hls.rf.stages.merge import Merge, MergeOperation
 from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
 from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
 from hypersonic.hls.rf.stages.reshape import Reshape

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C++ of SiLU, GELU and hard SiLU, which hls4ml 1.3.0 does not have, for arrays and for streams.
+"""C++ of activations that hls4ml 1.3.0 does not have, for arrays and for streams: SiLU, GELU, hard SiLU, ReLU to any number.
 
-Each is x times a gate from 0 to 1, and gate(x) + gate(-x) is 1. So it is relu(x) plus an even function, which is 0 far from 0:
--|x| * gate(-|x|). That function is in a table, whose entry holds its value in the middle of the step; the first and the last
-entry are 0. The rf core has the same table (hls/rf/parts/tables.py).
+Each of the first three is x times a gate from 0 to 1, and gate(x) + gate(-x) is 1. So it is relu(x) plus an even function,
+-|x| * gate(-|x|), which is 0 far from 0. That function is in a table, whose entry holds its value in the middle of the step;
+the first and the last entry are 0. The rf core has the same table (hls/rf/parts/tables.py).
 """
 
 from __future__ import annotations
@@ -101,13 +101,57 @@ template <class data_T, class res_T, typename CONFIG_T> void {name}(hls::stream<
 """
 
 
+_CAPPED_ARRAY = """\
+template <class data_T, class param_T, class res_T, typename CONFIG_T>
+void capped_relu(data_T data[CONFIG_T::n_in], param_T most, res_T res[CONFIG_T::n_in]) {
+    #pragma HLS PIPELINE
+
+    for (int ii = 0; ii < CONFIG_T::n_in; ii++) {
+        if (data[ii] < 0)
+            res[ii] = 0;
+        else if (data[ii] > most)
+            res[ii] = most;
+        else
+            res[ii] = data[ii];
+    }
+}
+
+"""
+
+_CAPPED_STREAM = """\
+template <class data_T, class param_T, class res_T, typename CONFIG_T>
+void capped_relu(hls::stream<data_T> &data, param_T most, hls::stream<res_T> &res) {
+    for (int i = 0; i < CONFIG_T::n_in / res_T::size; i++) {
+        #pragma HLS PIPELINE
+
+        data_T in_data = data.read();
+        res_T out_data;
+        PRAGMA_DATA_PACK(out_data)
+
+        for (int j = 0; j < res_T::size; j++) {
+            #pragma HLS UNROLL
+            if (in_data[j] < 0)
+                out_data[j] = 0;
+            else if (in_data[j] > most)
+                out_data[j] = most;
+            else
+                out_data[j] = in_data[j];
+        }
+
+        res.write(out_data);
+    }
+}
+
+"""
+
+
 def _functions(template: str) -> str:
     filled = ((name, span, _TABLE.format(name=name, span=span)) for name, span in SPANS.items())
     return "".join(template.format(name=name, span=span, table=table) for name, span, table in filled)
 
 
 #: for nnet_activation.h
-ARRAYS = _DIPS + _functions(_ARRAY)
+ARRAYS = _DIPS + _functions(_ARRAY) + _CAPPED_ARRAY
 
 #: for nnet_activation_stream.h
-STREAMS = _functions(_STREAM)
+STREAMS = _functions(_STREAM) + _CAPPED_STREAM

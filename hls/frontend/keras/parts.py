@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that hls4ml reads, in the place of one that it does not read: scaling, repetition along an axis, moved axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A layer that computes a part of another one.
+
+    kind: a class of Keras 2. options: without a name. weights: its own. reads: the tensors that it reads; a number from 0 on is
+    one that the whole layer reads, a number from -1 down the result of a part before this one, -1 of the one directly before.
+    """
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reads: Sequence[int] = (-1,)
+    weights: Sequence[Any] = ()
+
+
+#: of a tensor that hls4ml's BatchNormalization reads, without the batch
+_MOST_AXES = 3
+
+
+def affine(shape: Shape, scale: ArrayLike, offset: ArrayLike, read: int = 0) -> list[Part]:
+    """Return parts that compute x * scale + offset. shape: of a row of x. scale, offset: broadcast to that shape."""
+    a, b = (np.broadcast_to(np.asarray(numbers, np.float64), shape) for numbers in (scale, offset))
+    channels = shape[-1]
+    by_channel = all((numbers == numbers.reshape(-1, channels)[0]).all() for numbers in (a, b))
+    if by_channel:
+        a, b = (numbers.reshape(-1, channels)[0] for numbers in (a, b))
+    flat = not by_channel or len(shape) > _MOST_AXES
+    inside = (prod(shape) // a.size, a.size) if by_channel else (a.size,)
+    scaling = [Part("BatchNormalization", {"epsilon": 0.0}, (read,), _statistics(a, b))]
+    if not flat:
+        return scaling
+    return [reshape(inside, read), Part("BatchNormalization", {"epsilon": 0.0}, (-1,), _statistics(a, b)), reshape(shape)]
+
+
+def _statistics(scale: Any, offset: Any) -> list[Any]:
+    """The weights of a normalisation by a mean of 0 and a variance of 1: gamma, beta, mean, variance."""
+    return [scale, offset, np.zeros(scale.size), np.ones(scale.size)]
+
+
+def reshape(shape: Shape, read: int = -1) -> Part:
+    """Return a Reshape to the shape of a row."""
+    return Part("Reshape", {"target_shape": shape}, (read,))
+
+
+def repeated(shape: Shape, wanted: Shape, read: int = 0) -> list[Part]:
+    """Return parts that repeat a tensor along the axes that have the size 1, and along axes before the first.
+
+    shape: of a row. wanted: the shape that it is broadcast to, as numpy does.
+    """
+    now = (*(1,) * (len(wanted) - len(shape)), *shape)
+    parts: list[Part] = []
+    for axis, (size, times) in enumerate(zip(now, wanted, strict=True)):
+        if size == times:
+            continue
+        before, behind = prod(now[:axis]), prod(now[axis + 1 :])
+        parts += [reshape((1, before * behind), -1 if parts else read), Part("UpSampling1D", {"size": times})]
+        now = (*now[:axis], times, *now[axis + 1 :])
+        if behind == 1 and before > 1:
+            parts.append(Part("Permute", {"dims": (2, 1)}))
+        elif before > 1:
+            parts += [reshape((times, before, behind)), Part("Permute", {"dims": (2, 1, 3)})]
+    if not parts:
+        return []
+    return [*parts, reshape(wanted)] if _last_shape(parts, wanted) != wanted else parts
+
+
+def _last_shape(parts: list[Part], wanted: Shape) -> Shape:
+    """The shape behind the parts, if the last is an UpSampling1D or a Permute of a matrix; () if it is not known."""
+    times, of = (int(part.options["size"]) if part.kind == "UpSampling1D" else 0 for part in parts[-1:]), parts[-2:-1]
+    first = next(times)
+    if first and of and of[0].kind == "Reshape":
+        return first, of[0].options["target_shape"][1]
+    return wanted if parts[-1].kind == "Permute" and len(wanted) == 2 else ()
+
+
+def merged(kind: str, shapes: Sequence[Shape]) -> list[Part]:
+    """Return parts of a merge of tensors of different shapes: repetitions, and the merge of the repeated ones.
+
+    kind: Add, Subtract, ... shapes: of a row of each tensor. A shape with fewer axes is one without the first axes, as Keras'
+    merges have it. Raises ValueError for shapes that cannot be broadcast.
+    """
+    wanted = np.broadcast_shapes(*shapes)
+    parts: list[Part] = []
+    ends: list[int] = []  # a tensor, or the place of a part
+    for index, shape in enumerate(shapes):
+        own = repeated(shape, wanted, index)
+        parts += own
+        ends.append(len(parts) - 1 if own else ~index)
+    reads = [~end if end < 0 else end - len(parts) for end in ends]
+    return [*parts, Part(kind, {}, reads)]

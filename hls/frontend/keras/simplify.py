@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites layers of a Keras 2 model that hls4ml 1.3.0 does not read as layers that it reads, without a change of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
+from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
+from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated
+from hypersonic.hls.names import Namespace
+
+#: a rule: the parts that compute a layer, or none if it stays
+Rule = Callable[[Any], list[Part]]
+
+
+#: in the place of a layer that is left out, so that its readers read what it reads
+PASSED = Part("")
+
+
+def simplified(model: Any, custom: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Return an equivalent network and lines for the report; the model itself if no layer changes.
+
+    model: a Keras 2 model whose layers are each called once. The last of the layers that replace one has its name.
+    """
+    parts = {layer.name: found for layer in model.layers if (found := _parts(model, layer))}
+    if not parts:
+        return model, ()
+    again = _replaced(model, parts, custom)
+    return simplified(again, custom)[0], tuple(_notes(model))
+
+
+def _replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, Any]) -> Any:
+    """The functional model with parts in the place of some layers, by their names."""
+    plain = functional(model)
+    config = plain.get_config()
+    scope = Namespace(tuple(layer.name for layer in plain.layers))
+    layers: list[dict[str, Any]] = []
+    passed = {
+        name: next(iter(_sources(entry)))[:3]
+        for entry in config["layers"]
+        if parts.get(name := entry["config"]["name"]) == [PASSED]
+    }
+    weights = {layer.name: layer.get_weights() for layer in plain.layers if layer.name not in parts}
+    for entry in config["layers"]:
+        name = entry["config"]["name"]
+        if name in passed:
+            continue
+        own = _linked(entry, parts[name], scope) if name in parts else [entry]
+        layers += own
+        weights |= {made["name"]: part.weights for made, part in zip(own, parts.get(name, ()), strict=False)}
+    layers = [_reading(layer, passed) for layer in layers]
+    again = type(plain).from_config({**config, "layers": layers}, custom_objects=dict(custom))
+    for layer in again.layers:
+        layer.set_weights(list(weights[layer.name]))
+    return again
+
+
+def _reading(entry: Any, passed: Mapping[str, list[Any]]) -> Any:
+    """A layer's configuration that reads what is before the layers that are left out."""
+    if not passed:
+        return entry
+    nodes = [_renamed(node, passed) for node in entry["inbound_nodes"]]
+    return {**entry, "inbound_nodes": nodes}
+
+
+def _renamed(part: Any, passed: Mapping[str, list[Any]]) -> Any:
+    """A part of a call with other tensors in the place of those of layers that are left out."""
+    if isinstance(part, dict):
+        return {key: _renamed(value, passed) for key, value in part.items()}
+    if not isinstance(part, list | tuple):
+        return part
+    if len(part) >= 3 and isinstance(part[0], str) and part[0] in passed and type(part[1]) is int:
+        return _renamed([*passed[part[0]], *part[3:]], passed)
+    return [_renamed(one, passed) for one in part]
+
+
+def functional(model: Any) -> Any:
+    """Return the functional model with the tensors of a Sequential, or of a model whose inputs or outputs are a dictionary."""
+    import tf_keras
+
+    plain = type(model).__name__ != "Sequential" and not isinstance(model.input, dict) and not isinstance(model.output, dict)
+    return model if plain else tf_keras.Model(list(model.inputs), list(model.outputs), name=model.name)
+
+
+def _notes(model: Any) -> Iterable[str]:
+    for layer in model.layers:
+        kind = getattr(layer, "of", type(layer).__name__)
+        if type(layer).__name__ == "TrainingOnly" or kind in TRAINING_ONLY:
+            yield f"layer {layer.name!r}: {kind} has no effect on a trained model's answers, and is left out"
+
+
+def _linked(entry: dict[str, Any], parts: list[Part], scope: Namespace) -> list[dict[str, Any]]:
+    """The configurations of the parts of a layer. entry: the layer's own."""
+    name, given = entry["config"]["name"], list(_sources(entry))
+    names = [*(scope.identifier(f"{name}_part") for _ in parts[1:]), name]
+    made: list[dict[str, Any]] = []
+    for index, (called, part) in enumerate(zip(names, parts, strict=True)):
+        reads = [given[read] if read >= 0 else [names[index + read], 0, 0, {}] for read in part.reads]
+        options = {"name": called, "dtype": "float32", **part.options}
+        made.append({"class_name": part.kind, "config": options, "name": called, "inbound_nodes": [reads]})
+    return made
+
+
+def _sources(entry: dict[str, Any]) -> Iterable[list[Any]]:
+    """The tensors that a layer reads, among the arguments of its call too."""
+    (node,) = entry["inbound_nodes"]
+    for source in [node] if isinstance(node[0], str) else node:
+        if source[0] != "_CONSTANT_VALUE":
+            yield [*source[:3], {}]
+        for value in source[3].values():
+            if _is_source(value):
+                yield [*value, {}]
+
+
+def _is_source(value: Any) -> bool:
+    return isinstance(value, list | tuple) and [type(one) for one in value] == [str, int, int]
+
+
+# ---------------------------------------------------------------- rules
+def _parts(model: Any, layer: Any) -> list[Part]:
+    kind = type(layer).__name__
+    if kind in TRAINING_ONLY or kind == "TrainingOnly":
+        if _shapes(layer)[0] != tuple(layer.output_shape[1:]):
+            return []
+        return [Part("Dropout", {"rate": 0.0}, (0,)) if layer.name in model.output_names else PASSED]
+    if kind in _SCALINGS:
+        return _scaled(model, layer)
+    return _RULES[kind](layer) if kind in _RULES else []
+
+
+def _shapes(layer: Any) -> list[tuple[int, ...]]:
+    """The shapes of a row of each tensor that the layer reads."""
+    tensors = layer.input if isinstance(layer.input, list) else [layer.input]
+    return [tuple(tensor.shape[1:]) for tensor in tensors]
+
+
+def _scaled(model: Any, layer: Any) -> list[Part]:
+    """A scaling, together with those before it that nothing else reads; one that such a scaling follows only passes x on."""
+    if type(_reader(model, layer)).__name__ in _SCALINGS:
+        return [PASSED]
+    scale, offset = _line(layer)
+    before = layer
+    while type(before := before.inbound_nodes[0].inbound_layers).__name__ in _SCALINGS and _reader(model, before) is not None:
+        first = _line(before)
+        scale, offset = first[0] * scale, first[1] * scale + offset
+    return affine(_shapes(layer)[0], scale, offset)
+
+
+#: layers that compute x * scale + offset
+_SCALINGS = ("Rescaling", "Normalization")
+
+
+def _line(layer: Any) -> tuple[Any, Any]:
+    """The scale and the offset, of the shape of a row."""
+    shape = _shapes(layer)[0]
+    if type(layer).__name__ == "Rescaling":
+        numbers = (layer.scale, layer.offset)
+    else:
+        deviation = np.maximum(np.sqrt(np.asarray(layer.variance, np.float64)), 1e-7)  # Keras' epsilon
+        mean = np.asarray(layer.mean, np.float64)
+        numbers = (deviation, mean) if layer.invert else (1 / deviation, -mean / deviation)
+    return tuple(np.broadcast_to(np.asarray(each, np.float64), (1, *shape))[0] for each in numbers)
+
+
+def _reader(model: Any, layer: Any) -> Any:
+    """The only layer that reads this one's result, if this is not an output of the model; None otherwise."""
+    readers = [node.outbound_layer for node in layer.outbound_nodes]
+    readers = [reader for reader in readers if any(reader is each for each in model.layers)]
+    return readers[0] if len(readers) == 1 and layer.name not in model.output_names else None
+
+
+def _softmax(layer: Any) -> list[Part]:
+    axes = len(layer.input_shape) - 1 if not isinstance(layer.input_shape, list) else 0
+    return [Part("Activation", {"activation": "softmax"}, (0,))] if layer.axis in (-1, axes) else []
+
+
+def _relu(layer: Any) -> list[Part]:
+    most, slope, threshold = layer.max_value, float(layer.negative_slope), float(layer.threshold)
+    if threshold or (most is not None and slope):
+        return []
+    if slope:
+        return [Part("LeakyReLU", {"alpha": slope}, (0,))]
+    return [Part("CappedReLU", {"max_value": float(most)}, (0,))] if most is not None else []
+
+
+def _dilated(layer: Any) -> list[Part]:
+    """A convolution whose kernel has zeros between its numbers."""
+    options = layer.get_config()
+    apart = tuple(int(one) for one in layer.dilation_rate)
+    if set(apart) == {1}:
+        return []
+    kernel, *rest = layer.get_weights()
+    sizes = tuple((size - 1) * times + 1 for size, times in zip(kernel.shape, apart, strict=False))
+    wide = np.zeros((*sizes, *kernel.shape[len(apart) :]), kernel.dtype)
+    wide[tuple(slice(None, None, times) for times in apart)] = kernel
+    kept = {key: value for key, value in options.items() if key != "name"}
+    return [Part(type(layer).__name__, {**kept, "kernel_size": sizes, "dilation_rate": 1}, (0,), (wide, *rest))]
+
+
+def _merge(layer: Any) -> list[Part]:
+    shapes = _shapes(layer)
+    if len(set(shapes)) == 1 or any(None in shape for shape in shapes):
+        return []
+    return merged(type(layer).__name__, shapes)
+
+
+def _repeat_vector(layer: Any) -> list[Part]:
+    shape = _shapes(layer)[0]
+    return repeated(shape, (int(layer.n), *shape))
+
+
+def _center_crop(layer: Any) -> list[Part]:
+    height, width, _ = _shapes(layer)[0]
+    over = height - int(layer.height), width - int(layer.width)
+    if min(over) < 0:
+        return []
+    cropping = tuple((size // 2, size - size // 2) for size in over)
+    return [Part("Cropping2D", {"cropping": cropping}, (0,))]
+
+
+def _operation(layer: Any) -> list[Part]:
+    """An operation of TensorFlow; its call has the constants."""
+    (node,) = layer.inbound_nodes
+    kind = TENSORFLOW.get(str(layer.get_config()["function"]))
+    given = {key: value for key, value in node.call_kwargs.items() if key not in _OPTIONS and value is not None}
+    first = node.call_args[0] if node.call_args else ()
+    several = list(first) if isinstance(first, list | tuple) else list(node.call_args)
+    operands = [_operand(value) for value in (*several, *given.values())]
+    if kind is None:
+        kind, operands = str(layer.get_config()["function"]), operands or [()]
+    return operation(
+        layer.name, kind, operands, {key: node.call_kwargs.get(key) for key in _OPTIONS if key in node.call_kwargs}
+    )
+
+
+#: arguments of TensorFlow's functions that are not tensors
+_OPTIONS = ("axis", "keepdims", "shape", "name", "perm", "slice_spec")
+
+
+def _operand(value: Any) -> tuple[int, ...] | np.ndarray[Any, Any]:
+    return tuple(value.shape[1:]) if hasattr(value, "shape") and value.shape[:1] == [None] else np.asarray(value, np.float64)
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(("TFOpLambda", "SlicingOpLambda"), _operation),
+    "Softmax": _softmax,
+    "ReLU": _relu,
+    "RepeatVector": _repeat_vector,
+    "CenterCrop": _center_crop,
+    **dict.fromkeys(("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D"), _dilated),
+    **dict.fromkeys(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"), _merge),
+}
