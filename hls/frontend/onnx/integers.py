@@ -38,7 +38,7 @@ class Grid:
 
     @property
     def shift(self) -> int:
-        """What is added to the integers so that they are those of an ap_fixed; 0 if they are already."""
+        """The number that makes the integers those of an ap_fixed when it is added; 0 if they are already."""
         return 0 if self.low in (0, -self.high - 1, -self.high) else -self.low
 
     def kind(self, exponent: int = 0) -> str:

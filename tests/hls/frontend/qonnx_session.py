@@ -18,7 +18,8 @@ from hypersonic.hls.convert import convert
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.frontend.onnx.model import load_onnx
-from tests.hls.frontend.onnx_session import Case, Node, write
+from tests.hls.frontend.onnx_files.onnx_cases import Case, Node
+from tests.hls.frontend.onnx_files.onnx_session import write
 
 IMAGE = (2, 6, 4)
 

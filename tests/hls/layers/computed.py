@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a core's own graph computes, in exact integers."""
+"""The answers of a core's own graph, in exact integers."""
 
 from __future__ import annotations
 

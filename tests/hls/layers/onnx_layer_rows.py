@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.hls.frontend.onnx_session import Case, Node, conv, gemm, pool, relu, whole
+from tests.hls.frontend.onnx_files.onnx_cases import Case, Node, conv, gemm, pool, relu, whole
 
 
 class Row(NamedTuple):

@@ -35,7 +35,7 @@ from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.survey import survey_trained
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.own.describe import describe_model
-from tests.hls.frontend.onnx_session import write
+from tests.hls.frontend.onnx_files.onnx_session import write
 from tests.hls.layers.computed import computed
 from tests.hls.layers.layer_session import COLUMNS, compute
 from tests.hls.layers.onnx_layer_rows import CASES
@@ -46,7 +46,7 @@ MOST_EXACT = 40
 
 
 def answer(file: Path, rows: Path, scale: float = 0.0) -> dict[str, Any]:
-    """What the session says of one model. rows: a file with rows; they are drawn and written if there is none."""
+    """Return the answers about one model. rows: a file with rows; they are drawn and written if there is none."""
     import tf_keras as keras
 
     keras.backend.clear_session()
@@ -71,7 +71,7 @@ def answer(file: Path, rows: Path, scale: float = 0.0) -> dict[str, Any]:
 
 
 def _columns(trained: TrainedModel, text: str, io_type: str, file: Path) -> dict[str, Any]:
-    """What was said of the columns of one io_type."""
+    """The answers of the columns of one io_type."""
     columns = {column: core for column, (core, kind) in COLUMNS.items() if kind == io_type}
     described = yaml.safe_load(text)
     described["hls4ml"]["IOType"] = io_type

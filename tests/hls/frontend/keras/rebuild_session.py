@@ -92,7 +92,9 @@ def operations() -> Any:
     given = keras.Input((4, 3))
     x = ops.relu(2.0 - given * 0.5) / 3.0
     pooled = ops.mean(x, axis=1, keepdims=True)
-    return keras.Model(given, layers.Dense(2)(ops.concatenate([x - pooled, x * np.float32([0.5, 1.0, 2.0])], axis=-1)))
+    return keras.Model(
+        given, layers.Dense(2)(ops.concatenate([x - pooled, x * np.asarray([0.5, 1.0, 2.0], np.float32)], axis=-1))
+    )
 
 
 def reciprocal() -> Any:

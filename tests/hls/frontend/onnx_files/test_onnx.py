@@ -19,7 +19,7 @@ from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.onnx.graph import data_files
 from hypersonic.hls.project import HlsProject
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 REFUSED = {
     "named_input": r"tensor 'x': shape is \(1, n\), expected a number for dimension 1, .* --dim_param n --dim_value N",

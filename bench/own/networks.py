@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describes, builds and compares networks as somebody does who has only the docs, and prints a verdict on each.
 
-    python -m bench.networks DIRECTORY [NAME ...] [--rtl]
+    python -m bench.own.networks DIRECTORY [NAME ...] [--rtl]
 
 DIRECTORY has a folder for each network: `model.*`, `rows.npy` or `rows.npz`, and `expected.npz`, the framework's answers in the
 order of the outputs. Each is copied, described with `hypersonic new`, and built with `hypersonic build --target sw_emu`. Its

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
+ROOT = HERE.parents[3]
 
 #: how many convert, at least
 CONVERT = {"keras_2": 40, "qkeras": 8, "keras_3": 70, "rebuilt": 40, "onnx": 20}
@@ -25,7 +25,7 @@ _EXCEPTION = re.compile(r"\b[A-Z]\w*(Error|Exception|Warning)\b|\bException:|Tra
 #: a sentence that says what to do, or what was expected
 _REMEDY = re.compile(r"; |expected|use |build it|export")
 
-pytestmark = pytest.mark.whole("hls/frontend", "requirements.lock", "tests/hls/frontend/every_layer.py")
+pytestmark = pytest.mark.whole("hls/frontend", "requirements.lock", "tests/hls/frontend/every/every_layer.py")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small model for each layer of Keras 2 or Keras 3, of QKeras, and each operator of ONNX, converted up to the C++:
 
-    python tests/hls/frontend/every_layer.py keras_2|qkeras|keras_3|rebuilt|onnx DIRECTORY
+    python tests/hls/frontend/every/every_layer.py keras_2|qkeras|keras_3|rebuilt|onnx DIRECTORY
 
 Writes DIRECTORY/<kind>.json: the layer -> "" if it converts, or its refusal. "not refused: " and an exception stand for what
 ends in another way, "not made: " and the reason for a layer of which no model can be made or saved. rebuilt: what keras_3 made.
