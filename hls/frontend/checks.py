@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from hypersonic.hls.errors import ConversionError
+
+#: exceptions whose text is about the code that raised them, and not about the model
+_OF_CODE = (TypeError, AttributeError, LookupError, NameError)
 
 
 class DescriptionError(ConversionError):
@@ -34,3 +39,18 @@ def integer(where: str, value: Any, low: int, high: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise DescriptionError(f"{where} is {value!r}, expected an integer from {low} to {high}")
     return value
+
+
+def said_by(error: BaseException) -> str:
+    """Return what an exception of another library says of the model; for one about its own code, where that stopped."""
+    text = " ".join(str(error).split())
+    if text and not isinstance(error, _OF_CODE):
+        return text
+    frame, line = [*walk_tb(error.__traceback__)][-1]
+    return f"it stops at {Path(frame.f_code.co_filename).name}, line {line}"
+
+
+def local_of(error: BaseException, *names: str) -> list[Any]:
+    """Return the local variables of these names in the frames that an exception passed, the innermost first."""
+    frames = [frame.f_locals for frame, _ in walk_tb(error.__traceback__)]
+    return [held[name] for held in reversed(frames) for name in names if name in held]

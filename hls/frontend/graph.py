@@ -10,6 +10,7 @@ import numpy as np
 
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError, Edit, UnsupportedLayerError, layer_place
+from hypersonic.hls.frontend.checks import local_of, said_by
 from hypersonic.hls.frontend.configuration import Sides, asked_result, configure
 from hypersonic.hls.frontend.description import ModelDescription
 from hypersonic.hls.frontend.keras.names import translated
@@ -22,6 +23,9 @@ from hypersonic.hls.model_graph import retype
 
 #: layers that hls4ml fuses other layers into
 _FUSED = ("Dense", "Conv2DBatchnorm", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
+
+
+_ELSEWHERE = "build it from other layers, or serve the whole model with the server's onnxruntime backend"
 
 
 def write_project(
@@ -57,8 +61,12 @@ def model_graph(
     try:
         with hls4ml_warnings() as heard, last_passes():
             graph = trained.convert(config, directory, description.name, description.part, io_type)
+    except ConversionError:
+        raise
     except Exception as error:
-        raise ConversionError(f"hls4ml does not convert the model: {type(error).__name__}: {error}") from error
+        found = [each for each in local_of(error, "node", "layer") if hasattr(each, "class_name")]
+        where = f"layer {found[0].name!r} ({found[0].class_name})" if found else "the model"
+        raise UnsupportedLayerError(f"hls4ml does not convert {where}: {said_by(error)}; {_ELSEWHERE}") from error
     _settle_outputs(graph, trained)
     _pin_fused(graph, trained, outputs, config["LayerName"])
     check_graph(graph)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from traceback import walk_tb
 from typing import Any
 
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.frontend.checks import local_of, said_by
 
 #: layers without effect at inference, which hls4ml leaves out
 _SKIPPED = ("Dropout",)
@@ -48,7 +48,7 @@ def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return read()
     except Exception as error:
-        what = f"{type(error).__name__}: {error}"
+        what = f"{said_by(error)}; build it from other layers, or serve the whole model with the server's onnxruntime backend"
         if layer := _layer_being_read(error):
             raise ConversionError(
                 f"layer {layer['config']['name']!r} ({layer['class_name']}): hls4ml does not read it: {what}"
@@ -58,8 +58,8 @@ def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def _layer_being_read(error: BaseException) -> dict[str, Any]:
     """The configuration of the layer at which hls4ml's reader ended, from its local variable; {} if there is none."""
-    found = [frame.f_locals.get("keras_layer") for frame, _ in walk_tb(error.__traceback__)]
-    return next((layer for layer in reversed(found) if isinstance(layer, dict) and "name" in layer.get("config", {})), {})
+    found = local_of(error, "keras_layer")
+    return next((layer for layer in found if isinstance(layer, dict) and "name" in layer.get("config", {})), {})
 
 
 def _check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:

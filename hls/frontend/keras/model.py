@@ -26,7 +26,8 @@ from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.options import with_plain_options
 from hypersonic.hls.frontend.keras.readers import register_readers
-from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3, model_config
+from hypersonic.hls.frontend.keras.rebuild import in_keras_2
+from hypersonic.hls.frontend.keras.saved import is_keras_3, model_config
 from hypersonic.hls.frontend.keras.simplify import functional, simplified
 from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits

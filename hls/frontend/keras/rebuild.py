@@ -11,9 +11,7 @@ Every layer is made again from its options and weights, and both models then hav
 from __future__ import annotations
 
 import inspect
-import json
 import sys
-import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -27,11 +25,8 @@ from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.keras import classes, operations, parts
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY, check_classes, own_classes
 from hypersonic.hls.frontend.keras.operations import operation
+from hypersonic.hls.frontend.keras.saved import model_config, saved_by
 
-#: the most bytes of a .keras file's metadata.json that are read
-_MAX_METADATA = 1 << 20
-#: and of its config.json
-_MAX_CONFIG = 1 << 28
 #: rows of random numbers that both models have to answer alike
 _ROWS = 8
 #: the largest difference that is allowed between the two, relative to the largest answer: both compute in float32
@@ -46,41 +41,10 @@ _IGNORED = frozenset(
         "batch_shape", "gptq_unpacked_column_size", "zero_output_for_mask",
     ]
 )  # fmt: skip
+#: what Keras 3 writes for options that Keras 2 does not have in every layer and that nobody has set
+_DEFAULTS = {"data_format": "channels_last"}
 #: options that have another name in Keras 2, by class
 _RENAMED = {"LeakyReLU": {"negative_slope": "alpha"}}
-
-
-def is_keras_3(file: Path) -> bool:
-    """Return whether Keras 3 has saved this .keras or .h5 file. False for a file that cannot be read: loading it says why."""
-    try:
-        return saved_by(file).startswith("3")
-    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
-        return False
-
-
-def saved_by(file: Path) -> str:
-    """Return the version of Keras that saved the file. Raises KeyError, ValueError, OSError or BadZipFile if it is damaged."""
-    if file.suffix == ".keras":
-        with zipfile.ZipFile(file) as archive, archive.open("metadata.json") as metadata:
-            return str(json.loads(metadata.read(_MAX_METADATA))["keras_version"])
-    import h5py
-
-    with h5py.File(file) as content:
-        return str(content.attrs["keras_version"])
-
-
-def model_config(file: Path) -> dict[str, Any]:
-    """Return the configuration of the model in a .keras or .h5 file; {} if it cannot be read."""
-    import h5py
-
-    try:
-        if file.suffix == ".keras":
-            with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
-                return dict(json.loads(config.read(_MAX_CONFIG)))
-        with h5py.File(file) as content:
-            return dict(json.loads(content.attrs["model_config"]))
-    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
-        return {}
 
 
 def in_keras_2(file: Path) -> Path:
@@ -156,7 +120,7 @@ def _functional(keras_2: Any, model: Any) -> Any:
             else:
                 if name not in made:
                     made[name] = _layer(keras_2, theirs[name])
-                answers = made[name](_argument(theirs[name], node, tensors))
+                answers = _called(made[name], theirs[name], node, tensors)
             for place, tensor in enumerate(answers if isinstance(answers, list | tuple) else [answers]):
                 tensors[name, index, place] = tensor
         waiting = [call for call in waiting if call not in ready]
@@ -190,6 +154,18 @@ def _read_by(part: Any) -> Iterator[tuple[str, int, int]]:
     elif isinstance(part, list | tuple):
         for one in part:
             yield from _read_by(one)
+
+
+def _called(layer: Any, theirs: Any, node: Mapping[str, Any], tensors: Mapping[tuple[str, int, int], Any]) -> Any:
+    """The answers of a layer of Keras 2. Raises UnsupportedLayerError if it does not take the tensors as Keras 3's does."""
+    given = _argument(theirs, node, tensors)
+    try:
+        return layer(given)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UnsupportedLayerError(
+            f"layer {theirs.name!r} ({type(theirs).__name__}): Keras 2's, which hls4ml reads, does not take its tensors; "
+            "build it from standard layers, or export the model to ONNX"
+        ) from error
 
 
 def _argument(layer: Any, node: Mapping[str, Any], tensors: Mapping[tuple[str, int, int], Any]) -> Any:
@@ -290,7 +266,7 @@ def _options(keras_2: Any, layer: str, kind: str, config: Mapping[str, Any], mad
         if name in accepted:
             nested = isinstance(value, dict) and "class_name" in value
             options[name] = _nested(keras_2, layer, key, value) if nested else value
-        elif value not in (None, False):
+        elif value not in (None, False, _DEFAULTS.get(key)):
             raise UnsupportedLayerError(
                 f"layer {layer!r}: {kind} with {key}={value}, which Keras 2 does not have; leave the option out, or export the "
                 "model to ONNX"

@@ -18,8 +18,9 @@ ROOT = HERE.parents[3]
 #: how many convert, at least
 CONVERT = {"keras_2": 40, "qkeras": 8, "keras_3": 70, "rebuilt": 40, "onnx": 20}
 
-#: why no model can be made of a layer: it is a part of one, needs an argument of the user's, or reads text
-_NOT_MADE = 35
+#: of how many no model is made, at most: parts of layers, those that need an argument of the user's or read text, and operators
+#: of ONNX that do not read two tensors of numbers
+NOT_MADE = {"keras_2": 20, "qkeras": 10, "keras_3": 30, "rebuilt": 0, "onnx": 135}
 
 _EXCEPTION = re.compile(r"\b[A-Z]\w*(Error|Exception|Warning)\b|\bException:|Traceback|NoneType|object has no attribute")
 #: a sentence that says what to do, or what was expected
@@ -43,7 +44,7 @@ def test_every_layer_converts_or_is_refused_by_a_sentence_about_it(kind: str, wr
     unnamed = {name: text for name, text in refused.items() if "mine" not in text and name.lower() not in text.lower()}
     assert not unnamed
     assert len(said) - len(refused) - _missing(said) >= CONVERT[kind]
-    assert _missing(said) <= _NOT_MADE
+    assert _missing(said) <= NOT_MADE[kind]
 
 
 def _missing(said: dict[str, str]) -> int:

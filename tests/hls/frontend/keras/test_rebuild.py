@@ -14,7 +14,8 @@ import pytest
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import describe
-from hypersonic.hls.frontend.keras.rebuild import in_keras_2, is_keras_3
+from hypersonic.hls.frontend.keras.rebuild import in_keras_2
+from hypersonic.hls.frontend.keras.saved import is_keras_3
 
 ROOT = Path(__file__).resolve().parents[4]
 

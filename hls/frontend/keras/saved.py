@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says which Keras has saved a file."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+#: the most bytes of a .keras file's metadata.json that are read
+_MAX_METADATA = 1 << 20
+#: and of its config.json
+_MAX_CONFIG = 1 << 28
+
+
+def is_keras_3(file: Path) -> bool:
+    """Return whether Keras 3 has saved this .keras or .h5 file. False for a file that cannot be read: loading it says why."""
+    try:
+        return saved_by(file).startswith("3")
+    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
+        return False
+
+
+def saved_by(file: Path) -> str:
+    """Return the version of Keras that saved the file. Raises KeyError, ValueError, OSError or BadZipFile if it is damaged."""
+    if file.suffix == ".keras":
+        with zipfile.ZipFile(file) as archive, archive.open("metadata.json") as metadata:
+            return str(json.loads(metadata.read(_MAX_METADATA))["keras_version"])
+    import h5py
+
+    with h5py.File(file) as content:
+        return str(content.attrs["keras_version"])
+
+
+def model_config(file: Path) -> dict[str, Any]:
+    """Return the configuration of the model in a .keras or .h5 file; {} if it cannot be read."""
+    import h5py
+
+    try:
+        if file.suffix == ".keras":
+            with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
+                return dict(json.loads(config.read(_MAX_CONFIG)))
+        with h5py.File(file) as content:
+            return dict(json.loads(content.attrs["model_config"]))
+    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
+        return {}
