@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from hypersonic.hls.closeness.comparison import OutputDifference
 from hypersonic.hls.closeness.difference import Kind
@@ -37,7 +38,7 @@ def verdict_of(judgement: Judgement, limit: float) -> Verdict:
     first = next((layer for layer in layers if not layer.share <= limit), None)
     if first is None:
         return Verdict(refused, is_far, loss, (), "", describe_begin(layers))
-    edits = _of_range(first) or _of_table(first, judgement)
+    edits = _of_range(first, limit) or _of_table(first, judgement)
     return Verdict(refused, is_far, loss, edits, first.name, describe_begin(layers))
 
 
@@ -68,20 +69,32 @@ def _of_variable(each: VariableCounts) -> list[Edit]:
     ]
 
 
-def _of_range(layer: LayerTrace) -> tuple[Edit, ...]:
-    """The type that holds a layer's results, if its own does not. An input's place has its name."""
-    if not layer.outside:
+def _of_range(layer: LayerTrace, limit: float) -> tuple[Edit, ...]:
+    """The type that holds a layer's results, if its own does not or has too large steps. An input's place has its name."""
+    if not layer.outside and layer.step <= limit * layer.spread:
         return ()
     place = ("input", layer.name) if layer.kind == "input" else layer_place(layer.name, "Precision", "result")
     return (Edit(place, wide_type(layer)),)
 
 
 def _of_table(layer: LayerTrace, judgement: Judgement) -> tuple[Edit, ...]:
-    """A table of four times as many values for a layer that looks its function up."""
+    """A table of four times as many values, with two more bits, for a layer that looks its function up."""
     names = judgement.conversion.own_names
     for each in judgement.conversion.graph.get_layers():
         size = int(each.get_attr("table_size") or 0)
         is_looked_up = str(each.get_attr("activation")).lower() not in ("linear", "relu", "relu6")
         if names.get(each.name, each.name) == layer.name and is_looked_up and 0 < size < _MOST_VALUES:
-            return (Edit(layer_place(layer.name, "TableSize"), 4 * size),)
+            kind = _wide_table(each)
+            wide = [Edit(layer_place(layer.name, "table_t"), kind)] if kind else []
+            return (Edit(layer_place(layer.name, "TableSize"), 4 * size), *wide)
     return ()
+
+
+def _wide_table(layer: Any) -> str:
+    """The type of a layer's table with two more bits right of the point; "" if it has none of its own."""
+    held = layer.types.get("table_t") if hasattr(layer, "types") else None
+    kind: Any = getattr(held, "precision", None)
+    if not isinstance(getattr(kind, "integer", None), int):
+        return ""
+    sign = "" if kind.signed else "u"
+    return f"ap_{sign}fixed<{kind.width + 2},{kind.integer}>"
