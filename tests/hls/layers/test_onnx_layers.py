@@ -19,7 +19,7 @@ import pytest
 from tests.hls.layers.layer_session import COLUMNS
 from tests.hls.layers.onnx_layer_rows import CASES
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(2700)]  # one process converts the graph of every row
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "layers.md"

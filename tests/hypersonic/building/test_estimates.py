@@ -34,12 +34,12 @@ from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
-from hypersonic.hls.bounded.processes import find
 from hypersonic.hls.errors import MissingToolError, ToolError
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.resources import Amounts
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from tests.hypersonic.building.own_models import OwnModels
+from tests.support.processes import alive
 from tests.support.waiting import wait_until
 
 #: what ends an estimate -> the reason that the user reads
@@ -236,7 +236,7 @@ def test_a_build_that_fails_ends_the_estimate_and_its_tools(tmp_path: Path, monk
 
     with pytest.raises(KeyboardInterrupt):
         fail()
-    assert find(int(pids.read_text())) is None
+    wait_until(lambda: not alive(int(pids.read_text())))  # killed; whoever is its parent now has to notice
 
 
 @pytest.fixture
