@@ -64,7 +64,7 @@ def model_graph(
     except ConversionError:
         raise
     except Exception as error:
-        found = [each for each in local_of(error, "node", "layer") if hasattr(each, "class_name")]
+        found = [each for each in local_of(error, "node", "layer", "self") if hasattr(each, "class_name")]
         where = f"layer {found[0].name!r} ({found[0].class_name})" if found else "the model"
         raise UnsupportedLayerError(f"hls4ml does not convert {where}: {said_by(error)}; {_ELSEWHERE}") from error
     _settle_outputs(graph, trained)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.checks import said_by
 from hypersonic.hls.frontend.keras.classes import check_classes, own_classes
 from hypersonic.hls.frontend.keras.expand import expanded
 from hypersonic.hls.frontend.keras.garnet import garnet_layers
@@ -251,7 +252,8 @@ def _load(file: Path) -> Any:
             return model
         check_classes(model_config(file), custom)
         raise ConversionError(
-            f"{file} does not hold a Keras 2 or QKeras model that tf_keras {tf_keras.__version__} can read: {error}"
+            f"{file} does not hold a Keras 2 or QKeras model that tf_keras {tf_keras.__version__} can read: "
+            f"{said_by(error)}; save it with layers of Keras and QKeras, or export it to ONNX"
         ) from error
 
 

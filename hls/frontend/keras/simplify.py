@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
 from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated
@@ -214,7 +215,11 @@ def _repeat_vector(layer: Any) -> list[Part]:
 
 
 def _center_crop(layer: Any) -> list[Part]:
-    height, width, _ = _shapes(layer)[0]
+    if len(shape := _shapes(layer)[0]) != 3:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r} (CenterCrop): its input has the shape {tuple(shape)}, expected (height, width, channels)"
+        )
+    height, width, _ = shape
     over = height - int(layer.height), width - int(layer.width)
     if min(over) < 0:
         return []
