@@ -14,12 +14,12 @@ import numpy as np
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
     Value,
-    affine,
     attributes,
     constant,
     layers,
     plain,
     refuse,
+    scaled,
     unary,
     value,
 )
@@ -34,19 +34,6 @@ def _selu(name: str, node: Any) -> Any:
     if abs(values.get("alpha", 1.67326) - 1.67326) > 1e-4 or abs(values.get("gamma", 1.0507) - 1.0507) > 1e-4:
         raise refuse(name, "Selu with alpha and gamma of its own", "expected ONNX's defaults")
     return layers().Activation("selu", name=name)
-
-
-def scaled(drawing: Drawing, name: str, x: Value, scale: float, shift: float) -> Value:
-    """Draw x * scale + shift with one scale and one shift; x itself if that changes nothing."""
-    if (scale, shift) == (1.0, 0.0):
-        return x
-    x = plain(x, name) if x.flat else x
-    return affine(drawing, name, x, *(np.full(plain_shape(x), number) for number in (scale, shift)))
-
-
-def plain_shape(x: Value) -> tuple[int, ...]:
-    """Return the shape of a row in the file's order."""
-    return (x.shape[-1], *x.shape[:-1]) if x.image else x.shape
 
 
 def _hard_sigmoid(drawing: Drawing, node: Any, name: str) -> Value:

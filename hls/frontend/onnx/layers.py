@@ -319,3 +319,16 @@ def _bias_behind(graph: OnnxGraph, node: Any) -> Any:
 
 def _constant_of(graph: OnnxGraph, node: Any) -> Array | None:
     return next((graph.constants[tensor] for tensor in node.input if tensor in graph.constants), None)
+
+
+def scaled(drawing: Drawing, name: str, x: Value, scale: float, shift: float) -> Value:
+    """Draw x * scale + shift with one scale and one shift; x itself if that changes nothing."""
+    if (scale, shift) == (1.0, 0.0):
+        return x
+    x = plain(x, name) if x.flat else x
+    return affine(drawing, name, x, *(np.full(plain_shape(x), number) for number in (scale, shift)))
+
+
+def plain_shape(x: Value) -> tuple[int, ...]:
+    """Return the shape of a row in the file's order."""
+    return (x.shape[-1], *x.shape[:-1]) if x.image else x.shape

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.frontend.onnx.functions import scaled
 from hypersonic.hls.frontend.onnx.graph import PASSING
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
@@ -23,6 +22,7 @@ from hypersonic.hls.frontend.onnx.layers import (
     layers,
     plain,
     refuse,
+    scaled,
     value,
 )
 
