@@ -365,6 +365,15 @@ CASES: dict[str, Case] = {
     "Conv3D": _one((3, 3, 3, 2), "Conv3D", 2, 2),
 }
 
-#: rows for a second network, because hls4ml's C++ of a one- and a two-dimensional depthwise convolution does not compile in one
-#: file (docs/hls4ml-traps.md), and a network has up to 64 inputs
-SECOND = tuple(label for label in CASES if any(word in label for word in ("1D", "Activation", "LSTM", "GRU")))
+#: rows for a network of their own: hls4ml's C++ of a one- and a two-dimensional depthwise convolution does not compile in one
+#: file (docs/hls4ml-traps.md)
+_SECOND = tuple(label for label in CASES if any(word in label for word in ("1D", "Activation", "LSTM", "GRU")))
+
+#: the models that hold the rows: each has at most as many inputs as a model may have
+GROUPS = 3
+
+
+def group_of(label: str) -> int:
+    """Return the model that holds a row, below GROUPS."""
+    others = [each for each in CASES if each not in _SECOND]
+    return GROUPS - 1 if label in _SECOND else others.index(label) % (GROUPS - 1)

@@ -38,7 +38,7 @@ from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.read import read_rf_network
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from tests.hls.layers.layer_rows import CASES, SECOND
+from tests.hls.layers.layer_rows import CASES, GROUPS, group_of
 
 #: column of the table -> the core and the io_type
 COLUMNS = {
@@ -237,8 +237,8 @@ def main(cells: dict[str, list[str]], directory: Path) -> None:
     exact = {column: [label for label, row in cells.items() if row[k] == "exact"] for k, column in enumerate(COLUMNS)}
     for io_type in ("io_parallel", "io_stream"):
         columns = [column for column, (_, kind) in COLUMNS.items() if kind == io_type]
-        for index in range(2):
-            labels = {column: [label for label in exact[column] if (label in SECOND) == index] for column in columns}
+        for index in range(GROUPS):
+            labels = {column: [label for label in exact[column] if group_of(label) == index] for column in columns}
             write(labels, directory / f"{io_type}_{index}")
 
 
