@@ -80,8 +80,7 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
     if description.gate:
         description.gate.check([tensor.name for tensor in trained.outputs])
     _say("converting with hls4ml")
-    project, graph = write_converted(trained, description, directory, kind, card)
-    project = judge(Conversion(trained, description, project, graph), progress=_say).project
+    project = judge(write_converted(trained, description, directory, kind, card), progress=_say).project
     project.save()
     if project.refused:
         raise ConversionError(project.refused)
@@ -90,8 +89,8 @@ def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> 
 
 def write_converted(
     trained: TrainedModel, description: ModelDescription, directory: Path, kind: CoreKind, card: str = ""
-) -> tuple[HlsProject, Any]:
-    """Write a loaded model's HLS project and core into `directory`; return the project, not saved, and hls4ml's ModelGraph.
+) -> Conversion:
+    """Write a loaded model's HLS project and core into `directory`.
 
     card: as in convert. Raises as convert does.
     """
@@ -106,7 +105,7 @@ def write_converted(
     firsts = [tensor.channels_first for tensor in trained.inputs]
     notes = [*remarks, *figures.get("core", {}).get("notes", ())]
     counted = {"multiplications": count_multiplications(graph), "channels_first": firsts}
-    return replace(project, report={"notes": notes, **counted, **figures}), graph
+    return Conversion(trained, description, replace(project, report={"notes": notes, **counted, **figures}), graph)
 
 
 def _write_core(kind: CoreKind, card: str, graph: Any, project: HlsProject) -> dict[str, Any]:

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 INSTEAD = "a build with --target sw_emu runs the model's own C++"
 
 
+#: the advice for a layer that hls4ml does not convert
+ELSEWHERE = "build it from other layers, or serve the whole model with the server's onnxruntime backend"
+
+
 @dataclass(frozen=True)
 class Edit:
     """A change of a model's YAML. place: the keys that lead to a value. value: what to write there; None to leave it out."""

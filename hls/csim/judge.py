@@ -101,7 +101,7 @@ def _refused(judgement: Judgement) -> Judgement:
         _refuse_differences(judgement)
     except ConversionError as error:
         refused = str(error)
-    counts = to_json(overflows) if isinstance(overflows, Overflows) else []
+    counts = to_json(overflows) if isinstance(overflows, Overflows) else None
     notes = [*project.report["notes"], *([overflows] if isinstance(overflows, str) else [])]
     report = {**project.report, "gate": gate, "overflows": counts, "notes": notes, "refused": refused}
     return replace(judgement, project=replace(project, report=report))

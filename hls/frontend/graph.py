@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.errors import ConversionError, Edit, UnsupportedLayerError, layer_place
+from hypersonic.hls.errors import ELSEWHERE, ConversionError, Edit, UnsupportedLayerError, layer_place
 from hypersonic.hls.frontend.checks import local_of, said_by
 from hypersonic.hls.frontend.configuration import Sides, asked_result, configure
 from hypersonic.hls.frontend.description import ModelDescription
@@ -23,9 +23,6 @@ from hypersonic.hls.model_graph import retype
 
 #: layers that hls4ml fuses other layers into
 _FUSED = ("Dense", "Conv2DBatchnorm", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
-
-
-_ELSEWHERE = "build it from other layers, or serve the whole model with the server's onnxruntime backend"
 
 
 def write_project(
@@ -66,7 +63,7 @@ def model_graph(
     except Exception as error:
         found = [each for each in local_of(error, "node", "layer", "self") if hasattr(each, "class_name")]
         where = f"layer {found[0].name!r} ({found[0].class_name})" if found else "the model"
-        raise UnsupportedLayerError(f"hls4ml does not convert {where}: {said_by(error)}; {_ELSEWHERE}") from error
+        raise UnsupportedLayerError(f"hls4ml does not convert {where}: {said_by(error)}; {ELSEWHERE}") from error
     _settle_outputs(graph, trained)
     _pin_fused(graph, trained, outputs, config["LayerName"])
     check_graph(graph)

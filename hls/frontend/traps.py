@@ -69,7 +69,7 @@ def check_graph(graph: Any, *, inexact_softmax: bool = False) -> None:
 
 
 def joined(sentences: Iterable[str]) -> str:
-    """Return several refusals as one text; the same one is said once."""
+    """Join several refusals into one text, without repeats."""
     return "; and ".join(dict.fromkeys(sentences))
 
 

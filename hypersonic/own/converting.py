@@ -20,7 +20,7 @@ import numpy as np
 
 from hypersonic.hls.convert import write_converted
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.csim.judge import Conversion, judge
+from hypersonic.hls.csim.judge import judge
 from hypersonic.hls.errors import ConversionError, ToolMemoryError
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.hgq import uses_hgq
@@ -54,8 +54,9 @@ def _answers(trained: TrainedModel, request: dict[str, str]) -> Any:
 def _convert(trained: TrainedModel, request: dict[str, str]) -> Any:
     description = read_description(Path(request["described"]))
     card = request["card"] if description.core is CoreKind.RF else ""
-    project, graph = write_converted(trained, description, Path(request["directory"]), description.core, card)
-    project.report["own_names"] = {new: old for old, new in trained.names.items()}
+    conversion = write_converted(trained, description, Path(request["directory"]), description.core, card)
+    project, graph = conversion.project, conversion.graph
+    project.report["own_names"] = conversion.own_names
     project.report["judged"] = [asdict(each) for each in judged_outputs(graph)]
     project.report["possible_reuse"] = {layer.name: possible_reuse(layer) for layer in graph.get_layers()}
     project.save()
@@ -68,10 +69,8 @@ def _judge(trained: TrainedModel, request: dict[str, str]) -> Any:
     kind = CoreKind(request["core"] or description.core)
     if uses_hgq(description.file):
         check_description(description)
-    project, graph = write_converted(trained, description, Path(request["directory"]), kind)
-    if description.gate is None:
-        return asdict(CONVERTS)
-    return asdict(verdict_of(judge(Conversion(trained, description, project, graph)), float(request["limit"])))
+    conversion = write_converted(trained, description, Path(request["directory"]), kind)
+    return asdict(verdict_of(judge(conversion), float(request["limit"])) if description.gate else CONVERTS)
 
 
 _REQUESTS: dict[str, Callable[[TrainedModel, dict[str, str]], Any]] = {

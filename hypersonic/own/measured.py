@@ -17,9 +17,6 @@ from hypersonic.hls.errors import Edit, layer_place
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.own.verdict import Verdict
 
-#: the variables that a YAML sets under Precision; a table's type stands beside it
-_UNDER_PRECISION = ("result", "accum", "weight", "bias", "scale", "recurrent_weight", "recurrent_bias", "state")
-
 #: the values of a table, at most
 _MOST_VALUES = 16_384
 
@@ -62,11 +59,10 @@ def _of_wraps(judgement: Judgement) -> tuple[Edit, ...]:
 
 
 def _of_variable(each: VariableCounts) -> list[Edit]:
+    """A type stands under Precision; one with its C++ name, such as exp_table_t, beside that."""
     names = [name.strip() for name in each.variable.split(",")]
-    return [
-        Edit(layer_place(each.layer, *(("Precision", name) if name in _UNDER_PRECISION else (name,))), str(each.needed))
-        for name in names
-    ]
+    keys = [(name,) if name.endswith("_t") else ("Precision", name) for name in names]
+    return [Edit(layer_place(each.layer, *key), str(each.needed)) for key in keys]
 
 
 def _of_range(layer: LayerTrace, limit: float) -> tuple[Edit, ...]:

@@ -12,8 +12,7 @@ from typing import Any
 from hypersonic.hls.closeness.difference import percent
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError, Edit
-from hypersonic.hls.fixed import FixedPoint
-from hypersonic.own.tuning import groups_of
+from hypersonic.own.tuning import bits_of, groups_of, narrowed
 from hypersonic.own.verdict import Verdict
 
 Described = dict[str, Any]
@@ -142,13 +141,10 @@ def _repaired(described: Described, judge: Judge, core: str, progress: Callable[
 def _widened(described: Described, layer: str) -> Described | None:
     """With more bits right of the point in a layer's types, or in all for ""; None if there is nothing to widen."""
     found = groups_of(described)
-    groups = [group for group in found if layer in group.name.split()] if layer else []
-    changed = copy.deepcopy(described)
-    for group in groups or found:
-        for place in group.places:
-            kind = FixedPoint.parse(_at(described, place))
-            width = min(kind.width + _MORE_BITS, max(_MOST_BITS, kind.width))
-            _write(changed, place, str(replace(kind, width=width)))
+    groups = [group for group in found if layer in group.places[0]] or found
+    bits = bits_of(described, groups)
+    more = {name: max(0, min(_MORE_BITS, _MOST_BITS - width)) for name, width in bits.items()}
+    changed = narrowed(described, groups, {name: -count for name, count in more.items()})
     return changed if changed != described else None
 
 

@@ -11,6 +11,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from hypersonic.hls.csim.explain import describe_layers
+from hypersonic.hls.csim.overflow.figures import aligned
 from hypersonic.hls.csim.trace import NoTraceError, trace_layers
 from hypersonic.hls.project import HlsProject
 
@@ -47,6 +48,4 @@ def overflow_lines(report: Mapping[str, Any]) -> list[str]:
         )
         for each in counted
     ]  # fmt: skip
-    widths = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in (_HEAD, *cells)]
-    return ["overflows:", *(f"  {line.rstrip()}" for line in lines)]
+    return ["overflows:", *(f"  {line}" for line in aligned([_HEAD, *cells], left=len(_HEAD)))]

@@ -149,15 +149,15 @@ class Overflows:
             )
             for each in self.variables
         ]  # fmt: skip
-        return [f"{self.model}: {self.rows:,} rows", *_aligned([head, *cells]), *self.faults()]
+        return [f"{self.model}: {self.rows:,} rows", *aligned([head, *cells], left=3), *self.faults()]
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
 
-def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
+def aligned(table: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return a table as lines. left: how many columns from the first on hold text; the last column does too."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    left = 3  # columns of text
     return [
         "  ".join(
             cell.ljust(width) if place < left or place == len(line) - 1 else cell.rjust(width)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
+from hypersonic.hls.errors import ELSEWHERE, ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.checks import local_of, said_by
 
 #: layers without effect at inference, which hls4ml leaves out
@@ -30,17 +30,6 @@ def check_keras_model(model: Any, supported: Collection[str]) -> None:
     for layer in model.layers:
         for why, remedy in _faults(layer, supported):
             raise UnsupportedLayerError(f"layer {layer.name!r}: {why}; {remedy}")
-    for layer in nested_layers(model):
-        for why, remedy in (*_faults(layer, supported), *_nested_faults(layer)):
-            raise UnsupportedLayerError(f"layer {layer.name!r}, of a model in the model: {why}; {remedy}")
-
-
-def nested_layers(model: Any) -> Iterator[Any]:
-    """Yield the layers of models that are themselves layers of the model, at any depth."""
-    for layer in model.layers:
-        if hasattr(layer, "layers"):
-            yield from layer.layers
-            yield from nested_layers(layer)
 
 
 def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -48,7 +37,7 @@ def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return read()
     except Exception as error:
-        what = f"{said_by(error)}; build it from other layers, or serve the whole model with the server's onnxruntime backend"
+        what = f"{said_by(error)}; {ELSEWHERE}"
         if layer := _layer_being_read(error):
             raise ConversionError(
                 f"layer {layer['config']['name']!r} ({layer['class_name']}): hls4ml does not read it: {what}"
@@ -174,18 +163,6 @@ def _merge_faults(kind: str, tensors: Any) -> Iterator[tuple[str, str]]:
             f"it merges the shapes {merged}, and hls4ml's C++ leaves elements out where they differ",
             "give all the same shape",
         )
-
-
-def _nested_faults(layer: Any) -> Iterator[tuple[str, str]]:
-    """Faults of a nested model's layer which hls/frontend/keras/merges.py corrects in the outer model only."""
-    if type(layer).__name__ in _MERGES and len(layer.input) > 2:
-        yield f"it merges {len(layer.input)} tensors, and hls4ml only two", "merge them two by two, or in the outer model"
-    if len(layer.inbound_nodes) > 1 and not _is_input(layer):
-        yield "it is called more than once, and hls4ml reads the first call only", "make a layer for each"
-
-
-def _is_input(layer: Any) -> bool:
-    return type(layer).__name__ == "InputLayer"
 
 
 def _is(value: Any, wanted: Any) -> bool:

@@ -138,7 +138,7 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
 
 
 def _unsettled(name: str, sizes: list[Any]) -> str:
-    """Return the refusal of a tensor with a dimension, other than the batch, that is no number. sizes: none if unknown."""
+    """Return the error text for a tensor with a dimension of unknown size, other than the batch. sizes: none if unknown."""
     shape = [size.dim_param or (size.dim_value if size.dim_value > 0 else "?") for size in sizes]
     open_ones = [place for place, size in enumerate(sizes) if place and size.dim_value < 1]
     named = [sizes[place].dim_param for place in open_ones if sizes[place].dim_param]

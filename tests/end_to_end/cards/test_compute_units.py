@@ -36,7 +36,7 @@ def busy(metrics: str) -> dict[str, dict[str, float]]:
 def test_every_compute_unit_is_fed_and_takes_the_clocks_of_its_rows(
     tmp_path: Path, units: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """How evenly they are fed hangs on how much of the machine each simulated unit's thread is given, so it is a remark."""
+    """How evenly they share the load depends on the CPU time that each simulated unit's thread gets, so that is a remark."""
     build("facile", repository=tmp_path, compute_units=units)
     rows = log_flat_events(1, seed=21).rows[:ROWS]
     with start_server(tmp_path) as server, Client(server.grpc, closed_loop(4 * units)) as client:

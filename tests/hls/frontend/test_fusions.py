@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +13,13 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.session import run_keras_2
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("fusions")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    argv = [sys.executable, str(Path(__file__).with_name("fusion_session.py")), str(where)]
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_keras_2(Path(__file__).with_name("fusion_session.py"), where)
     return where
 
 

@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from hypersonic.hls.project import HlsProject
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.support.session import run_keras_2
 
 REFUSED = {
     "weight_scale": r"layer '/1/Quant': its scale 0\.3 is not a power of two, which fixed-point numbers need; train with power",
@@ -28,10 +24,7 @@ REFUSED = {
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("qonnx")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    argv = [sys.executable, str(Path(__file__).with_name("qonnx_session.py")), str(where)]
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_keras_2(Path(__file__).with_name("qonnx_session.py"), where)
     return where
 
 

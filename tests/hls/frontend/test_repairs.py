@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,18 +13,15 @@ from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.repairs import _REPAIRS, repair
 from hypersonic.hls.project import HlsProject
 from tests.hls.frontend.repaired_model import NAME, VOCABULARY
+from tests.support.session import run_keras_2
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 
 
 @pytest.fixture(scope="module")
 def csim(tmp_path_factory: pytest.TempPathFactory) -> Csim:
     directory = tmp_path_factory.mktemp("repaired")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    session = [sys.executable, str(HERE / "repaired_model.py"), str(directory)]
-    done = subprocess.run(session, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_keras_2(HERE / "repaired_model.py", directory)
     project = HlsProject.load(directory / NAME)
     return Csim(compile_csim(project), project)
 

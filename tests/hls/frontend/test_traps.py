@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +20,9 @@ from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
+from tests.support.session import run_keras_2
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 
 Said = dict[str, list[str]]
 
@@ -33,10 +30,7 @@ Said = dict[str, list[str]]
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("traps")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    session = [sys.executable, str(HERE / "traps_session.py"), str(written)]
-    done = subprocess.run(session, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_keras_2(HERE / "traps_session.py", written)
     return written
 
 

@@ -81,7 +81,8 @@ def _columns(trained: TrainedModel, text: str, io_type: str, file: Path) -> dict
     with tempfile.TemporaryDirectory() as scratch:
         try:
             description = read_description(file)
-            project, graph = write_converted(trained, description, Path(scratch), CoreKind.CSIM)
+            conversion = write_converted(trained, description, Path(scratch), CoreKind.CSIM)
+            project, graph = conversion.project, conversion.graph
         except ConversionError as error:
             return dict.fromkeys(columns, str(error))
         csim = Csim(compile_csim(project, optimisation="-O0"), project)

@@ -9,11 +9,8 @@ layers (tests/hls/rf/test_random_layers.py shows the same of its RTL).
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +21,7 @@ from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
 from tests.hls.layers.computed import computed
 from tests.hls.layers.layer_rows import CASES
+from tests.support.session import run_session
 
 pytestmark = pytest.mark.whole
 
@@ -46,10 +44,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a session that converted every row."""
     directory = tmp_path_factory.mktemp("layers")
     (directory / "cells.json").write_text(json.dumps(table()))
-    argv = [sys.executable, str(Path(__file__).with_name("layer_session.py")), str(directory / "cells.json"), str(directory)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    run_session(Path(__file__).with_name("layer_session.py"), directory / "cells.json", directory)
     return directory
 
 

@@ -7,10 +7,7 @@ error contains the page's reason.
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import pytest
 
 from tests.hls.layers.layer_session import COLUMNS
 from tests.hls.layers.onnx_layer_rows import CASES
+from tests.support.session import run_keras_2
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(2700)]  # one process converts the graph of every row
 
@@ -35,10 +33,7 @@ def table() -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = tmp_path_factory.mktemp("onnx_layers") / "said.json"
-    argv = [sys.executable, str(Path(__file__).with_name("onnx_layer_session.py")), str(out)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    run_keras_2(Path(__file__).with_name("onnx_layer_session.py"), out)
     return dict(json.loads(out.read_text()))
 
 

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.session import run_keras_2
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 
 #: networks; `python -m tests.hypersonic.own.drawn_networks DIRECTORY COUNT FIRST` draws others
 COUNT = 20
@@ -24,10 +22,7 @@ pytestmark = pytest.mark.whole("hls", "hypersonic/own", "requirements.lock", "te
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     written = tmp_path_factory.mktemp("drawn")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    session = [sys.executable, str(HERE / "drawn_networks.py"), str(written), str(COUNT)]
-    done = subprocess.run(session, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    run_keras_2(HERE / "drawn_networks.py", written, str(COUNT))
     return dict(json.loads((written / "verdicts.json").read_text()))
 
 

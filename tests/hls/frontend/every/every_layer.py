@@ -91,7 +91,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "Activation": {"activation": "relu"},
 }  # fmt: skip
 
-#: what is said of an ONNX model that onnxruntime or onnx do not take: the operator needs other inputs or attributes
+#: how the messages for ONNX models begin that onnxruntime or onnx reject: the operator needs other inputs or attributes
 INVALID = ("onnxruntime, which is the reference, does not run", "the shapes of the ONNX model cannot be found")
 
 #: layers that read two tensors

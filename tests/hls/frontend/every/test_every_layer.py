@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.session import run_session
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[3]
 
 #: how many convert, at least
 CONVERT = {"keras_2": 40, "qkeras": 8, "keras_3": 70, "rebuilt": 40, "onnx": 20}
@@ -52,8 +50,5 @@ def _missing(said: dict[str, str]) -> int:
 
 
 def _run(kind: str, directory: Path) -> dict[str, str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "0" if kind == "keras_3" else "1"}
-    argv = [sys.executable, str(HERE / "every_layer.py"), kind, str(directory)]
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    run_session(HERE / "every_layer.py", kind, directory, TF_USE_LEGACY_KERAS="0" if kind == "keras_3" else "1")
     return dict(json.loads((directory / f"{kind}.json").read_text()))

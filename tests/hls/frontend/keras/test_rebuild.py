@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,17 +13,13 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2
 from hypersonic.hls.frontend.keras.saved import is_keras_3
-
-ROOT = Path(__file__).resolve().parents[4]
+from tests.support.session import run_session
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("keras_3")
-    argv = [sys.executable, str(Path(__file__).with_name("rebuild_session.py")), str(where)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_session(Path(__file__).with_name("rebuild_session.py"), where)
     return where
 
 

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.session import run_keras_2
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[3]
 
 #: of the outputs' numbers and weights that are rounded
 NEAR = 0.005
@@ -26,10 +24,7 @@ CAPPED = ("relu6", "relu_to_6", "relu_to_6_inside", "relu_to_6_of_steps")
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("mended")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    session = [sys.executable, str(HERE / "mended_session.py"), str(written)]
-    done = subprocess.run(session, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    run_keras_2(HERE / "mended_session.py", written)
     return written
 
 

@@ -4,11 +4,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +15,7 @@ from hypersonic.hls import build as building
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.onnx.graph import data_files
 from hypersonic.hls.project import HlsProject
-
-ROOT = Path(__file__).resolve().parents[4]
+from tests.support.session import run_keras_2
 
 REFUSED = {
     "named_input": r"tensor 'x': shape is \(1, n\), expected a number for dimension 1, .* --dim_param n --dim_value N",
@@ -63,10 +59,7 @@ SHAPES = {
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("onnx")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_USE_LEGACY_KERAS": "1"}
-    argv = [sys.executable, str(Path(__file__).with_name("onnx_session.py")), str(where)]
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_keras_2(Path(__file__).with_name("onnx_session.py"), where)
     return where
 
 
