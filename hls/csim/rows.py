@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.frontend.description import DescriptionError
 from hypersonic.hls.frontend.gate import Gate
-from hypersonic.hls.frontend.rows import Wanted, is_rows_file, own_layout, read_rows
+from hypersonic.hls.frontend.rows import Wanted, is_rows_file, rows_and_layout
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
@@ -128,7 +128,7 @@ def _rows_of_file(file: Path, inputs: Row, trained: TrainedModel) -> tuple[list[
         for tensor, spec in zip(trained.inputs, inputs.tensors, strict=True)
     ]
     try:
-        rows, own = read_rows(file, wanted), own_layout(file, wanted)
+        rows, own = rows_and_layout(file, wanted)
     except OSError as error:
         raise DescriptionError(f"gate.rows is {str(file)!r}, which cannot be read: {error.strerror}") from error
     given = zip(inputs.tensors, rows, strict=True)

@@ -58,18 +58,20 @@ def read_rows(file: Path, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float32]
     by name, or one array of any name for a single tensor. Any real or integer dtype is taken. Raises RowsError, and OSError
     for a file that cannot be opened.
     """
+    return rows_and_layout(file, wanted)[0]
+
+
+def rows_and_layout(file: Path, wanted: Sequence[Wanted]) -> tuple[tuple[NDArray[np.float32], ...], list[str]]:
+    """Return the rows as read_rows does, and the names of the tensors whose rows have the layout of the model's file.
+
+    Raises as read_rows does.
+    """
     arrays = list(_by_tensor(file, read_arrays(file), wanted))
     rows = tuple(_rows(file, array, tensor) for array, tensor in zip(arrays, wanted, strict=True))
     if len({len(each) for each in rows}) > 1:
         counts = ", ".join(f"{tensor.names[0]} {len(each)}" for tensor, each in zip(wanted, rows, strict=True))
         raise RowsError(f"{file} holds different numbers of rows: {counts}; give each input the same number")
-    return rows
-
-
-def own_layout(file: Path, wanted: Sequence[Wanted]) -> list[str]:
-    """Return the names of the tensors whose rows read_rows takes in the layout of the model's file. Raises as it does."""
-    pairs = zip(wanted, _by_tensor(file, read_arrays(file), wanted), strict=True)
-    return [tensor.names[0] for tensor, array in pairs if tensor.is_own(array)]
+    return rows, [tensor.names[0] for tensor, array in zip(wanted, arrays, strict=True) if tensor.is_own(array)]
 
 
 def read_arrays(file: Path) -> dict[str, NDArray[Any]]:

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.keras.calls import CallTensor, read_by, renamed
 from hypersonic.hls.frontend.keras.simplify import functional
 from hypersonic.hls.names import Namespace
-
-#: a tensor in Keras' configuration: the layer, the number of its call, the place among its results
-_Tensor = tuple[str, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,15 +56,15 @@ def expanded(model: Any, custom: Mapping[str, Any]) -> Expanded:
     return Expanded(made, tuple(found[tensor][0] for tensor in ends[1]), tuple(copies.notes))
 
 
-def _copied(model: Any, given: list[_Tensor] | None, copies: _Copies) -> dict[_Tensor, _Tensor]:
+def _copied(model: Any, given: list[CallTensor] | None, copies: _Copies) -> dict[CallTensor, CallTensor]:
     """Add a copy of each call of a functional model's layers; return the new tensors by the model's own.
 
     given: what the model reads, if it is inside another; None for the outer model, whose inputs are copied.
     """
     config = model.get_config()
     inputs = _listed(config["input_layers"])
-    tensors: dict[_Tensor, _Tensor] = dict(zip(inputs, given, strict=True)) if given is not None else {}
-    seen = [*_read([entry["inbound_nodes"] for entry in config["layers"]]), *_listed(config["output_layers"])]
+    tensors: dict[CallTensor, CallTensor] = dict(zip(inputs, given, strict=True)) if given is not None else {}
+    seen = [*read_by([entry["inbound_nodes"] for entry in config["layers"]]), *_listed(config["output_layers"])]
     first: dict[str, int] = {}  # the number of a layer's first call: that of a model inside can be 1
     for name, k, _ in seen:
         first[name] = min(k, first.get(name, k))
@@ -79,8 +77,8 @@ def _copied(model: Any, given: list[_Tensor] | None, copies: _Copies) -> dict[_T
     while waiting:
         left = []
         for entry, k, node in waiting:
-            if all(tensor in tensors for tensor in _read(node)):
-                tensors |= _call(model, entry, k, _renamed(node, tensors), copies)
+            if all(tensor in tensors for tensor in read_by(node)):
+                tensors |= _call(model, entry, k, renamed(node, tensors.__getitem__), copies)
             else:
                 left.append((entry, k, node))
         if len(left) == len(waiting):
@@ -89,13 +87,13 @@ def _copied(model: Any, given: list[_Tensor] | None, copies: _Copies) -> dict[_T
     return tensors
 
 
-def _call(model: Any, entry: dict[str, Any], k: int, node: Any, copies: _Copies) -> dict[_Tensor, _Tensor]:
+def _call(model: Any, entry: dict[str, Any], k: int, node: Any, copies: _Copies) -> dict[CallTensor, CallTensor]:
     """Add what one call of a layer computes; return its new tensors by the model's own. node: with the new tensors."""
     name = entry["name"]
     layer = model.get_layer(name)
     if hasattr(layer, "layers"):
         inner = functional(layer)
-        inside = _copied(inner, list(_read(node)), copies)
+        inside = _copied(inner, list(read_by(node)), copies)
         return {(name, k, place): inside[tensor] for place, tensor in enumerate(_listed(inner.get_config()["output_layers"]))}
     called = name if name not in copies.taken else copies.scope.identifier(f"{name}_copy")
     if called != name:
@@ -113,33 +111,8 @@ def _results(layer: Any) -> int:
     return len(first.outputs) if isinstance(first.outputs, list | tuple) else 1
 
 
-def _listed(tensors: Any) -> list[_Tensor]:
+def _listed(tensors: Any) -> list[CallTensor]:
     """The inputs or outputs of a functional model's configuration, which may be a single one or a dictionary."""
     if isinstance(tensors, dict):
         return [tuple(tensors[key]) for key in sorted(tensors)]
     return [tuple(tensors)] if tensors and isinstance(tensors[0], str) else [tuple(tensor) for tensor in tensors]
-
-
-def _is_tensor(part: Any) -> bool:
-    return isinstance(part, list | tuple) and [type(one) for one in part[:3]] == [str, int, int] and len(part) in (3, 4)
-
-
-def _read(part: Any) -> list[_Tensor]:
-    """The tensors in a call, those in its arguments too."""
-    if isinstance(part, dict):
-        return [tensor for value in part.values() for tensor in _read(value)]
-    if not isinstance(part, list | tuple):
-        return []
-    own = [tuple(part[:3])] if _is_tensor(part) else []
-    return [*own, *(tensor for one in part for tensor in _read(one))]
-
-
-def _renamed(part: Any, tensors: Mapping[_Tensor, _Tensor]) -> Any:
-    """A part of a call, with the new tensors."""
-    if isinstance(part, dict):
-        return {key: _renamed(value, tensors) for key, value in part.items()}
-    if not isinstance(part, list | tuple):
-        return part
-    if _is_tensor(part):
-        return [*tensors[tuple(part[:3])], *(_renamed(one, tensors) for one in part[3:])]
-    return [_renamed(one, tensors) for one in part]

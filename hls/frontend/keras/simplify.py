@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, renamed
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
 from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated
@@ -41,7 +43,7 @@ def _replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, 
     scope = Namespace(tuple(layer.name for layer in plain.layers))
     layers: list[dict[str, Any]] = []
     passed = {
-        name: next(iter(_sources(entry)))[:3]
+        name: tuple(next(iter(_sources(entry)))[:3])
         for entry in config["layers"]
         if parts.get(name := entry["config"]["name"]) == [PASSED]
     }
@@ -60,23 +62,19 @@ def _replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, 
     return again
 
 
-def _reading(entry: Any, passed: Mapping[str, list[Any]]) -> Any:
+def _reading(entry: Any, passed: Mapping[str, CallTensor]) -> Any:
     """A layer's configuration that reads what is before the layers that are left out."""
     if not passed:
         return entry
-    nodes = [_renamed(node, passed) for node in entry["inbound_nodes"]]
+    nodes = [renamed(node, partial(_behind, passed)) for node in entry["inbound_nodes"]]
     return {**entry, "inbound_nodes": nodes}
 
 
-def _renamed(part: Any, passed: Mapping[str, list[Any]]) -> Any:
-    """A part of a call with other tensors in the place of those of layers that are left out."""
-    if isinstance(part, dict):
-        return {key: _renamed(value, passed) for key, value in part.items()}
-    if not isinstance(part, list | tuple):
-        return part
-    if len(part) >= 3 and isinstance(part[0], str) and part[0] in passed and type(part[1]) is int:
-        return _renamed([*passed[part[0]], *part[3:]], passed)
-    return [_renamed(one, passed) for one in part]
+def _behind(passed: Mapping[str, CallTensor], tensor: CallTensor) -> CallTensor:
+    """The tensor that a layer which is left out reads, or one that such a layer before it reads."""
+    while tensor[0] in passed:
+        tensor = passed[tensor[0]]
+    return tensor
 
 
 def functional(model: Any) -> Any:
@@ -113,12 +111,8 @@ def _sources(entry: dict[str, Any]) -> Iterable[list[Any]]:
         if source[0] != "_CONSTANT_VALUE":
             yield [*source[:3], {}]
         for value in source[3].values():
-            if _is_source(value):
-                yield [*value, {}]
-
-
-def _is_source(value: Any) -> bool:
-    return isinstance(value, list | tuple) and [type(one) for one in value] == [str, int, int]
+            if is_tensor(value):
+                yield [*value[:3], {}]
 
 
 # ---------------------------------------------------------------- rules

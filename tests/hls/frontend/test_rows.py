@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hypersonic.hls.frontend.rows import RowsError, Wanted, is_rows_file, own_layout, read_rows
+from hypersonic.hls.frontend.rows import RowsError, Wanted, is_rows_file, read_rows, rows_and_layout
 
 ONE = (Wanted(("x", "served"), (2, 3)),)
 TWO = (Wanted(("a",), (2,)), Wanted(("b", "served_b"), (1,)))
@@ -41,7 +41,7 @@ def test_rows_of_images_may_have_the_channels_first_as_in_the_models_file_or_las
     for layout, own in ((served, []), (np.moveaxis(served, -1, 1), ["x"]), (served.reshape(2, 24), [])):
         file = written(tmp_path, layout)
         np.testing.assert_array_equal(read_rows(file, wanted)[0], served.reshape(2, 24))
-        assert own_layout(file, wanted) == own
+        assert rows_and_layout(file, wanted)[1] == own
     both = r"expected \(rows, 2, 4, 3\) as in the model's file, or \(rows, 4, 3, 2\) as it is served, with 1 or more rows"
     with pytest.raises(RowsError, match=both):
         read_rows(written(tmp_path, np.zeros((2, 3, 4, 2))), wanted)
