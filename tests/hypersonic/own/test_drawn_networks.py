@@ -33,7 +33,7 @@ def test_no_yaml_that_new_writes_is_refused(verdicts: dict[str, Any]) -> None:
 
 def test_new_finds_types_for_every_network(verdicts: dict[str, Any]) -> None:
     assert not {seed: each for seed, each in verdicts.items() if each["new"]}
-    # probabilities are judged by their worst difference, which "new" has judged: where they hardly vary, its rms is a large share
+    # "new" judges probabilities by their worst difference: where they hardly vary, its rms is a large share of the spread
     numbers = {seed: each for seed, each in verdicts.items() if each["layers"][-1] == "Dense"}
     assert len(numbers) > COUNT / 2
     assert not {seed: each for seed, each in numbers.items() if not each.get("loss", 1) <= 0.05}
