@@ -139,3 +139,15 @@ def parse_loss(text: str) -> float:
     if not 0 <= value < 100:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a number of per cent from 0 to 100, such as 1%")
     return value / 100
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Parse the shape of an input, such as 16,4 or tracks=16,4; return (name, shape), "" for no name.
+
+    Raises argparse.ArgumentTypeError.
+    """
+    name, _, sizes = text.rpartition("=")
+    shape = tuple(int(size) if size.isascii() and size.isdigit() else 0 for size in sizes.split(","))
+    if min(shape) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected sizes without the batch, such as 16,4 or tracks=16,4")
+    return name, shape

@@ -15,6 +15,7 @@ from hypersonic.hls.closeness.difference import percent
 from hypersonic.hls.errors import ConversionError, Edit
 from hypersonic.hls.frontend.description import SUFFIXES
 from hypersonic.hls.frontend.hgq import uses_hgq
+from hypersonic.hls.frontend.sized import named_with, write_sized
 from hypersonic.own.candidates import Candidates
 from hypersonic.own.describe import check_place, describe_model
 from hypersonic.own.edited import edited
@@ -58,6 +59,18 @@ def write_description(
     text = edited(text, [*changes(described, settled.described), *_accepted(settled, loss)])
     place.write_text(text)
     return Written(place, settled, tuple(_warnings(settled, rows, loss)))
+
+
+def write_copy(model: Path, shapes: dict[str, tuple[int, ...]], *, force: bool) -> Path:
+    """Copy a model file with sizes for the inputs that leave theirs open; return the copy's path, beside the model.
+
+    shapes: as write_sized takes them. Raises DescriptionError for a wrong suffix, a missing model, or a copy that exists if not
+    `force`, and ConversionError as write_sized does.
+    """
+    copy = named_with(model, shapes)
+    check_place(model, copy, force=force)
+    write_sized(model, shapes, copy)
+    return copy
 
 
 def describe_if_missing(model: str, rows: Path | None, progress: Callable[[str], None]) -> None:

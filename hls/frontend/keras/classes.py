@@ -56,7 +56,30 @@ def own_classes() -> dict[str, Any]:
     def hard_silu(x: Any) -> Any:
         return x * tf.nn.relu6(x + 3.0) / 6.0
 
-    return {"TrainingOnly": TrainingOnly, "CappedReLU": CappedReLU, "hard_silu": hard_silu, "hard_swish": hard_silu}
+    classes = {kind.__name__: kind for kind in (TrainingOnly, CappedReLU, _einsum())}
+    return {**classes, "hard_silu": hard_silu, "hard_swish": hard_silu}
+
+
+def _einsum() -> Any:
+    import tensorflow as tf
+    import tf_keras
+
+    class Einsum(tf_keras.layers.Layer):  # type: ignore[misc]
+        """A sum of products of two tensors. equation: as numpy's einsum has it, of the axes of a row, without the batch."""
+
+        def __init__(self, equation: str = "a,a->a", **options: Any) -> None:
+            super().__init__(**options)
+            self.equation = equation
+
+        def call(self, x: Any) -> Any:
+            read, made = self.equation.split("->")
+            first, second = read.split(",")
+            return tf.einsum(f"...{first},...{second}->...{made}", *x)
+
+        def get_config(self) -> dict[str, Any]:
+            return {**super().get_config(), "equation": self.equation}
+
+    return Einsum
 
 
 def check_classes(config: Mapping[str, Any], known: Mapping[str, Any]) -> None:

@@ -20,16 +20,20 @@ Options = Mapping[str, Any]
 
 
 def check_keras_model(model: Any, supported: Collection[str]) -> None:
-    """Check a Keras 2 model. supported: the class names that hls4ml reads.
+    """Raise UnsupportedLayerError for a layer of a Keras 2 model that hls4ml would read wrongly.
 
-    Raises ConversionError for dynamic shapes, and UnsupportedLayerError for a layer that hls4ml would read wrongly.
+    supported: the class names that hls4ml reads.
     """
-    for role, names, tensors in (("input", model.input_names, model.inputs), ("output", model.output_names, model.outputs)):
-        for name, tensor in zip(names, tensors, strict=True):
-            _check_shape(role, name, tuple(tensor.shape[1:]))
     for layer in model.layers:
         for why, remedy in _faults(layer, supported):
             raise UnsupportedLayerError(f"layer {layer.name!r}: {why}; {remedy}")
+
+
+def check_shapes(model: Any) -> None:
+    """Raise ConversionError for an input or output of a Keras 2 model whose shape has no size for an axis."""
+    for role, names, tensors in (("input", model.input_names, model.inputs), ("output", model.output_names, model.outputs)):
+        for name, tensor in zip(names, tensors, strict=True):
+            check_shape(role, name, tuple(tensor.shape[1:]))
 
 
 def read_by_hls4ml(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -51,12 +55,13 @@ def _layer_being_read(error: BaseException) -> dict[str, Any]:
     return next((layer for layer in found if isinstance(layer, dict) and "name" in layer.get("config", {})), {})
 
 
-def _check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:
+def check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:
+    """Raise ConversionError for the shape of a row that has no axis, or no size for one. role: "input" or "output"."""
     if not shape or None in shape:
         listed = ", ".join(["batch", *(str(size) for size in shape)])
         raise ConversionError(
             f"{role} {name!r}: shape is ({listed}), expected at least one dimension after the batch, each of them a number: "
-            "hls4ml builds hardware for fixed sizes; make the model with Input(shape=...) of numbers"
+            "hls4ml builds hardware for fixed sizes; `hypersonic new MODEL --shape SIZE,...` writes a copy with them"
         )
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,13 @@ from hypersonic.hls.frontend.keras.classes import check_classes, own_classes
 from hypersonic.hls.frontend.keras.expand import expanded
 from hypersonic.hls.frontend.keras.garnet import garnet_layers
 from hypersonic.hls.frontend.keras.inside import layer_facts, results
-from hypersonic.hls.frontend.keras.layers import check_keras_model, gate_notes, read_by_hls4ml
+from hypersonic.hls.frontend.keras.layers import check_keras_model, check_shapes, gate_notes, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.options import with_plain_options
 from hypersonic.hls.frontend.keras.readers import register_readers
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2
-from hypersonic.hls.frontend.keras.saved import is_keras_3, model_config
+from hypersonic.hls.frontend.keras.saved import FLOATING, dtype_policy, is_keras_3, model_config
 from hypersonic.hls.frontend.keras.simplify import functional, simplified
 from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
@@ -55,10 +56,14 @@ def load_keras(file: Path) -> TrainedModel:
     """Load a .h5 or .keras file of Keras 2, Keras 3 or QKeras. Raises ConversionError if hls4ml cannot read its model."""
     import tensorflow as tf
 
-    if is_keras_3(file):
-        file = in_keras_2(file)
+    policy = dtype_policy(model_config(file))
+    plain = in_keras_2(file) if is_keras_3(file) else file
     # AutoGraph would rewrite the Python of each layer, for seconds; the layers that hls4ml reads do not need it
-    return tf.autograph.experimental.do_not_convert(lambda: keras_model(_load(file)))()  # type: ignore[no-any-return]
+    trained: TrainedModel = tf.autograph.experimental.do_not_convert(lambda: keras_model(_in_float32(_load(plain))))()
+    if not policy:
+        return trained
+    note = f"layers compute with the dtype policy {policy}; the trained model's answers are those of float32"
+    return replace(trained, notes=(*trained.notes, note))
 
 
 def keras_model(model: Any) -> TrainedModel:
@@ -67,6 +72,7 @@ def keras_model(model: Any) -> TrainedModel:
 
     model = functional(model) if isinstance(model.input, dict) or isinstance(model.output, dict) else model
     _check_outputs(model)
+    check_shapes(model)
     custom = _custom_objects()
     register_readers()
     whole = expanded(model, custom)
@@ -255,6 +261,19 @@ def _load(file: Path) -> Any:
             f"{file} does not hold a Keras 2 or QKeras model that tf_keras {tf_keras.__version__} can read: "
             f"{said_by(error)}; save it with layers of Keras and QKeras, or export it to ONNX"
         ) from error
+
+
+def _in_float32(model: Any) -> Any:
+    """The model with layers that compute in float32 where they did in float16, bfloat16 or float64."""
+    policies = {layer: layer.dtype_policy.name for layer in model._flatten_layers()}
+    if not set(policies.values()) & set(FLOATING):
+        return model
+    for layer, policy in policies.items():
+        if policy in FLOATING:
+            layer._set_dtype_policy("float32")
+    again = type(model).from_config(model.get_config(), custom_objects=_custom_objects())
+    again.set_weights(model.get_weights())
+    return again
 
 
 def _custom_objects() -> dict[str, Any]:

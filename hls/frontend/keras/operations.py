@@ -11,6 +11,7 @@ import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.keras.parts import Part, Shape, reshape
+from hypersonic.hls.frontend.keras.products import product
 
 #: operations of one tensor -> Keras 2's activation
 _ACTIVATIONS = {
@@ -27,6 +28,7 @@ TENSORFLOW = {
     "math.truediv": "TrueDivide", "math.divide": "TrueDivide", "math.maximum": "Maximum", "math.minimum": "Minimum",
     "math.negative": "Negative", "nn.relu": "Relu", "nn.relu6": "Relu6", "math.sigmoid": "Sigmoid", "math.tanh": "Tanh",
     "nn.silu": "Silu", "nn.gelu": "Gelu", "nn.softmax": "Softmax", "math.softplus": "Softplus", "nn.softsign": "Softsign",
+    "linalg.matmul": "Matmul",
     "math.reduce_mean": "Mean", "math.reduce_sum": "Sum", "math.reduce_max": "Max", "concat": "Concatenate",
     "reshape": "Reshape", "expand_dims": "ExpandDims",
 }  # fmt: skip
@@ -54,6 +56,8 @@ def operation(
             found = []
     elif kind in _POOLS:
         found = _pool(kind, shapes[0], options)
+    elif kind == "Matmul" and len(shapes) == 2 and not options.get("transpose_a"):
+        found = product(*shapes, transposed=bool(options.get("transpose_b")))
     elif kind == "Concatenate":
         found = [Part("Concatenate", {"axis": int(options.get("axis", -1))}, range(len(shapes)))]
     else:

@@ -20,12 +20,14 @@ class Part:
 
     kind: a class of Keras 2. options: without a name. weights: its own. reads: the tensors that it reads; a number from 0 on is
     one that the whole layer reads, a number from -1 down the result of a part before this one, -1 of the one directly before.
+    role: behind the whole layer's name in that of the part; the last part has the whole layer's name.
     """
 
     kind: str
     options: Mapping[str, Any] = field(default_factory=dict)
     reads: Sequence[int] = (-1,)
     weights: Sequence[Any] = ()
+    role: str = "part"
 
 
 #: of a tensor that hls4ml's BatchNormalization reads, without the batch
@@ -55,6 +57,11 @@ def _statistics(scale: Any, offset: Any) -> list[Any]:
 def reshape(shape: Shape, read: int = -1) -> Part:
     """Return a Reshape to the shape of a row."""
     return Part("Reshape", {"target_shape": shape}, (read,))
+
+
+def einsum(equation: str, reads: Sequence[int], role: str = "part") -> Part:
+    """Return an Einsum of two tensors. equation: of the axes of a row."""
+    return Part("Einsum", {"equation": equation}, reads, role=role)
 
 
 def repeated(shape: Shape, wanted: Shape, read: int = 0) -> list[Part]:

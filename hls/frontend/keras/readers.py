@@ -8,11 +8,12 @@ from typing import Any
 
 
 def register_readers() -> None:
-    """Let hls4ml read CappedReLU (classes.py), at the first call."""
+    """Let hls4ml read CappedReLU and Einsum (classes.py), at the first call."""
     from hls4ml.converters.keras_v2_to_hls import get_layer_handlers, register_keras_v2_layer_handler
 
     if "CappedReLU" not in get_layer_handlers():
         register_keras_v2_layer_handler("CappedReLU", _capped_relu)
+        register_keras_v2_layer_handler("Einsum", _einsum)
 
 
 def _capped_relu(layer: Mapping[str, Any], names: list[str] | None, shapes: list[Any], _weights: Any) -> tuple[Any, Any]:
@@ -26,3 +27,14 @@ def _capped_relu(layer: Mapping[str, Any], names: list[str] | None, shapes: list
         "activ_param": options["max_value"],
     }
     return made | read, list(shapes[0])
+
+
+def _einsum(layer: Mapping[str, Any], names: list[str], shapes: list[Any], _weights: Any) -> tuple[Any, Any]:
+    """hls4ml's description of the layer, and the shape of its result."""
+    options = layer["config"]
+    read, result = options["equation"].split("->")
+    rows = [tuple(shape[1:]) for shape in shapes]
+    sizes = {axis: size for axes, row in zip(read.split(","), rows, strict=True) for axis, size in zip(axes, row, strict=True)}
+    out = tuple(sizes[axis] for axis in result)
+    made = {"name": options["name"], "class_name": "Einsum", "inputs": names, "equation": options["equation"]}
+    return made | {"inp0_shape": rows[0], "inp1_shape": rows[1], "out_shape": out}, [None, *out]

@@ -24,8 +24,9 @@ from hypersonic.hls.child import python_argv, python_environment, refuse, run_ch
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.keras import classes, operations, parts
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY, check_classes, own_classes
+from hypersonic.hls.frontend.keras.layers import check_shape
 from hypersonic.hls.frontend.keras.operations import operation
-from hypersonic.hls.frontend.keras.saved import model_config, saved_by
+from hypersonic.hls.frontend.keras.saved import FLOATING, model_config, saved_by
 
 #: rows of random numbers that both models have to answer alike
 _ROWS = 8
@@ -89,7 +90,7 @@ def _sequential(keras_2: Any, model: Any) -> Any:
         raise ConversionError(f"model {model.name!r} has no input shape; begin it with keras.Input(shape=...)")
     (given,) = model.inputs
     twin = keras_2.Sequential(name=model.name)
-    twin.add(keras_2.layers.InputLayer(given.shape[1:], dtype=given.dtype, name=str(given.name).partition(":")[0]))
+    twin.add(keras_2.layers.InputLayer(given.shape[1:], dtype=_read_as(given.dtype), name=str(given.name).partition(":")[0]))
     layers = [layer for layer in model.layers if type(layer).__name__ != "InputLayer"]
     for layer in layers:
         twin.add(_layer(keras_2, layer))
@@ -113,7 +114,7 @@ def _functional(keras_2: Any, model: Any) -> Any:
             name = entry["name"]
             if entry["class_name"] == "InputLayer":
                 shape = entry["config"]["batch_shape"][1:]
-                tensors[name, index, 0] = keras_2.Input(shape, name=name, dtype=entry["config"]["dtype"])
+                tensors[name, index, 0] = keras_2.Input(shape, name=name, dtype=_read_as(entry["config"]["dtype"]))
                 continue
             if ".ops." in type(theirs[name]).__module__:
                 answers = _operation(keras_2, theirs[name], f"{name}_{index}" if index else name, node, tensors)
@@ -128,6 +129,11 @@ def _functional(keras_2: Any, model: Any) -> Any:
         _copy_weights(layer, theirs[name])
     sides = [_tensors_of(config[side], tensors) for side in ("input_layers", "output_layers")]
     return keras_2.Model(*sides, name=model.name)
+
+
+def _read_as(dtype: str) -> str:
+    """The dtype of an input of the model in Keras 2."""
+    return "float32" if dtype in FLOATING else dtype
 
 
 def _calls(entry: Mapping[str, Any]) -> list[Any]:
@@ -158,14 +164,27 @@ def _read_by(part: Any) -> Iterator[tuple[str, int, int]]:
 
 def _called(layer: Any, theirs: Any, node: Mapping[str, Any], tensors: Mapping[tuple[str, int, int], Any]) -> Any:
     """The answers of a layer of Keras 2. Raises UnsupportedLayerError if it does not take the tensors as Keras 3's does."""
-    given = _argument(theirs, node, tensors)
+    named = type(theirs).__name__ == "MultiHeadAttention"
+    given = _named_arguments(theirs, node, tensors) if named else _argument(theirs, node, tensors)
     try:
-        return layer(given)
+        return layer(**given) if named else layer(given)
     except (TypeError, ValueError, AttributeError) as error:
         raise UnsupportedLayerError(
             f"layer {theirs.name!r} ({type(theirs).__name__}): Keras 2's, which hls4ml reads, does not take its tensors; "
             "build it from standard layers, or export the model to ONNX"
         ) from error
+
+
+def _named_arguments(layer: Any, node: Mapping[str, Any], tensors: Mapping[tuple[str, int, int], Any]) -> dict[str, Any]:
+    """The tensors that a layer with several is called with, by the names of the arguments of its call."""
+    given = dict(zip(inspect.signature(layer.call).parameters, node["args"], strict=False)) | node["kwargs"]
+    given = {name: value for name, value in given.items() if value not in (None, False)}
+    if others := [name for name in given if name not in ("query", "value", "key")]:
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r} ({type(layer).__name__}): it is called with {', '.join(others)}, expected query, value and "
+            "key only: hls4ml computes no masks and no second result"
+        )
+    return {name: tensors[next(_read_by(value))] for name, value in given.items()}
 
 
 def _argument(layer: Any, node: Mapping[str, Any], tensors: Mapping[tuple[str, int, int], Any]) -> Any:
@@ -237,8 +256,8 @@ def _layer(keras_2: Any, layer: Any) -> Any:
         )
     if (policy := layer.dtype_policy.name) != "float32":
         raise UnsupportedLayerError(
-            f"layer {layer.name!r}: its dtype policy is {policy}, expected float32; load the model, set the policy to float32 "
-            "and save it again"
+            f"layer {layer.name!r}: its dtype policy is {policy}, expected one of numbers, such as float32 or mixed_float16; "
+            "save the model before it is quantised"
         )
     options = _options(keras_2, layer.name, kind, layer.get_config(), made)
     if kind == "Normalization":
@@ -305,6 +324,14 @@ def _copy_weights(ours: Any, theirs: Any) -> None:
         ) from error
 
 
+def in_float32(model: Any) -> Any:
+    """Return a Keras 3 model whose layers compute in float32 where they did in float16, bfloat16 or float64."""
+    for layer in model._flatten_layers():
+        if layer.dtype_policy.name in FLOATING:
+            layer.dtype_policy = "float32"
+    return model
+
+
 def check_alike(model: Any, twin: Any) -> None:
     """Raise ConversionError unless both models give the same answers on random rows, within float32's accuracy."""
     rng = np.random.default_rng(1)
@@ -342,7 +369,9 @@ def main(file: Path, output: Path) -> int:
     import keras
 
     try:
-        model = _loaded(keras, file)
+        model = in_float32(_loaded(keras, file))
+        for tensor in model.inputs or ():
+            check_shape("input", tensor.name, tuple(tensor.shape[1:]))
         twin = rebuilt(model)
         check_alike(model, twin)
     except ConversionError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says which Keras has saved a file."""
+"""Says which Keras has saved a file, and which numbers its model computes with."""
 
 from __future__ import annotations
 
@@ -31,6 +31,21 @@ def saved_by(file: Path) -> str:
 
     with h5py.File(file) as content:
         return str(content.attrs["keras_version"])
+
+
+#: dtype policies whose layers compute the same with float32, but for its rounding
+FLOATING = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
+
+
+def dtype_policy(config: Any) -> str:
+    """Return the first of FLOATING that a layer of a model's configuration has, at any depth; "" if none has one."""
+    if isinstance(config, list | tuple):
+        return next(filter(None, map(dtype_policy, config)), "")
+    if not isinstance(config, dict):
+        return ""
+    policy = config.get("dtype")
+    name = str((policy.get("config") or {}).get("name", "")) if isinstance(policy, dict) else str(policy)
+    return name if name in FLOATING else dtype_policy(list(config.values()))
 
 
 def model_config(file: Path) -> dict[str, Any]:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.frontend.keras.attention import attention, multi_head_attention
 from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, renamed
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
 from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated
+from hypersonic.hls.frontend.keras.products import dot, einsum_dense
 from hypersonic.hls.names import Namespace
 
 #: a rule: the parts that compute a layer, or none if it stays
@@ -95,7 +97,7 @@ def _notes(model: Any) -> Iterable[str]:
 def _linked(entry: dict[str, Any], parts: list[Part], scope: Namespace) -> list[dict[str, Any]]:
     """The configurations of the parts of a layer. entry: the layer's own."""
     name, given = entry["config"]["name"], list(_sources(entry))
-    names = [*(scope.identifier(f"{name}_part") for _ in parts[1:]), name]
+    names = [*(scope.identifier(f"{name}_{part.role}") for part in parts[:-1]), name]
     made: list[dict[str, Any]] = []
     for index, (called, part) in enumerate(zip(names, parts, strict=True)):
         reads = [given[read] if read >= 0 else [names[index + read], 0, 0, {}] for read in part.reads]
@@ -237,7 +239,7 @@ def _operation(layer: Any) -> list[Part]:
 
 
 #: arguments of TensorFlow's functions that are not tensors
-_OPTIONS = ("axis", "keepdims", "shape", "name", "perm", "slice_spec")
+_OPTIONS = ("axis", "keepdims", "shape", "name", "perm", "slice_spec", "transpose_a", "transpose_b")
 
 
 def _operand(value: Any) -> tuple[int, ...] | np.ndarray[Any, Any]:
@@ -252,4 +254,8 @@ _RULES: dict[str, Rule] = {
     "CenterCrop": _center_crop,
     **dict.fromkeys(("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D"), _dilated),
     **dict.fromkeys(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"), _merge),
+    "MultiHeadAttention": multi_head_attention,
+    "Attention": attention,
+    "Dot": dot,
+    "EinsumDense": einsum_dense,
 }

@@ -141,19 +141,12 @@ def _unsettled(name: str, sizes: list[Any]) -> str:
     """Return the error text for a tensor with a dimension of unknown size, other than the batch. sizes: none if unknown."""
     shape = [size.dim_param or (size.dim_value if size.dim_value > 0 else "?") for size in sizes]
     open_ones = [place for place, size in enumerate(sizes) if place and size.dim_value < 1]
-    named = [sizes[place].dim_param for place in open_ones if sizes[place].dim_param]
     what = f"shape is ({', '.join(map(str, shape))})" if sizes else "shape is unknown"
     which = f"dimension {' and '.join(map(str, open_ones))}" if open_ones else "each dimension after the batch"
-    tool = (
-        f"set it in the file: python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param {named[0]} --dim_value NUMBER "
-        "OLD.onnx NEW.onnx"
-        if named
-        else f"set it in the file: python -m onnxruntime.tools.make_dynamic_shape_fixed --input_name {name} --input_shape "
-        "1,NUMBER,... OLD.onnx NEW.onnx"
-    )
     return (
-        f"tensor {name!r}: {what}, expected a number for {which}, because hardware has one size; export the model with it (in "
-        f"torch, leave it out of dynamic_axes or dynamic_shapes), or {tool}"
+        f"tensor {name!r}: {what}, expected a number for {which}, because hardware has one size; `hypersonic "
+        "new MODEL --shape SIZE,...` writes a copy with it, or export the model with it (in torch, leave it out of "
+        "dynamic_axes or dynamic_shapes)"
     )
 
 

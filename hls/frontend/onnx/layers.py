@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.frontend.keras.products import product
 from hypersonic.hls.frontend.onnx.graph import Array, OnnxGraph
 
 FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu")
@@ -267,12 +268,27 @@ def affine(drawing: Drawing, name: str, x: Value, scale: Array, shift: Array) ->
     return Value(tensor, x.image)
 
 
+def _product(drawing: Drawing, node: Any, name: str) -> Value:
+    """Draw MatMul of two computed tensors, as in attention, as an Einsum."""
+    from hypersonic.hls.frontend.keras.classes import own_classes
+
+    x = [plain(drawing.values[tensor], f"{name}_{side}") for tensor, side in zip(node.input, ("first", "second"), strict=True)]
+    found = product(*(each.shape for each in x)) if node.op_type == "MatMul" else []
+    if not found:
+        shapes = " and ".join(str(["batch", *each.shape]).replace("'", "") for each in x)
+        raise refuse(
+            name,
+            f"{node.op_type} of two computed tensors of the shapes {shapes}",
+            "expected matrices, with the same axes before them",
+        )
+    return Value(own_classes()["Einsum"](found[0].options["equation"], name=name)([each.tensor for each in x]))
+
+
 def dense(drawing: Drawing, node: Any, name: str) -> Value:
     """Draw Gemm or MatMul as a Dense. An Add of a constant that alone reads the product becomes its bias."""
     options, x = attributes(node), drawing.values.get(node.input[0])
     if x is not None and node.input[1] in drawing.values:
-        remedy = "build it from products with constant weights, or serve the whole model with the server's onnxruntime backend"
-        raise refuse(name, f"{node.op_type} of two computed tensors, as in attention, for which hls4ml has no layer", remedy)
+        return _product(drawing, node, name)
     weight = constant(drawing, node, 1, "second factor", name)
     if x is None or weight is None or weight.ndim != 2 or options.get("transA", 0):
         raise refuse(name, f"{node.op_type} whose first factor is a constant or transposed, or whose second is not a constant "

@@ -26,5 +26,6 @@ TimeDistributed: hls4ml gives its copies of a step a type of their own, for whic
 
 Bits that stand for -1 and 1: hls4ml reads them as 0 and 1 in every layer but a product, and so does who reads an output.
 
-Softmax: hls4ml gives an accumulator without a type of its own another type in the C++ than in its graph.
+Softmax: in io_parallel hls4ml takes a tensor of Keras 2 for one vector, and it gives an accumulator without a type of its own
+another type in the C++ than in its graph.
 """

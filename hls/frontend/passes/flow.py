@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, register_flow
 from hls4ml.model.optimizer import OptimizerPass, register_pass
 
+from hypersonic.hls.errors import Edit, UnsupportedLayerError
 from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.passes.bits import BinaryThresholds, QuantizedTanhScales, SignedBits
 from hypersonic.hls.frontend.passes.gated import ALIASES
@@ -22,7 +24,7 @@ from hypersonic.hls.frontend.passes.types import (
     SoftmaxTypes,
     StepTypes,
 )
-from hypersonic.hls.model_graph import check_merge
+from hypersonic.hls.model_graph import check_merge, is_streamed
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
@@ -55,16 +57,40 @@ class OneName(OptimizerPass):  # type: ignore[misc]
 
 
 class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
-    """Gives an Einsum or an EinsumDense the Strategy Latency where the model's is Resource."""
+    """Gives an Einsum or an EinsumDense the Strategy Latency where the model's is Resource, and refuses it in io_stream."""
 
     def match(self, node: Any) -> bool:
-        """Return whether it is such a layer with another strategy."""
+        """Return whether it is such a layer with another strategy, or in io_stream."""
         wanted = str(node.model.config.get_strategy(node)).lower()
-        return node.class_name in ("Einsum", "EinsumDense") and wanted.startswith("resource")
+        return node.class_name in ("Einsum", "EinsumDense") and (wanted.startswith("resource") or is_streamed(node))
 
     def transform(self, model: Any, node: Any) -> bool:
-        """Set it in the configuration, which hls4ml reads; return False, since the graph's structure does not change."""
+        """Set the strategy in place; return False, since the graph's structure does not change.
+
+        Raises UnsupportedLayerError in io_stream, in which hls4ml's templates stop with an AssertionError.
+        """
+        if is_streamed(node):
+            raise UnsupportedLayerError(
+                f"layer {node.name!r} ({node.class_name}): hls4ml 1.3.0 has no C++ for it in io_stream; use IOType io_parallel",
+                (Edit(("hls4ml", "IOType"), None),),
+            )
         model.config.layer_name_strategy[node.name.lower()] = "latency"
+        return False
+
+
+class SoftmaxOfVectors(OptimizerPass):  # type: ignore[misc]
+    """Makes a Softmax of a tensor in io_parallel one of each of its vectors, as in io_stream, not one of all numbers."""
+
+    def match(self, node: Any) -> bool:
+        """Return whether it is a Softmax over the last of several axes whose other axes hls4ml does not know."""
+        shape = node.get_input_variable().shape if node.class_name == "Softmax" else ()
+        known = int(node.get_attr("n_outer", 1) or 1) * int(node.get_attr("n_inner", 1) or 1)
+        last = int(node.get_attr("axis", -1)) in (-1, len(shape))
+        return len(shape) > 1 and last and known == 1 and not is_streamed(node)
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Set their number in place; return False, since the graph's structure does not change."""
+        node.set_attr("n_outer", prod(int(size) for size in node.get_input_variable().shape[:-1]))
         return False
 
 
@@ -129,6 +155,7 @@ def register() -> str:
         powers = register_pass("fixed_powers_of_two", FixedPowersOfTwo, backend="Hypersonic")
         steps = register_pass("quantized_tanh_scales", QuantizedTanhScales, backend="Hypersonic")
         shapes = register_pass("merged_shapes", MergedShapes, backend="Hypersonic")
+        vectors = register_pass("softmax_of_vectors", SoftmaxOfVectors, backend="Hypersonic")
         softmax = register_pass("softmax_types", SoftmaxTypes, backend="Hypersonic")
         einsum = register_pass("einsum_strategy", EinsumStrategy, backend="Hypersonic")
         copies = register_pass("step_types", StepTypes, backend="Hypersonic")
@@ -139,6 +166,6 @@ def register() -> str:
         recurrent = register_pass("quantised_recurrence", QuantisedRecurrence, backend="Hypersonic")
         shared = register_pass("shared_normalization", SharedNormalization, backend="Hypersonic")
         named = register_pass("one_name", OneName, backend="Hypersonic")
-        passes = [named, shared, powers, recurrent, softmax, steps, shapes, einsum, *optimizers, thresholds]
+        passes = [named, shared, powers, recurrent, vectors, softmax, steps, shapes, einsum, *optimizers, thresholds]
         register_flow(FLOW, passes, requires=list(stock.requires))
     return FLOW

@@ -95,8 +95,9 @@ class StepTypes(OptimizerPass):  # type: ignore[misc]
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
     """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
 
-    A TimeDistributed gets the type of what it reads, a SiLU or GELU one that holds every result. A global pooling gets types
-    that hold its sums and its results, an LSTM or GRU the default type with as many integer bits as its sums need.
+    An Einsum gets such types too, a TimeDistributed the type of what it reads, a SiLU or GELU one that holds every result. A
+    global pooling gets types that hold its sums and its results, an LSTM or GRU the default type with as many integer bits as
+    its sums need.
     """
 
     def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
@@ -106,6 +107,8 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
             return self._infer_global_pooling_precision(node, types_to_infer)
         if node.class_name == "Activation" and node.get_attr("activation") in SPANS:
             return self._infer_gated_precision(node, types_to_infer)
+        if node.class_name == "Einsum":
+            return self._infer_einsum_precision(node, types_to_infer)
         return list(super()._infer_precision(node, types_to_infer))
 
     def _infer_global_pooling_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
@@ -135,6 +138,21 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         exact = FixedPrecisionType(whole + max(x.width - x.integer, table.width - table.integer), whole, True)
         node.types["result_t"].precision = self._at_most(node, exact)
         return ["result_t"]
+
+    def _infer_einsum_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
+        """A type that holds each sum of products, as many as the axes that are in both tensors and not in the result have."""
+        a, b = (node.get_input_variable(name).type.precision for name in node.inputs)
+        if not self._all_supported_types((a, b)):
+            return []
+        read, result = str(node.get_attr("equation")).split("->")
+        sizes = dict(zip(read.split(",")[0], node.get_attr("inp0_shape"), strict=True))
+        more = ceil(log2(prod(int(size) for axis, size in sizes.items() if axis not in result)))
+        exact = FixedPrecisionType(a.width + b.width + more, a.integer + b.integer + more, a.signed or b.signed)
+        if "accum_t" in types_to_infer:
+            node.types["accum_t"] = NamedType(f"{node.name}_accum_t", exact)
+        if "result_t" in types_to_infer:
+            node.types["result_t"].precision = self._at_most(node, exact)
+        return types_to_infer
 
     def _infer_rnn_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         found = list(super()._infer_rnn_precision(node, types_to_infer))

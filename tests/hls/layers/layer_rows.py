@@ -189,6 +189,12 @@ def _arithmetic(layers: Any, name: str, x: Any, y: Any) -> Any:
     return x
 
 
+def _product(_layers: Any, name: str, x: Any, y: Any) -> Any:
+    made = x @ y
+    made.node.layer._name = name
+    return made
+
+
 def _permute(order: tuple[int, ...]) -> Callable[..., Any]:
     def build(layers: Any, name: str, x: Any) -> Any:
         return layers.Activation("relu", name=f"{name}_r")(layers.Permute(order, name=name)(x))
@@ -206,6 +212,10 @@ _SOFTMAX = {
 }
 
 #: the label of a row -> its model
+#: settings of an attention's softmax, whose input has the many bits of exact sums, and of the layers around it
+_SCORES: dict[str, Any] = {"y_softmax": {"inp_norm_t": "ap_ufixed<14,4,AP_RND,AP_SAT>"}}
+_HEADS = _SCORES | {f"y_{part}": {"Precision": {"result": "ap_fixed<12,6>"}} for part in ("query", "key", "value", "mean")}
+
 CASES: dict[str, Case] = {
     "Dense": _one((3,), "Dense", 2),
     "Dense on the last of several axes": _one(_LINE, "Dense", 2),
@@ -357,11 +367,35 @@ CASES: dict[str, Case] = {
     "GRU(reset_after=False)": _one(_LINE, "GRU", 2, reset_after=False),
     "Bidirectional(LSTM)": Case((_LINE,), _bidirectional("LSTM")),
     "Bidirectional(GRU(return_sequences=True))": Case((_LINE,), _bidirectional("GRU", return_sequences=True)),
-    "EinsumDense": _one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2)),
+    "EinsumDense": _one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2), activation="relu"),
+    "EinsumDense, of each column": _one(_LINE, "EinsumDense", "abc,bd->adc", (2, None), bias_axes="d"),
+    "EinsumDense, of all steps, by head": _one(_LINE, "EinsumDense", "abc,bcde->ade", (2, 3), bias_axes="de"),
+    "EinsumDense, with weights for each position": _one(_LINE, "EinsumDense", "abc,bcd->abd", (4, 2)),
     "LayerNormalization": _one(_LINE, "LayerNormalization"),
     "GarNet": Case(((4, 3), (1,)), _garnet("GarNet", 2, 3, 2), {}, (TYPE, INDEX)),
     "GarNetStack": Case(((4, 2), (1,)), _garnet("GarNetStack", [2, 1], [2, 2], [1, 2]), {}, (TYPE, INDEX)),
-    "MultiHeadAttention": Case((_LINE, _LINE), lambda layers, name, a, b: layers.MultiHeadAttention(1, 2, name=name)(a, b)),
+    "MultiHeadAttention": Case(
+        (_LINE, (2, 3)), lambda layers, name, a, b: layers.MultiHeadAttention(2, 2, value_dim=3, name=name)(a, b), _HEADS
+    ),
+    "MultiHeadAttention of an image, with a key": Case(
+        ((2, 2, 3), (1, 3, 2)),
+        lambda layers, name, a, b: layers.MultiHeadAttention(1, 2, use_bias=False, output_shape=(2,), name=name)(
+            a, key=b, value=b
+        ),
+        _HEADS,
+    ),
+    "MultiHeadAttention with a mask": Case(
+        (_LINE,), lambda layers, name, x: layers.MultiHeadAttention(1, 2, name=name)(x, x, use_causal_mask=True)
+    ),
+    "Attention": Case((_LINE, (2, 3)), _layer("Attention"), _SCORES),
+    "Attention(use_scale=True)": Case(
+        (_LINE, (2, 3), (2, 3)),
+        lambda layers, name, a, b, c: layers.Attention(use_scale=True, name=name)([a, b, c]),
+        _SCORES,
+        (TYPE,) * 3,
+    ),
+    "Attention(score_mode='concat')": _two(_LINE, (2, 3), "Attention", score_mode="concat"),
+    "Operations on tensors: x @ y": Case((_LINE, (3, 2)), _product),
     "Conv3D": _one((3, 3, 3, 2), "Conv3D", 2, 2),
 }
 

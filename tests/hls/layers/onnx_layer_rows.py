@@ -56,6 +56,14 @@ def sliced(x: str, y: str, start: list[int], end: list[int], axis: list[int], st
     return Node("Slice", [x], y, [whole(*each) for each in (start, end, axis, step)])
 
 
+def heads(y: str) -> list[Node]:
+    """Four steps of "x", as two heads of two channels: (batch, head, step, channel)."""
+    return [
+        Node("MatMul", ["x"], f"{y}_a", [(3, 4)]), Node("Reshape", [f"{y}_a"], f"{y}_b", [whole(0, 4, 2, 2)]),
+        Node("Transpose", [f"{y}_b"], y, [], {"perm": [0, 2, 1, 3]}),
+    ]  # fmt: skip
+
+
 def number(value: float) -> Any:
     return np.float32(value)
 
@@ -209,6 +217,18 @@ CASES: dict[str, Row] = {
             [
                 Node("MatMul", ["x"], "a", [(3, 5)]), Node("ReduceMean", ["a"], "b", [whole(-1)], {"keepdims": 0}),
                 gemm("b", "y", 4, 2),
+            ],
+            (4, 3), opset=18,
+        )
+    ),
+    "MatMul of two computed tensors, as in attention": Row(
+        Case(
+            [
+                *(node for side in "qkv" for node in heads(side)),
+                Node("Transpose", ["k"], "k_t", [], {"perm": [0, 1, 3, 2]}), Node("MatMul", ["q", "k_t"], "s"),
+                Node("Mul", ["s"], "scores", [number(2**-0.5)]), Node("Softmax", ["scores"], "p", [], {"axis": -1}),
+                Node("MatMul", ["p", "v"], "m"), Node("Transpose", ["m"], "m_t", [], {"perm": [0, 2, 1, 3]}),
+                Node("Reshape", ["m_t"], "j", [whole(0, 4, 4)]), Node("MatMul", ["j"], "y", [(4, 3)]),
             ],
             (4, 3), opset=18,
         )

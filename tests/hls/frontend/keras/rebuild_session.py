@@ -21,7 +21,7 @@ import numpy as np
 from keras import layers, ops
 
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.keras.rebuild import _loaded, check_alike, rebuilt
+from hypersonic.hls.frontend.keras.rebuild import _loaded, check_alike, in_float32, rebuilt
 
 
 def functional(shape: tuple[int, ...], *makers: Callable[[], Any]) -> Any:
@@ -112,7 +112,24 @@ def unbuilt() -> Any:
 
 
 def half_precision() -> Any:
-    return functional((4,), lambda: layers.Dense(3, dtype="mixed_float16"))
+    return functional((4,), lambda: layers.Dense(3, "tanh", dtype="mixed_float16"), lambda: layers.Dense(2, dtype="bfloat16"))
+
+
+def eight_bits() -> Any:
+    model = functional((4,), lambda: layers.Dense(3))
+    model.quantize("int8")
+    return model
+
+
+def attention() -> Any:
+    a, b, c = (keras.Input((steps, 3)) for steps in (4, 5, 5))
+    x = layers.MultiHeadAttention(2, 3)(a, key=c, value=b)
+    return keras.Model([a, b, c], layers.Attention(use_scale=True)([x, layers.MultiHeadAttention(1, 2)(b, b)]))
+
+
+def masked() -> Any:
+    given = keras.Input((4, 3))
+    return keras.Model(given, layers.MultiHeadAttention(1, 2)(given, given, use_causal_mask=True))
 
 
 def dictionaries() -> Any:
@@ -127,16 +144,20 @@ def newer_layer() -> Any:
 
 CASES = (
     by_default, sequential, images, series, branches, indices, operation, operations, reciprocal, batch_as_axis, unbuilt,
-    half_precision, dictionaries,
-    newer_layer,
+    half_precision, eight_bits, dictionaries, attention, masked, newer_layer,
 )  # fmt: skip
 
 
 def disturbed(model: Any) -> Any:
     """Random weights and statistics: those of a new normalisation or bias would hide an exchange."""
     rng = np.random.default_rng(3)
-    model.set_weights([rng.uniform(0.1, 1.0, weight.shape).astype(weight.dtype) for weight in model.get_weights()])
+    model.set_weights([_drawn(rng, weight) for weight in model.get_weights()])
     return model
+
+
+def _drawn(rng: np.random.Generator, weight: Any) -> Any:
+    """Numbers for a weight; those of 8 bits stay as they are."""
+    return weight if weight.dtype == np.int8 else rng.uniform(0.1, 1.0, weight.shape).astype(weight.dtype)
 
 
 def main(directory: Path) -> None:
@@ -145,7 +166,7 @@ def main(directory: Path) -> None:
         file = directory / f"{make.__name__}{'.h5' if make is sequential else '.keras'}"
         disturbed(make()).save(file)
         try:
-            model = _loaded(keras, file)
+            model = in_float32(_loaded(keras, file))
             twin = rebuilt(model)
             check_alike(model, twin)
             results[make.__name__] = [layer.name for layer in twin.layers]

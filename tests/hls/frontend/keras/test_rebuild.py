@@ -39,6 +39,8 @@ def test_layers_keep_their_names_and_the_model_its_answers(results: dict[str, ob
         ("series", 8),
         ("branches", 11),
         ("indices", 4),
+        ("half_precision", 3),
+        ("attention", 6),
     ):
         kept = results[name]
         assert isinstance(kept, list), kept
@@ -52,7 +54,8 @@ def test_layers_keep_their_names_and_the_model_its_answers(results: dict[str, ob
         ("reciprocal", "layer 'true_divide_1': the operation truedivide with a constant, a tensor (batch, 4) has no layer"),
         ("batch_as_axis", "with a tensor (batch, 8, 5), a tensor (batch, 5) has no layer in Keras 2"),
         ("unbuilt", "has no input shape; begin it with keras.Input(shape=...)"),
-        ("half_precision", "its dtype policy is mixed_float16, expected float32"),
+        ("eight_bits", "its dtype policy is int8_from_float32, expected one of numbers"),
+        ("masked", "it is called with use_causal_mask, expected query, value and key only"),
         ("newer_layer", "layer 'rms_normalization': Keras 3's layer RMSNormalization has no layer in Keras 2"),
         ("altered", "rebuilt in Keras 2 it differs from Keras 3 by "),
         ("damaged", "damaged.keras does not hold a model that Keras 3."),
