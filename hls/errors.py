@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 #: the advice for a layer that no core computes
 INSTEAD = "a build with --target sw_emu runs the model's own C++"
@@ -43,6 +44,13 @@ class ProjectError(ValueError):
 
 class UnsupportedLayerError(ConversionError):
     """A layer cannot be computed exactly. The message says which layer, what it asks for, and what to do instead."""
+
+
+def without_layers(layer: Any, what: str, remedy: str) -> UnsupportedLayerError:
+    """Return the refusal of a layer of Keras that has a property for which hls4ml has no layers; the caller raises it."""
+    return UnsupportedLayerError(
+        f"layer {layer.name!r} ({type(layer).__name__}): {what}, which has no layers in hls4ml; {remedy}"
+    )
 
 
 class ToolError(RuntimeError):

@@ -15,11 +15,11 @@ from hypersonic.hls.closeness.difference import percent
 from hypersonic.hls.errors import ConversionError, Edit
 from hypersonic.hls.frontend.description import SUFFIXES
 from hypersonic.hls.frontend.hgq import uses_hgq
-from hypersonic.hls.frontend.sized import named_with, write_sized
 from hypersonic.own.candidates import Candidates
 from hypersonic.own.describe import check_place, describe_model
 from hypersonic.own.edited import edited
 from hypersonic.own.settle import Described, Settled, changes, settle
+from hypersonic.own.sized import named_with, write_sized
 from hypersonic.own.verdict import Verdict
 
 #: the loss up to which types are widened

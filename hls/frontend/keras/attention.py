@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.frontend.keras.parts import Part, Shape, affine, einsum, reshape
-from hypersonic.hls.frontend.keras.products import called_shapes, refused
+from hypersonic.hls.errors import without_layers
+from hypersonic.hls.frontend.keras.parts import Part, Shape, affine, called_shapes, einsum, reshape
 
 #: steps and channels of queries and of keys, by head -> scores
 _SCORES = "tha,sha->hts"
@@ -27,7 +27,9 @@ def multi_head_attention(layer: Any) -> list[Part]:
     options, shapes = layer.get_config(), called_shapes(layer)
     axes = options.get("attention_axes")
     if axes is not None and len(axes) != len(shapes[0]) - 1:
-        raise refused(layer, f"attention_axes={list(axes)} of {len(shapes[0])} axes", "reshape, so that all axes are attended")
+        raise without_layers(
+            layer, f"attention_axes={list(axes)} of {len(shapes[0])} axes", "reshape, so that all axes are attended"
+        )
     heads, key_size, value_size = (int(options[name]) for name in ("num_heads", "key_dim", "value_dim"))
     steps = [prod(shape[:-1]) for shape in shapes]
     scale = 1 / sqrt(key_size)
@@ -62,7 +64,7 @@ def attention(layer: Any) -> list[Part]:
     options, shapes = layer.get_config(), called_shapes(layer)
     if options.get("score_mode", "dot") != "dot" or options.get("causal"):
         what = "a causal mask" if options.get("causal") else f"score_mode={options['score_mode']}"
-        raise refused(layer, what, "use score_mode='dot' without a mask")
+        raise without_layers(layer, what, "use score_mode='dot' without a mask")
     parts = affine(shapes[0], float(np.asarray(layer.scale)), 0.0) if options.get("use_scale") else []
     key = 2 if len(shapes) > 2 else 1
     return [
@@ -109,4 +111,4 @@ def _check_call(layer: Any) -> None:
     (node,) = layer.inbound_nodes
     for name in _MASKS:
         if node.call_kwargs.get(name) not in (None, False):
-            raise refused(layer, f"a call with {name}", "call it without: hls4ml computes no masks and no second result")
+            raise without_layers(layer, f"a call with {name}", "call it without: hls4ml computes no masks and no second result")

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.parts import Part, Shape, reshape
-from hypersonic.hls.frontend.keras.products import product
+from hypersonic.hls.frontend.keras.parts import Part, Shape, product, reshape
 
 #: operations of one tensor -> Keras 2's activation
 _ACTIVATIONS = {

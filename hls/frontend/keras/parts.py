@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that hls4ml reads, in the place of one that it does not read: scaling, repetition along an axis, moved axes."""
+"""Layers that hls4ml reads, in the place of one that it does not read: scaling, products, repetition, moved axes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,29 @@ def reshape(shape: Shape, read: int = -1) -> Part:
     return Part("Reshape", {"target_shape": shape}, (read,))
 
 
+def called_shapes(layer: Any) -> list[Shape]:
+    """Return the shapes of a row of the tensors that the layer's only call reads, those in its arguments too."""
+    (node,) = layer.inbound_nodes
+    return [tuple(int(size) for size in tensor.shape[1:]) for tensor in node.keras_inputs]
+
+
 def einsum(equation: str, reads: Sequence[int], role: str = "part") -> Part:
     """Return an Einsum of two tensors. equation: of the axes of a row."""
     return Part("Einsum", {"equation": equation}, reads, role=role)
+
+
+def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Part]:
+    """Return the part of a matrix product of two tensors, as numpy's matmul has it.
+
+    first, second: shapes of a row, with the same axes before those of the matrix. transposed: the second matrix has its columns
+    as rows. None for other shapes: products of vectors, or of matrices that would have to be repeated.
+    """
+    if len(first) != len(second) or len(first) < 2 or first[:-2] != second[:-2]:
+        return []
+    if first[-1] != second[-1 if transposed else -2]:
+        return []
+    before = ascii_lowercase[3 : len(first) + 1]
+    return [einsum(f"{before}ab,{before}{'cb' if transposed else 'bc'}->{before}ac", (0, 1))]
 
 
 def repeated(shape: Shape, wanted: Shape, read: int = 0) -> list[Part]:

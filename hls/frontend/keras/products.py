@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.parts import Part, Shape, einsum, reshape
+from hypersonic.hls.errors import without_layers
+from hypersonic.hls.frontend.keras.parts import Part, Shape, called_shapes, einsum, reshape
 
 
 def einsum_dense(layer: Any) -> list[Part]:
@@ -22,7 +22,9 @@ def einsum_dense(layer: Any) -> list[Part]:
     summed = [axis for axis in x if axis in kernel]
     kept, made = [axis for axis in x if axis not in kernel], [axis for axis in kernel if axis not in summed]
     if any(axis in y for axis in summed) or sorted(kept + made) != sorted(y):
-        raise refused(layer, f"equation={layer.equation!r}, with weights for each position", "use a Dense or a convolution")
+        raise without_layers(
+            layer, f"equation={layer.equation!r}, with weights for each position", "use a Dense or a convolution"
+        )
     size = dict(zip(x, shape, strict=True)) | dict(zip(kernel, layer.kernel.shape, strict=True))
     numbers = np.asarray(layer.kernel)
     matrix = np.transpose(numbers, [kernel.index(axis) for axis in (*summed, *made)])
@@ -50,43 +52,16 @@ def dot(layer: Any) -> list[Part]:
     if all(len(shape) == 1 for shape in shapes):
         return []
     if layer.normalize:
-        raise refused(layer, "normalize=True", "normalise the tensors before it")
+        raise without_layers(layer, "normalize=True", "normalise the tensors before it")
     given = layer.axes if isinstance(layer.axes, list | tuple) else (layer.axes, layer.axes)
     first, second = (axis % (len(shape) + 1) - 1 for axis, shape in zip(given, shapes, strict=True))
     if min(first, second) < 0:
-        raise refused(layer, f"axes={layer.axes}, the batch among them", "contract axes of a row")
+        raise without_layers(layer, f"axes={layer.axes}, the batch among them", "contract axes of a row")
     letters = iter(ascii_lowercase[1:])
     a, b = ([next(letters) for _ in shape] for shape in shapes)
     a[first] = b[second] = "a"
     result = [*a[:first], *a[first + 1 :], *b[:second], *b[second + 1 :]]
     return [einsum(f"{''.join(a)},{''.join(b)}->{''.join(result)}", (0, 1))]
-
-
-def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Part]:
-    """Return the part of a matrix product of two tensors, as numpy's matmul has it.
-
-    first, second: shapes of a row, with the same axes before those of the matrix. transposed: the second matrix has its columns
-    as rows. None for other shapes: products of vectors, or of matrices that would have to be repeated.
-    """
-    if len(first) != len(second) or len(first) < 2 or first[:-2] != second[:-2]:
-        return []
-    if first[-1] != second[-1 if transposed else -2]:
-        return []
-    before = ascii_lowercase[3 : len(first) + 1]
-    return [einsum(f"{before}ab,{before}{'cb' if transposed else 'bc'}->{before}ac", (0, 1))]
-
-
-def called_shapes(layer: Any) -> list[Shape]:
-    """Return the shapes of a row of the tensors that the layer's only call reads, those in its arguments too."""
-    (node,) = layer.inbound_nodes
-    return [tuple(int(size) for size in tensor.shape[1:]) for tensor in node.keras_inputs]
-
-
-def refused(layer: Any, what: str, remedy: str) -> UnsupportedLayerError:
-    """Return the refusal of a layer for a property of it. remedy: what to do instead."""
-    return UnsupportedLayerError(
-        f"layer {layer.name!r} ({type(layer).__name__}): {what}, which has no layers in hls4ml; {remedy}"
-    )
 
 
 def _axes(equation: str, count: int) -> tuple[list[str], list[str], list[str]]:
@@ -107,7 +82,7 @@ def _bias(layer: Any, y: list[str], made: list[str], shape: Shape) -> Any:
     rows = np.transpose(whole, [y.index(axis) for axis in (*(each for each in y if each not in made), *made)])
     rows = rows.reshape(-1, int(np.prod([shape[y.index(axis)] for axis in made])))
     if not (rows == rows[0]).all():
-        raise refused(layer, "a bias for each position", "leave out bias_axes that its input has")
+        raise without_layers(layer, "a bias for each position", "leave out bias_axes that its input has")
     return rows[0]
 
 

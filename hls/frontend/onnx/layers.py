@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.products import product
+from hypersonic.hls.frontend.keras.parts import product
 from hypersonic.hls.frontend.onnx.graph import Array, OnnxGraph
 
 FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu")

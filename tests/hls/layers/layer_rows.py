@@ -4,43 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-TYPE = "ap_fixed<8,4>"
+from tests.hls.layers.layer_case import TYPE, Case, layer, one, two
+
 INDEX = "ap_ufixed<3,3>"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model with one layer, or a few, whose names begin with that of the case.
-
-    shapes: of its inputs. build: (layers, name, inputs) -> output, by tf_keras or QKeras. settings: hls4ml's LayerName, by the
-    end of a layer's name. x: the types of the inputs.
-    """
-
-    shapes: tuple[tuple[int, ...], ...]
-    build: Callable[..., Any]
-    settings: dict[str, Any] = field(default_factory=dict)
-    x: tuple[str, ...] = (TYPE, TYPE)
-
-
-def _layer(kind: str, *arguments: Any, **options: Any) -> Callable[..., Any]:
-    """A model of one layer; every kernel and bias is random."""
-
-    def build(layers: Any, name: str, *x: Any) -> Any:
-        found = getattr(layers, kind)(*arguments, **options, name=name)
-        return found(x[0] if len(x) == 1 else list(x))
-
-    return build
-
-
-def _one(shape: tuple[int, ...], kind: str, *arguments: Any, **options: Any) -> Case:
-    return Case((shape,), _layer(kind, *arguments, **options))
-
-
-def _two(a: tuple[int, ...], b: tuple[int, ...], kind: str, **options: Any) -> Case:
-    return Case((a, b), _layer(kind, **options))
 
 
 def _softmax(layers: Any, name: str, x: Any) -> Any:
@@ -217,22 +185,22 @@ _SCORES: dict[str, Any] = {"y_softmax": {"inp_norm_t": "ap_ufixed<14,4,AP_RND,AP
 _HEADS = _SCORES | {f"y_{part}": {"Precision": {"result": "ap_fixed<12,6>"}} for part in ("query", "key", "value", "mean")}
 
 CASES: dict[str, Case] = {
-    "Dense": _one((3,), "Dense", 2),
-    "Dense on the last of several axes": _one(_LINE, "Dense", 2),
+    "Dense": one((3,), "Dense", 2),
+    "Dense on the last of several axes": one(_LINE, "Dense", 2),
     "QDense": Case(((3,),), _quantised("QDense", 2, **_KERNEL)),
-    "BatchNormalization": _one((3,), "BatchNormalization"),
+    "BatchNormalization": one((3,), "BatchNormalization"),
     "QBatchNormalization": Case(((3,),), _quantised("QBatchNormalization")),
     "Dropout": Case(((3,),), _dropout),
-    "Rescaling": _one((3,), "Rescaling", 0.5, 0.25),
-    "Rescaling of 4 axes": _one((2, *_IMAGE), "Rescaling", 0.5, 0.25),
-    "Normalization": _one((3,), "Normalization", mean=[0.5, 1.0, -1.0], variance=[1.0, 4.0, 0.5]),
-    "Normalization(invert=True) of each element": _one(
+    "Rescaling": one((3,), "Rescaling", 0.5, 0.25),
+    "Rescaling of 4 axes": one((2, *_IMAGE), "Rescaling", 0.5, 0.25),
+    "Normalization": one((3,), "Normalization", mean=[0.5, 1.0, -1.0], variance=[1.0, 4.0, 0.5]),
+    "Normalization(invert=True) of each element": one(
         _LINE, "Normalization", (1, 2), mean=[[0.5, 1.0, -1.0]] * 4, variance=[[1.0, 4.0, 0.5]] * 4, invert=True
     ),
     "GaussianNoise, SpatialDropout1D, AlphaDropout, ActivityRegularization": Case((_LINE,), _of_training),
     "RandomFlip, RandomRotation, RandomZoom": Case(((4, 4, 2),), _augmented),
-    "Conv1D": _one(_LINE, "Conv1D", 2, 2),
-    "Conv2D": _one(_IMAGE, "Conv2D", 2, 2, padding="same"),
+    "Conv1D": one(_LINE, "Conv1D", 2, 2),
+    "Conv2D": one(_IMAGE, "Conv2D", 2, 2, padding="same"),
     "QConv1D": Case((_LINE,), _quantised("QConv1D", 2, 2, **_KERNEL)),
     "QConv2D": Case((_IMAGE,), _quantised("QConv2D", 2, 2, **_KERNEL)),
     "QConv2DBatchnorm": Case((_IMAGE,), _quantised("QConv2DBatchnorm", 2, 2, **_KERNEL)),
@@ -242,57 +210,57 @@ CASES: dict[str, Case] = {
             layers, f"{name}_b", _quantised("QConv1D", 2, 2, **_KERNEL)(layers, name, x)
         ),
     ),
-    "Conv1D, channels_first": _one(_LINE, "Conv1D", 2, 2, data_format="channels_first"),
-    "SeparableConv2D, channels_first": _one(_IMAGE, "SeparableConv2D", 2, 2, data_format="channels_first"),
-    "Conv2D, channels_first": _one(_IMAGE, "Conv2D", 2, 2, data_format="channels_first"),
-    "Conv1D, causal, dilation_rate": _one(_LINE, "Conv1D", 2, 2, padding="causal", dilation_rate=2),
-    "Conv2D, dilation_rate": _one(_IMAGE, "Conv2D", 2, 2, dilation_rate=2),
-    "Conv2D, dilation_rate and padding": _one(_IMAGE, "Conv2D", 2, 2, dilation_rate=(1, 2), padding="same"),
-    "DepthwiseConv2D, dilation_rate": _one(_IMAGE, "DepthwiseConv2D", 2, dilation_rate=2),
-    "SeparableConv2D, dilation_rate": _one(_IMAGE, "SeparableConv2D", 2, 2, dilation_rate=2),
-    "Conv2DTranspose": _one(_IMAGE, "Conv2DTranspose", 2, 2),
-    "DepthwiseConv1D": _one(_LINE, "DepthwiseConv1D", 2),
-    "DepthwiseConv2D": _one(_IMAGE, "DepthwiseConv2D", 2),
-    "DepthwiseConv2D, depth_multiplier > 1": _one(_IMAGE, "DepthwiseConv2D", 2, depth_multiplier=2),
+    "Conv1D, channels_first": one(_LINE, "Conv1D", 2, 2, data_format="channels_first"),
+    "SeparableConv2D, channels_first": one(_IMAGE, "SeparableConv2D", 2, 2, data_format="channels_first"),
+    "Conv2D, channels_first": one(_IMAGE, "Conv2D", 2, 2, data_format="channels_first"),
+    "Conv1D, causal, dilation_rate": one(_LINE, "Conv1D", 2, 2, padding="causal", dilation_rate=2),
+    "Conv2D, dilation_rate": one(_IMAGE, "Conv2D", 2, 2, dilation_rate=2),
+    "Conv2D, dilation_rate and padding": one(_IMAGE, "Conv2D", 2, 2, dilation_rate=(1, 2), padding="same"),
+    "DepthwiseConv2D, dilation_rate": one(_IMAGE, "DepthwiseConv2D", 2, dilation_rate=2),
+    "SeparableConv2D, dilation_rate": one(_IMAGE, "SeparableConv2D", 2, 2, dilation_rate=2),
+    "Conv2DTranspose": one(_IMAGE, "Conv2DTranspose", 2, 2),
+    "DepthwiseConv1D": one(_LINE, "DepthwiseConv1D", 2),
+    "DepthwiseConv2D": one(_IMAGE, "DepthwiseConv2D", 2),
+    "DepthwiseConv2D, depth_multiplier > 1": one(_IMAGE, "DepthwiseConv2D", 2, depth_multiplier=2),
     "QDepthwiseConv2D": Case((_IMAGE,), _quantised("QDepthwiseConv2D", 2, **_DEPTHWISE)),
-    "SeparableConv1D": _one(_LINE, "SeparableConv1D", 2, 2),
-    "SeparableConv2D": _one(_IMAGE, "SeparableConv2D", 2, 2),
-    "MaxPooling1D": _one(_LINE, "MaxPooling1D"),
-    "MaxPooling2D": _one((4, 4, 2), "MaxPooling2D"),
+    "SeparableConv1D": one(_LINE, "SeparableConv1D", 2, 2),
+    "SeparableConv2D": one(_IMAGE, "SeparableConv2D", 2, 2),
+    "MaxPooling1D": one(_LINE, "MaxPooling1D"),
+    "MaxPooling2D": one((4, 4, 2), "MaxPooling2D"),
     "MaxPooling1D with padding, of a quantized_relu": Case(((5, 2),), _unsigned("MaxPooling1D", 3, 2)),
     "MaxPooling2D with padding, of a quantized_relu": Case(((5, 4, 2),), _unsigned("MaxPooling2D", 3, 2)),
-    "AveragePooling1D": _one(_LINE, "AveragePooling1D"),
-    "AveragePooling2D": _one((4, 4, 2), "AveragePooling2D"),
-    "GlobalMaxPooling1D": _one(_LINE, "GlobalMaxPooling1D"),
-    "GlobalMaxPooling2D": _one(_IMAGE, "GlobalMaxPooling2D"),
-    "GlobalAveragePooling1D": _one(_LINE, "GlobalAveragePooling1D"),
-    "GlobalAveragePooling2D": _one(_IMAGE, "GlobalAveragePooling2D"),
-    "Activation('linear')": _one((3,), "Activation", "linear"),
-    "Activation('relu')": _one((3,), "Activation", "relu"),
-    "ReLU": _one((3,), "ReLU"),
-    "ReLU(max_value=6)": _one((3,), "ReLU", 6.0),
-    "ReLU(max_value=2.5)": _one((3,), "ReLU", 2.5),
-    "ReLU(negative_slope=0.25)": _one((3,), "ReLU", None, 0.25),
-    "ReLU(threshold=1)": _one((3,), "ReLU", threshold=1.0),
-    "Activation('relu6')": _one((3,), "Activation", "relu6"),
-    "LeakyReLU": _one((3,), "LeakyReLU", 0.3),
-    "Activation('leaky_relu')": _one((3,), "Activation", "leaky_relu"),
-    "PReLU": _one((3,), "PReLU", alpha_initializer="random_uniform"),
-    "ThresholdedReLU": _one((3,), "ThresholdedReLU", 0.5),
-    "ELU": _one((3,), "ELU"),
-    "Activation('elu')": _one((3,), "Activation", "elu"),
-    "Activation('selu')": _one((3,), "Activation", "selu"),
-    "Activation('sigmoid')": _one((3,), "Activation", "sigmoid"),
-    "Activation('tanh')": _one((3,), "Activation", "tanh"),
-    "Activation('softplus')": _one((3,), "Activation", "softplus"),
-    "Activation('softsign')": _one((3,), "Activation", "softsign"),
-    "Activation('hard_sigmoid')": _one((3,), "Activation", "hard_sigmoid"),
-    "Activation('silu')": _one((3,), "Activation", "swish"),
-    "Activation('gelu')": _one((3,), "Activation", "gelu"),
-    "Activation('mish')": _one((3,), "Activation", "mish"),
+    "AveragePooling1D": one(_LINE, "AveragePooling1D"),
+    "AveragePooling2D": one((4, 4, 2), "AveragePooling2D"),
+    "GlobalMaxPooling1D": one(_LINE, "GlobalMaxPooling1D"),
+    "GlobalMaxPooling2D": one(_IMAGE, "GlobalMaxPooling2D"),
+    "GlobalAveragePooling1D": one(_LINE, "GlobalAveragePooling1D"),
+    "GlobalAveragePooling2D": one(_IMAGE, "GlobalAveragePooling2D"),
+    "Activation('linear')": one((3,), "Activation", "linear"),
+    "Activation('relu')": one((3,), "Activation", "relu"),
+    "ReLU": one((3,), "ReLU"),
+    "ReLU(max_value=6)": one((3,), "ReLU", 6.0),
+    "ReLU(max_value=2.5)": one((3,), "ReLU", 2.5),
+    "ReLU(negative_slope=0.25)": one((3,), "ReLU", None, 0.25),
+    "ReLU(threshold=1)": one((3,), "ReLU", threshold=1.0),
+    "Activation('relu6')": one((3,), "Activation", "relu6"),
+    "LeakyReLU": one((3,), "LeakyReLU", 0.3),
+    "Activation('leaky_relu')": one((3,), "Activation", "leaky_relu"),
+    "PReLU": one((3,), "PReLU", alpha_initializer="random_uniform"),
+    "ThresholdedReLU": one((3,), "ThresholdedReLU", 0.5),
+    "ELU": one((3,), "ELU"),
+    "Activation('elu')": one((3,), "Activation", "elu"),
+    "Activation('selu')": one((3,), "Activation", "selu"),
+    "Activation('sigmoid')": one((3,), "Activation", "sigmoid"),
+    "Activation('tanh')": one((3,), "Activation", "tanh"),
+    "Activation('softplus')": one((3,), "Activation", "softplus"),
+    "Activation('softsign')": one((3,), "Activation", "softsign"),
+    "Activation('hard_sigmoid')": one((3,), "Activation", "hard_sigmoid"),
+    "Activation('silu')": one((3,), "Activation", "swish"),
+    "Activation('gelu')": one((3,), "Activation", "gelu"),
+    "Activation('mish')": one((3,), "Activation", "mish"),
     "Activation('softmax')": Case(((3,),), _softmax, {"y": _SOFTMAX}),
-    "Softmax": Case(((3,),), _layer("Softmax"), {"y": _SOFTMAX}),
-    "Softmax, another axis": _one(_LINE, "Softmax", 1),
+    "Softmax": Case(((3,),), layer("Softmax"), {"y": _SOFTMAX}),
+    "Softmax, another axis": one(_LINE, "Softmax", 1),
     "QActivation('quantized_relu')": Case(((3,),), _quantised("QActivation", "quantized_relu(6,2)")),
     "QActivation('quantized_bits')": Case(((3,),), _quantised("QActivation", "quantized_bits(6,2,alpha=1)")),
     "QActivation('quantized_tanh')": Case(((3,),), _quantised("QActivation", "quantized_tanh(6)")),
@@ -309,38 +277,38 @@ CASES: dict[str, Case] = {
         ((3,),), _behind_bits(_quantised("QDense", 2, kernel_quantizer="binary(alpha=1)", bias_quantizer=None))
     ),
     "MaxPooling2D with padding, behind a binary QActivation": Case(
-        ((3, 3, 2),), _behind_bits(_layer("MaxPooling2D", 2, padding="same"))
+        ((3, 3, 2),), _behind_bits(layer("MaxPooling2D", 2, padding="same"))
     ),
-    "Activation('tanh') behind a binary QActivation": Case(((3,),), _behind_bits(_layer("Activation", "tanh"))),
+    "Activation('tanh') behind a binary QActivation": Case(((3,),), _behind_bits(layer("Activation", "tanh"))),
     "BatchNormalization + binary QActivation, an output": Case(((3,),), _behind_bits(lambda _layers, _name, x: x)),
     "QDense, ternary weights": Case(((3,),), _quantised("QDense", 2, kernel_quantizer="ternary(alpha=1)")),
-    "Add": _two(_LINE, _LINE, "Add"),
-    "Subtract": _two(_LINE, _LINE, "Subtract"),
-    "Multiply": _two(_LINE, _LINE, "Multiply"),
-    "Average": _two(_LINE, _LINE, "Average"),
-    "Maximum": _two(_LINE, _LINE, "Maximum"),
-    "Minimum": _two(_LINE, _LINE, "Minimum"),
-    "Concatenate": _two((3,), (2,), "Concatenate"),
-    "Concatenate, first axis": _two(_LINE, (2, 3), "Concatenate", axis=1),
-    "Dot": _two((3,), (3,), "Dot", axes=1),
-    "Dot of matrices": _two(_LINE, _LINE, "Dot", axes=2),
-    "Multiply of (4, 3) and (1, 3)": _two(_LINE, (1, 3), "Multiply"),
-    "Multiply of (4, 3) and (4, 1)": _two(_LINE, (4, 1), "Multiply"),
-    "Add of (4, 3) and (3,)": _two(_LINE, (3,), "Add"),
-    "Add of (4, 3, 2) and (1, 3, 1)": _two(_IMAGE, (1, 3, 1), "Add"),
+    "Add": two(_LINE, _LINE, "Add"),
+    "Subtract": two(_LINE, _LINE, "Subtract"),
+    "Multiply": two(_LINE, _LINE, "Multiply"),
+    "Average": two(_LINE, _LINE, "Average"),
+    "Maximum": two(_LINE, _LINE, "Maximum"),
+    "Minimum": two(_LINE, _LINE, "Minimum"),
+    "Concatenate": two((3,), (2,), "Concatenate"),
+    "Concatenate, first axis": two(_LINE, (2, 3), "Concatenate", axis=1),
+    "Dot": two((3,), (3,), "Dot", axes=1),
+    "Dot of matrices": two(_LINE, _LINE, "Dot", axes=2),
+    "Multiply of (4, 3) and (1, 3)": two(_LINE, (1, 3), "Multiply"),
+    "Multiply of (4, 3) and (4, 1)": two(_LINE, (4, 1), "Multiply"),
+    "Add of (4, 3) and (3,)": two(_LINE, (3,), "Add"),
+    "Add of (4, 3, 2) and (1, 3, 1)": two(_IMAGE, (1, 3, 1), "Add"),
     "Operations on tensors: x * 0.5, 1.5 - x, x + y, x / 4": Case((_LINE, (1, 3)), _arithmetic),
-    "RepeatVector": _one((3,), "RepeatVector", 4),
+    "RepeatVector": one((3,), "RepeatVector", 4),
     "Flatten": Case((_LINE,), _flatten),
     "Reshape": Case(((4, 3),), _reshape),
     "Permute": Case((_LINE,), _permute((2, 1))),
-    "ZeroPadding1D": _one(_LINE, "ZeroPadding1D", (1, 2)),
-    "ZeroPadding2D": _one(_IMAGE, "ZeroPadding2D", ((1, 0), (2, 1))),
-    "Cropping1D": _one(_LINE, "Cropping1D", (1, 2)),
-    "Cropping2D": _one(_IMAGE, "Cropping2D", ((1, 0), (0, 1))),
-    "UpSampling1D": _one(_LINE, "UpSampling1D", 2),
-    "UpSampling2D": _one(_IMAGE, "UpSampling2D", (2, 3)),
-    "UpSampling2D, bilinear": _one(_IMAGE, "UpSampling2D", 2, interpolation="bilinear"),
-    "Embedding": Case(((3,),), _layer("Embedding", 6, 2), {}, (INDEX,)),
+    "ZeroPadding1D": one(_LINE, "ZeroPadding1D", (1, 2)),
+    "ZeroPadding2D": one(_IMAGE, "ZeroPadding2D", ((1, 0), (2, 1))),
+    "Cropping1D": one(_LINE, "Cropping1D", (1, 2)),
+    "Cropping2D": one(_IMAGE, "Cropping2D", ((1, 0), (0, 1))),
+    "UpSampling1D": one(_LINE, "UpSampling1D", 2),
+    "UpSampling2D": one(_IMAGE, "UpSampling2D", (2, 3)),
+    "UpSampling2D, bilinear": one(_IMAGE, "UpSampling2D", 2, interpolation="bilinear"),
+    "Embedding": Case(((3,),), layer("Embedding", 6, 2), {}, (INDEX,)),
     "TimeDistributed(Dense)": Case((_LINE,), _time_distributed("Dense", 2)),
     "TimeDistributed(Activation)": Case((_LINE,), _time_distributed("Activation", "tanh")),
     "TimeDistributed(Conv1D)": Case((_IMAGE,), _time_distributed("Conv1D", 2, 2)),
@@ -349,29 +317,29 @@ CASES: dict[str, Case] = {
     "TimeDistributed(MaxPooling2D)": Case(((2, *_IMAGE),), _time_distributed("MaxPooling2D", 2)),
     "TimeDistributed of a model": Case(((2, *_IMAGE),), _time_distributed_model),
     "TimeDistributed(LSTM)": Case(((2, *_LINE),), _time_distributed("LSTM", 2)),
-    "BatchNormalization of 4 axes": Case(((2, *_IMAGE),), _layer("BatchNormalization")),
+    "BatchNormalization of 4 axes": Case(((2, *_IMAGE),), layer("BatchNormalization")),
     "TimeDistributed(GlobalMaxPooling1D)": Case(((4, 4, 2),), _time_distributed("GlobalMaxPooling1D")),
-    "SimpleRNN": _one(_LINE, "SimpleRNN", 2),
-    "LSTM": _one(_LINE, "LSTM", 2),
-    "LSTM, static: False": Case((_LINE,), _layer("LSTM", 2), {"y": {"static": False}}),
-    "LSTM(return_sequences=True)": _one(_LINE, "LSTM", 3, return_sequences=True),
+    "SimpleRNN": one(_LINE, "SimpleRNN", 2),
+    "LSTM": one(_LINE, "LSTM", 2),
+    "LSTM, static: False": Case((_LINE,), layer("LSTM", 2), {"y": {"static": False}}),
+    "LSTM(return_sequences=True)": one(_LINE, "LSTM", 3, return_sequences=True),
     "LSTM(return_sequences=True), static: False": Case(
-        (_LINE,), _layer("LSTM", 3, return_sequences=True), {"y": {"static": False}}
+        (_LINE,), layer("LSTM", 3, return_sequences=True), {"y": {"static": False}}
     ),
-    "GRU": _one(_LINE, "GRU", 2),
-    "GRU, static: False": Case((_LINE,), _layer("GRU", 2), {"y": {"static": False}}),
-    "GRU(return_sequences=True)": _one(_LINE, "GRU", 3, return_sequences=True),
+    "GRU": one(_LINE, "GRU", 2),
+    "GRU, static: False": Case((_LINE,), layer("GRU", 2), {"y": {"static": False}}),
+    "GRU(return_sequences=True)": one(_LINE, "GRU", 3, return_sequences=True),
     "GRU(return_sequences=True), static: False": Case(
-        (_LINE,), _layer("GRU", 3, return_sequences=True), {"y": {"static": False}}
+        (_LINE,), layer("GRU", 3, return_sequences=True), {"y": {"static": False}}
     ),
-    "GRU(reset_after=False)": _one(_LINE, "GRU", 2, reset_after=False),
+    "GRU(reset_after=False)": one(_LINE, "GRU", 2, reset_after=False),
     "Bidirectional(LSTM)": Case((_LINE,), _bidirectional("LSTM")),
     "Bidirectional(GRU(return_sequences=True))": Case((_LINE,), _bidirectional("GRU", return_sequences=True)),
-    "EinsumDense": _one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2), activation="relu"),
-    "EinsumDense, of each column": _one(_LINE, "EinsumDense", "abc,bd->adc", (2, None), bias_axes="d"),
-    "EinsumDense, of all steps, by head": _one(_LINE, "EinsumDense", "abc,bcde->ade", (2, 3), bias_axes="de"),
-    "EinsumDense, with weights for each position": _one(_LINE, "EinsumDense", "abc,bcd->abd", (4, 2)),
-    "LayerNormalization": _one(_LINE, "LayerNormalization"),
+    "EinsumDense": one(_LINE, "EinsumDense", "abc,cd->abd", (None, 2), activation="relu"),
+    "EinsumDense, of each column": one(_LINE, "EinsumDense", "abc,bd->adc", (2, None), bias_axes="d"),
+    "EinsumDense, of all steps, by head": one(_LINE, "EinsumDense", "abc,bcde->ade", (2, 3), bias_axes="de"),
+    "EinsumDense, with weights for each position": one(_LINE, "EinsumDense", "abc,bcd->abd", (4, 2)),
+    "LayerNormalization": one(_LINE, "LayerNormalization"),
     "GarNet": Case(((4, 3), (1,)), _garnet("GarNet", 2, 3, 2), {}, (TYPE, INDEX)),
     "GarNetStack": Case(((4, 2), (1,)), _garnet("GarNetStack", [2, 1], [2, 2], [1, 2]), {}, (TYPE, INDEX)),
     "MultiHeadAttention": Case(
@@ -387,16 +355,16 @@ CASES: dict[str, Case] = {
     "MultiHeadAttention with a mask": Case(
         (_LINE,), lambda layers, name, x: layers.MultiHeadAttention(1, 2, name=name)(x, x, use_causal_mask=True)
     ),
-    "Attention": Case((_LINE, (2, 3)), _layer("Attention"), _SCORES),
+    "Attention": Case((_LINE, (2, 3)), layer("Attention"), _SCORES),
     "Attention(use_scale=True)": Case(
         (_LINE, (2, 3), (2, 3)),
         lambda layers, name, a, b, c: layers.Attention(use_scale=True, name=name)([a, b, c]),
         _SCORES,
         (TYPE,) * 3,
     ),
-    "Attention(score_mode='concat')": _two(_LINE, (2, 3), "Attention", score_mode="concat"),
+    "Attention(score_mode='concat')": two(_LINE, (2, 3), "Attention", score_mode="concat"),
     "Operations on tensors: x @ y": Case((_LINE, (3, 2)), _product),
-    "Conv3D": _one((3, 3, 3, 2), "Conv3D", 2, 2),
+    "Conv3D": one((3, 3, 3, 2), "Conv3D", 2, 2),
 }
 
 #: rows for a network of their own: hls4ml's C++ of a one- and a two-dimensional depthwise convolution does not compile in one

@@ -11,7 +11,7 @@ import yaml
 
 from hypersonic.arguments import parse_shape
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.sized import named_with, write_sized
+from hypersonic.own.sized import named_with, write_sized
 from tests.end_to_end.command_line import hypersonic, refused
 from tests.support.session import run_session
 
