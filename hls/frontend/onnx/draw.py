@@ -36,7 +36,8 @@ _OF_INTEGERS = ("QLinearConv", "QLinearMatMul", "QLinearAdd", "MatMulInteger", "
 #: operators that keep every number, or every channel, in its position
 _IN_PLACE = (
     *PASSING, *onnx_layers.FUNCTIONS, *onnx_layers.MERGES, "Div", "Clip", "Elu", "LeakyRelu", "ThresholdedRelu", "PRelu",
-    "HardSigmoid", "HardSwish", "Gelu", "Silu", "Mish", "Pad", "Concat", "QuantizeLinear", "DequantizeLinear", "Split", "Slice",
+    "Neg", "Celu", "HardSigmoid", "HardSwish", "Gelu", "Silu", "Mish", "Pad", "Concat",
+    "QuantizeLinear", "DequantizeLinear", "Split", "Slice",
 )  # fmt: skip
 
 

@@ -104,6 +104,16 @@ def _hard_swish(drawing: Drawing, node: Any, name: str) -> Value:
     return Value(layers().Multiply(name=name)([x.tensor, gate]), x.image)
 
 
+def _negative(drawing: Drawing, node: Any, name: str) -> Value:
+    return scaled(drawing, name, value(drawing, node), -1.0, 0.0)
+
+
+def _celu(name: str, node: Any) -> Any:
+    if abs(attributes(node).get("alpha", 1.0) - 1) > 1e-6:
+        raise refuse(name, f"Celu with alpha {attributes(node)['alpha']:g}", "expected 1, with which it is Elu")
+    return layers().ELU(name=name)
+
+
 def _mish(drawing: Drawing, node: Any, name: str) -> Value:
     x = value(drawing, node)
     gate = layers().Activation("softplus", name=f"{name}_softplus")(x.tensor)
@@ -147,6 +157,8 @@ HANDLERS = {
     "Silu": unary(lambda name, _: layers().Activation("swish", name=name)),
     "HardSwish": _hard_swish,
     "Mish": _mish,
+    "Neg": _negative,
+    "Celu": unary(_celu),
     "HardSigmoid": _hard_sigmoid,
     "Clip": _clipped,
     "PRelu": _sloped,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -219,8 +220,15 @@ def _session(proto: Any) -> Any:
     try:
         return _opened(proto)
     except Exception as error:
-        text = " ".join(str(error).split())
-        raise ConversionError(f"onnxruntime, which is the reference, does not run the ONNX model: {text[:300]}") from error
+        raise ConversionError(
+            f"onnxruntime, which is the reference, does not run the ONNX model: {_said(error)}; export it again, for "
+            "rows as the model takes them"
+        ) from error
+
+
+def _said(error: Exception) -> str:
+    """The text of an exception of onnxruntime's, without the names of its classes and its codes."""
+    return re.sub(r"\[\w*Error\] ?(: \d+ : \w+ : )?", "", " ".join(str(error).split()))[:300]
 
 
 def _opened(proto: Any) -> Any:
@@ -302,10 +310,9 @@ def _run_alone(node: Any, given: dict[str, Array], outputs: list[str], opset: in
     try:
         return [np.asarray(result) for result in _opened(model).run(outputs, {})]
     except Exception as error:
-        text = " ".join(str(error).split())
         raise ConversionError(
             f"node {(node.name or node.output[0])!r} ({node.op_type}) computes a constant, and onnxruntime does not run it: "
-            f"{text[:300]}; export the model with its constants folded"
+            f"{_said(error)}; export the model with its constants folded"
         ) from error
 
 

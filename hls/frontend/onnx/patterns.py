@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds groups of nodes that are one function, as exporters write it for an opset that has no operator of it.
 
-A group becomes one node: Gelu (0.5 * x * (1 + Erf(x / sqrt(2))), or with Tanh), Silu (x * Sigmoid(x)), Mish
-(x * Tanh(Softplus(x))), and LayerNormalization (of opsets below 17, from two ReduceMean).
+A group becomes one node: Softsign (x / (1 + Abs(x))), Gelu (0.5 * x * (1 + Erf(x / sqrt(2))), or with Tanh), Silu
+(x * Sigmoid(x)), Mish (x * Tanh(Softplus(x))), and LayerNormalization (of opsets below 17, from two ReduceMean).
 """
 
 from __future__ import annotations
@@ -107,6 +107,15 @@ def _gated(reader: _Reader, node: Any) -> _Found:
     return None
 
 
+def _softsign(reader: _Reader, node: Any) -> _Found:
+    """x / (1 + Abs(x))."""
+    if node.op_type != "Div":
+        return None
+    x = str(node.input[0])
+    size = reader.made_by(reader.plus(node.input[1], 1.0), "Abs")
+    return ("Softsign", [x], {}) if size is not None and size.input[0] == x else None
+
+
 def _gelu(reader: _Reader, node: Any) -> _Found:
     """The product of x, 0.5 and 1 + Erf(x / sqrt(2)), in any order, or with Tanh(0.798 * (x + 0.0447 * x ** 3)) for Erf."""
     if node.op_type != "Mul":
@@ -209,4 +218,4 @@ def _mean_along_last(reader: _Reader, tensor: str) -> str:
     return str(node.input[0]) if [axis % rank for axis in axes] == [rank - 1] and options.get("keepdims", 1) else ""
 
 
-_MATCHES: tuple[Callable[[_Reader, Any], _Found], ...] = (_gated, _gelu, _layer_normalization)
+_MATCHES: tuple[Callable[[_Reader, Any], _Found], ...] = (_gated, _softsign, _gelu, _layer_normalization)

@@ -233,6 +233,17 @@ CASES: dict[str, Row] = {
             (4, 3), opset=18,
         )
     ),
+    "Neg": Row(between(Node("Neg", ["a"], "b"), 4, 4)),
+    "Celu": Row(between(Node("Celu", ["a"], "b"), 4, 4)),
+    "x / (1 + Abs(x)), as torch writes softsign": Row(
+        Case(
+            [
+                gemm("x", "a", 6, 4), Node("Abs", ["a"], "d"), Node("Add", ["d"], "e", [number(1)]),
+                Node("Div", ["a", "e"], "b"), gemm("b", "y", 4, 2),
+            ],
+            (6,), opset=18,
+        )
+    ),
     "Clip from 0 to any number": Row(between(clip(0, 1.5), 4, 4)),
     "Clip between any numbers": Row(between(clip(-1, 0.5), 4, 4)),
     "Clip with one end": Row(

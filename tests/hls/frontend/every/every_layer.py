@@ -197,7 +197,7 @@ def keras_layers(keras: Any, kinds: Iterator[tuple[str, type]], directory: Path,
 def main(kind: str, directory: Path) -> None:
     found: dict[str, str] = {}
     place = directory / kind
-    place.mkdir()
+    place.mkdir(exist_ok=True)
     if kind == "keras_3":
         os.environ.update(KERAS_BACKEND="tensorflow", TF_USE_LEGACY_KERAS="0")
         import keras
@@ -217,6 +217,8 @@ def main(kind: str, directory: Path) -> None:
         base = tf_keras.layers.Layer
         if kind == "rebuilt":
             files = sorted((directory / "keras_3").glob("*.h5"))
+        elif kind == "torch":
+            files = sorted(place.glob("*.onnx"))
         else:
             kinds = classes(tf_keras.layers, base) if kind == "keras_2" else classes(qkeras, base, tuple(vars(tf_keras.layers)))
             found = keras_layers(tf_keras, kinds, place, ".h5")
