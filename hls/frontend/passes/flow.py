@@ -79,14 +79,18 @@ class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
 
 
 class SoftmaxOfVectors(OptimizerPass):  # type: ignore[misc]
-    """Makes a Softmax of a tensor in io_parallel one of each of its vectors, as in io_stream, not one of all numbers."""
+    """Makes a Softmax of a tensor in io_parallel one of each of its vectors, as in io_stream, not one of all numbers.
+
+    It does so in a build, whose backend is Vitis. The backend Hypersonic computes what hls4ml's Vitis would, or refuses it.
+    """
 
     def match(self, node: Any) -> bool:
         """Return whether it is a Softmax over the last of several axes whose other axes hls4ml does not know."""
         shape = node.get_input_variable().shape if node.class_name == "Softmax" else ()
         known = int(node.get_attr("n_outer", 1) or 1) * int(node.get_attr("n_inner", 1) or 1)
         last = int(node.get_attr("axis", -1)) in (-1, len(shape))
-        return len(shape) > 1 and last and known == 1 and not is_streamed(node)
+        build = node.model.config.backend.name == "Vitis"
+        return len(shape) > 1 and last and known == 1 and build and not is_streamed(node)
 
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
         """Set their number in place; return False, since the graph's structure does not change."""

@@ -260,6 +260,7 @@ CASES: dict[str, Case] = {
     "Activation('mish')": one((3,), "Activation", "mish"),
     "Activation('softmax')": Case(((3,),), _softmax, {"y": _SOFTMAX}),
     "Softmax": Case(((3,),), layer("Softmax"), {"y": _SOFTMAX}),
+    "Activation('softmax') of each step": Case((_LINE,), _softmax, {"y": _SOFTMAX}),
     "Softmax, another axis": one(_LINE, "Softmax", 1),
     "QActivation('quantized_relu')": Case(((3,),), _quantised("QActivation", "quantized_relu(6,2)")),
     "QActivation('quantized_bits')": Case(((3,),), _quantised("QActivation", "quantized_bits(6,2,alpha=1)")),
