@@ -54,6 +54,11 @@ def _reason(layer: LayerTrace) -> str:
     if layer.step > FAR * layer.spread:
         steps = f"its type {layer.type} has steps of {layer.step:.3g}, the numbers spread by {layer.spread:.3g}"
         return f"{steps}; write {wide_type(layer)} in {where}"
+    if layer.kind == "LayerNormalization":
+        return (
+            "hls4ml's table of 1 / sqrt(variance) ends at a variance of 1, and its steps are the same for all variances; scale "
+            f"what it reads in the model, or give it a larger TableSize under hls4ml.LayerName.{layer.name}"
+        )
     return (
         f"its type {layer.type} holds the numbers, so look at the types of its weights, of its sum (accum) and of its tables "
         f"under hls4ml.LayerName.{layer.name}"

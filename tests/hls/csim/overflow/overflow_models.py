@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls import overflows
+from hypersonic.hls.frontend.keras.classes import own_classes
 from hypersonic.hls.frontend.keras.model import conversion_options, use_keras_2
+from hypersonic.hls.frontend.keras.readers import register_readers
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.model_graph import tensor_types
 from hypersonic.hls.project import HlsProject
@@ -52,6 +54,13 @@ PLANTED: dict[str, dict[str, Any]] = {
         "inv_table_t": "ap_ufixed<18,1,AP_RND,AP_SAT>",
         "Precision": {"accum": "ap_ufixed<20,3>"},
     },
+    "multiply_result": {"Precision": {"result": "ap_fixed<18,2>"}},
+    "dot_accum": {"Precision": {"accum": "ap_fixed<18,3>"}},
+    "einsum_accum": {"Precision": {"accum": "ap_fixed<18,3>"}},
+    "depthwise_accum": {"Precision": {"accum": "ap_fixed<14,2>"}},
+    "tanh_table": {"table_t": "ap_fixed<16,0>"},
+    "elu_result": {"Precision": {"result": "ap_fixed<12,2>"}},
+    "bidirectional_accum": {"Precision": {"accum": "ap_fixed<14,2>"}},
     "lstm_accum": {"Precision": {"accum": "ap_fixed<14,2>"}},
     "gru_accum": {"Precision": {"accum": "ap_fixed<14,2>"}},
 }
@@ -64,6 +73,9 @@ def planted(layers: Any, keras: Any) -> Any:
     def dense(name: str, *weights: float) -> Any:
         kernel = keras.initializers.Constant(np.tile(np.array(weights)[:, None], (1, 2)))
         return layers.Dense(2, name=name, kernel_initializer=kernel)(x)
+
+    def dense_4(name: str) -> Any:
+        return layers.Dense(4, kernel_initializer="identity", name=name)(x)
 
     def softmax(name: str) -> Any:
         return layers.Activation("softmax", name=name)(layers.Dense(4, name=f"{name}_logits")(x))
@@ -84,6 +96,15 @@ def planted(layers: Any, keras: Any) -> Any:
         layers.GlobalAveragePooling1D(name="global_accum")(line),
         softmax("softmax_sum"),
         softmax("softmax_table"),
+        layers.Multiply(name="multiply_result")([dense("factor", 1, 1, 0, 0), dense("other_factor", 0, 0, 1, 1)]),
+        layers.Dot(1, name="dot_accum")([x, dense_4("dot_second")]),
+        layers.Flatten(name="einsum_flat")(own_classes()["Einsum"]("ab,cb->ac", name="einsum_accum")([line, line])),
+        layers.Flatten(name="depthwise_flat")(
+            layers.DepthwiseConv1D(3, depthwise_initializer="ones", name="depthwise_accum")(line)
+        ),
+        layers.Activation("tanh", name="tanh_table")(x),
+        layers.ELU(name="elu_result")(dense("before_elu", 1, 1, 1, 1)),
+        layers.Bidirectional(layers.LSTM(2, kernel_initializer="ones"), name="bidirectional_accum")(line),
         layers.LSTM(2, kernel_initializer="ones", name="lstm_accum")(line),
         layers.GRU(2, kernel_initializer="ones", name="gru_accum")(line),
     ]
@@ -102,6 +123,7 @@ def rows() -> list[NDArray[np.float64]]:
 
 def main(directory: Path) -> None:
     use_keras_2()
+    register_readers()
     import hls4ml
     import tf_keras as keras
 

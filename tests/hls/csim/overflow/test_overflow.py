@@ -39,6 +39,13 @@ WRONG = {
     ("global_accum", "accum"): "ap_fixed<17,4>",
     ("softmax_sum", "accum"): "ap_ufixed<21,2>",
     ("softmax_table", "exp_table_t"): "ap_ufixed<19,1>",
+    ("multiply_result", "result"): "ap_fixed<21,5>",
+    ("dot_accum", "accum"): "ap_fixed<20,5>",
+    ("einsum_accum", "accum"): "ap_fixed<19,4>",
+    ("depthwise_accum", "accum"): "ap_fixed<16,4>",
+    ("tanh_table", "table_t"): "ap_fixed<17,1>",
+    ("elu_result", "result"): "ap_fixed<14,4>",
+    ("bidirectional_accum", "accum"): "ap_fixed<16,4>",
     ("lstm_accum", "accum"): "ap_fixed<16,4>",
     ("gru_accum", "accum"): "ap_fixed<16,4>",
 }
