@@ -56,8 +56,8 @@ def _reason(layer: LayerTrace) -> str:
         return f"{steps}; write {wide_type(layer)} in {where}"
     if layer.kind == "LayerNormalization":
         return (
-            "hls4ml's table of 1 / sqrt(variance) ends at a variance of 1, and its steps are the same for all variances; scale "
-            f"what it reads in the model, or give it a larger TableSize under hls4ml.LayerName.{layer.name}"
+            "its table of 1 / sqrt(variance) ends at a variance of 1, at one of 4 with TableRangePower2: -2, and its steps are "
+            f"the same for all variances; write that, and a larger TableSize, under hls4ml.LayerName.{layer.name}"
         )
     return (
         f"its type {layer.type} holds the numbers, so look at the types of its weights, of its sum (accum) and of its tables "

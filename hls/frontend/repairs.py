@@ -15,6 +15,8 @@ ReLU with a cap (relu6, relu1) has no C++ for streams.
 
 SiLU, GELU and hard SiLU have no C++ at all (gated.py).
 
+The table of a LayerNormalization ends at a variance of 1, or earlier. With the correction a negative power is a range above 1.
+
 A normalisation that is merged with a binary activation can only have a bit as its result; an output of the model is -1 or 1.
 """
 
@@ -125,6 +127,12 @@ _SIGNED = """\
                 out_data[j] = below_threshold<typename res_T::value_type>();
 """
 
+_RANGE = """\
+(int)1 << ((int)CONFIG_T::table_range_power2 > 0 ? (int)CONFIG_T::table_range_power2 : 0);
+    // a range above 1 has a negative power
+    static const int down = (int)CONFIG_T::table_range_power2 < 0 ? -(int)CONFIG_T::table_range_power2 : 0;
+"""
+
 #: (file in firmware/nnet_utils, text in it, replacement)
 _REPAIRS = (
     ("nnet_batchnorm.h", _BIT, _SIGN),
@@ -143,6 +151,16 @@ _REPAIRS = (
     ),
     ("nnet_batchnorm_stream.h", _COMPARED, _SIGNED),
     ("nnet_pooling.h", _TOP_BIT, _LEAST),
+    (
+        "nnet_layernorm.h",
+        "(int)1 << CONFIG_T::table_range_power2;\n",
+        _RANGE,
+    ),
+    (
+        "nnet_layernorm.h",
+        "(var) * (CONFIG_T::table_size)*inv_range_inv",
+        "(var) * (CONFIG_T::table_size >> down) * inv_range_inv",
+    ),
     ("nnet_activation_stream.h", _RELU, _CAPPED + gated.STREAMS + _RELU),
     ("nnet_activation.h", _RELU, gated.ARRAYS + _RELU),
     ("nnet_embed.h", _EMBEDDING, _ROW + _EMBEDDING),

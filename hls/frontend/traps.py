@@ -267,6 +267,19 @@ def _check_arrays(layer: Any) -> None:
         raise _refused(layer, "hls4ml 1.3.0 has no C++ for it in io_stream", "use IOType io_parallel")
 
 
+def _check_normalization(layer: Any) -> None:
+    """Refuse a table whose steps are no powers of two, or longer than 1; and streams."""
+    _check_arrays(layer)
+    size, power = int(layer.get_attr("table_size")), int(layer.get_attr("table_range_power2"))
+    if power < 0 and (size & (size - 1) or size >> -power == 0):
+        raise _refused(
+            layer,
+            f"its TableRangePower2 is {power}, a range of {2**-power}, with a table of {size}",
+            f"expected a power of two, {2**-power} or more, for TableSize",
+            Edit(layer_place(layer.name, "TableSize"), 2 ** max(10, -power)),
+        )
+
+
 _Check = Callable[[Any], object]
 _CHECKS: dict[str, tuple[_Check, ...]] = {
     "Dense": (_check_dense,),
@@ -276,7 +289,7 @@ _CHECKS: dict[str, tuple[_Check, ...]] = {
     **dict.fromkeys(("Pooling1D", "Pooling2D"), (_check_pool,)),
     "Activation": (_check_activation,),
     "Resize": (_check_resize,),
-    "LayerNormalization": (_check_arrays,),
+    "LayerNormalization": (_check_normalization,),
     **dict.fromkeys(("LSTM", "GRU", "Bidirectional"), (_check_recurrence,)),
     "Merge": (check_merge,),
     "Softmax": (check_softmax,),

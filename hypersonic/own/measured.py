@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, log2
 from typing import Any
 
 from hypersonic.hls.closeness.comparison import OutputDifference
@@ -16,6 +17,9 @@ from hypersonic.hls.csim.trace import NoTraceError
 from hypersonic.hls.errors import Edit, layer_place
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.own.verdict import Verdict
+
+#: the largest variance of a vector over that of all numbers that a LayerNormalization reads, as it is assumed
+_VARIANCES = 4
 
 #: the values of a table, at most
 _MOST_VALUES = 16_384
@@ -75,6 +79,8 @@ def _of_range(layer: LayerTrace, limit: float) -> tuple[Edit, ...]:
 
 def _of_table(layer: LayerTrace, judgement: Judgement) -> tuple[Edit, ...]:
     """A table of four times as many values, with two more bits, for a layer that looks its function up."""
+    if layer.kind == "LayerNormalization" and (edits := _of_variances(judgement)):
+        return edits
     names = judgement.conversion.own_names
     for each in judgement.conversion.graph.get_layers():
         size = int(each.get_attr("table_size") or 0)
@@ -84,6 +90,21 @@ def _of_table(layer: LayerTrace, judgement: Judgement) -> tuple[Edit, ...]:
             wide = [Edit(layer_place(layer.name, "table_t"), kind)] if kind else []
             return (Edit(layer_place(layer.name, "TableSize"), 4 * size), *wide)
     return ()
+
+
+def _of_variances(judgement: Judgement) -> tuple[Edit, ...]:
+    """Tables of 1 / sqrt(variance) that end behind the variances of what each LayerNormalization reads, with the same steps."""
+    names, spreads = judgement.conversion.own_names, {each.name: each.spread for each in judgement.layers}
+    edits: list[Edit] = []
+    for node in judgement.conversion.graph.get_layers():
+        before = node.get_input_node() if node.class_name == "LayerNormalization" else None
+        spread = spreads.get(names.get(before.name, before.name), 0.0) if before is not None else 0.0
+        power = -max(0, ceil(log2(_VARIANCES * spread**2))) if spread else 0
+        if power < int(node.get_attr("table_range_power2") or 0):
+            size = max(min(_MOST_VALUES, int(node.get_attr("table_size")) << -power), 2**-power)
+            name = names.get(node.name, node.name)
+            edits += [Edit(layer_place(name, "TableRangePower2"), power), Edit(layer_place(name, "TableSize"), size)]
+    return tuple(edits)
 
 
 def _wide_table(layer: Any) -> str:

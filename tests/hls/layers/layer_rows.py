@@ -341,6 +341,9 @@ CASES: dict[str, Case] = {
     "EinsumDense, of all steps, by head": one(_LINE, "EinsumDense", "abc,bcde->ade", (2, 3), bias_axes="de"),
     "EinsumDense, with weights for each position": one(_LINE, "EinsumDense", "abc,bcd->abd", (4, 2)),
     "LayerNormalization": one(_LINE, "LayerNormalization"),
+    "LayerNormalization, variances up to 16": Case(
+        (_LINE,), layer("LayerNormalization"), {"y": {"TableRangePower2": -4, "TableSize": 4096}}
+    ),
     "GarNet": Case(((4, 3), (1,)), _garnet("GarNet", 2, 3, 2), {}, (TYPE, INDEX)),
     "GarNetStack": Case(((4, 2), (1,)), _garnet("GarNetStack", [2, 1], [2, 2], [1, 2]), {}, (TYPE, INDEX)),
     "MultiHeadAttention": Case(

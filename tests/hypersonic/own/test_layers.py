@@ -32,7 +32,7 @@ FIRST = replace(GOOD, name="x", kind="input")
             replace(GOOD, rms=0.2),
             "holds the numbers, so look at the types of its weights, of its sum (accum) and of its tables",
         ),
-        (replace(GOOD, rms=0.2, kind="LayerNormalization"), "ends at a variance of 1, and its steps are the same"),
+        (replace(GOOD, rms=0.2, kind="LayerNormalization"), "ends at a variance of 1, at one of 4 with TableRangePower2: -2"),
         (replace(FIRST, rms=0.2, outside=0.1), "write ap_fixed<16,6,AP_TRN,AP_WRAP> in input.precision"),
         (replace(GOOD, rms=1.0, spread=0.0, step=1.0), "which is off by > 9999 %"),
     ],
