@@ -65,10 +65,6 @@ def lines(directory: Path) -> Said:
             r"layer 's': a Softmax over axis 1, and hls4ml takes the last; permute the axes",
         ),
         (
-            "image",
-            r"its input is \(4, 3\), and in io_parallel hls4ml takes one softmax over all 12 elements.* use IOType io_stream",
-        ),
-        (
             "key",
             r"LayerName.d: hls4ml does not read 'Reusefactor' there and would ignore it, did you mean ReuseFactor; it reads",
         ),
@@ -162,6 +158,7 @@ def lines(directory: Path) -> Said:
             r"layer 'c': hls4ml's Keras front end has no UnitNormalization; build it from layers .* onnxruntime backend",
         ),
         ("norm_of_numbers", r"layer 'c' \(LayerNormalization\): hls4ml does not read it: .* only three-dimensional input"),
+        ("norm_table", r"its TableRangePower2 is -4, a range of 16, with a table of 1000; expected a power of two, 16 or more"),
         ("slopes", r"layer 'c': PReLU with shared_axes=\[1\], which hls4ml does not read"),
         (
             "dynamic",
