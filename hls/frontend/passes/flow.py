@@ -57,25 +57,30 @@ class OneName(OptimizerPass):  # type: ignore[misc]
 
 
 class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
-    """Gives an Einsum or an EinsumDense the Strategy Latency where the model's is Resource, and refuses it in io_stream."""
+    """Gives an Einsum or an EinsumDense the Strategy Latency where the model's is Resource; refuses an Einsum in io_stream."""
 
     def match(self, node: Any) -> bool:
         """Return whether it is such a layer with another strategy, or in io_stream."""
         wanted = str(node.model.config.get_strategy(node)).lower()
-        return node.class_name in ("Einsum", "EinsumDense") and (wanted.startswith("resource") or is_streamed(node))
+        return node.class_name in ("Einsum", "EinsumDense") and (wanted.startswith("resource") or _is_streamed_product(node))
 
     def transform(self, model: Any, node: Any) -> bool:
         """Set the strategy in place; return False, since the graph's structure does not change.
 
         Raises UnsupportedLayerError in io_stream, in which hls4ml's templates stop with an AssertionError.
         """
-        if is_streamed(node):
+        if _is_streamed_product(node):
             raise UnsupportedLayerError(
                 f"layer {node.name!r} ({node.class_name}): hls4ml 1.3.0 has no C++ for it in io_stream; use IOType io_parallel",
                 (Edit(("hls4ml", "IOType"), None),),
             )
         model.config.layer_name_strategy[node.name.lower()] = "latency"
         return False
+
+
+def _is_streamed_product(node: Any) -> bool:
+    """Whether it is an Einsum of two tensors in io_stream."""
+    return node.class_name == "Einsum" and is_streamed(node)
 
 
 class SoftmaxOfVectors(OptimizerPass):  # type: ignore[misc]

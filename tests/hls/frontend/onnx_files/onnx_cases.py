@@ -255,10 +255,6 @@ def cases() -> dict[str, Case]:
             ],
             (3, 4),
         ),
-        "attention": Case(
-            [Node("Transpose", ["x"], "t", [], {"perm": [0, 2, 1]}), Node("MatMul", ["x", "t"], "y")],
-            (3, 4),
-        ),
         "log_softmax": Case([Node("LogSoftmax", ["x"], "y")], (4,)),
         "erf": Case([Node("Erf", ["x"], "y")], (4,)),
         "softmax_of_rows": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),
