@@ -168,7 +168,7 @@ def _called(layer: Any, theirs: Any, node: Mapping[str, Any], tensors: Mapping[t
     given = _named_arguments(theirs, node, tensors) if named else _argument(theirs, node, tensors)
     try:
         return layer(**given) if named else layer(given)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise UnsupportedLayerError(
             f"layer {theirs.name!r} ({type(theirs).__name__}): Keras 2's, which hls4ml reads, does not take its tensors; "
             "build it from standard layers, or export the model to ONNX"
