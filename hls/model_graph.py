@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.errors import Edit, UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, PrecisionError, Rounding
 
 #: layers whose results are their input's numbers, possibly in another order
@@ -131,6 +131,15 @@ def check_merge(layer: Any) -> None:
         raise UnsupportedLayerError(
             f"layer {layer.name!r}: it merges the shapes {a} and {b}, and hls4ml's C++ leaves elements out where they differ; "
             "give both the same shape"
+        )
+
+
+def check_arrays(layer: Any) -> None:
+    """Refuse a layer in io_stream whose C++ hls4ml 1.3.0 has for arrays alone. Raises UnsupportedLayerError."""
+    if is_streamed(layer):
+        raise UnsupportedLayerError(
+            f"layer {layer.name!r} ({layer.class_name}): hls4ml 1.3.0 has no C++ for it in io_stream; use IOType io_parallel",
+            (Edit(("hls4ml", "IOType"), None),),
         )
 
 

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.frontend.checks import integer
 from hypersonic.hls.frontend.description import DescriptionError
 from hypersonic.hls.rf.layers import WeightsIn
 
@@ -41,6 +42,9 @@ _EXACT = _LAYER | {"ParallelizationFactor", "ConvImplementation"}
 #: the keys of Model that hls4ml's proposal would override in every layer
 _SPREAD = ("ReuseFactor", "ParallelizationFactor", "ConvImplementation")
 _WHOLE = ("ReuseFactor", "ParallelizationFactor", "TableSize", "TargetCycles", "table_size", "exp_table_size", "inv_table_size")
+
+#: of TableRangePower2: a table of 16,384 values has one for each unit of variance, and one of 1,024 is read by an int
+_POWERS = (-14, 20)
 
 #: types of activations that hls4ml reads as keys beside Precision, not inside it
 _BESIDE = ("table", "exp_table", "inv_table", "inv_inp", "inp_norm")
@@ -191,6 +195,8 @@ def _check_values(where: str, settings: Settings) -> None:
         value = settings.get(key)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise DescriptionError(f"{where}.{key} is {value!r}, expected an integer, 1 or more")
+    if (power := settings.get("TableRangePower2")) is not None:
+        integer(f"{where}.TableRangePower2", power, *_POWERS)
     if (place := settings.get("WeightsIn", "BRAM")) not in _PLACES:
         raise DescriptionError(f"{where}.WeightsIn is {place!r}, expected {', '.join(_PLACES)}")
     strategy = settings.get("Strategy", "Latency")

@@ -13,7 +13,7 @@ from hypersonic.hls.errors import Edit, UnsupportedLayerError, layer_place
 from hypersonic.hls.frontend.passes import gated
 from hypersonic.hls.frontend.reuse import inputs_of
 from hypersonic.hls.frontend.softmax.faults import check_softmax, faults
-from hypersonic.hls.model_graph import check_merge, is_streamed, number_of, strategy_of
+from hypersonic.hls.model_graph import check_arrays, check_merge, is_streamed, number_of, strategy_of
 
 #: widest ap_fixed of Vitis (AP_INT_MAX_W)
 _MAX_WIDTH = 1024
@@ -261,15 +261,9 @@ def _check_resize(layer: Any) -> None:
         raise _refused(layer, f"it resizes by {layer.get_attr('algorithm')}, for which hls4ml has no C++", "expected nearest")
 
 
-def _check_arrays(layer: Any) -> None:
-    """Refuse a layer whose C++ does not compile for streams."""
-    if is_streamed(layer):
-        raise _refused(layer, "hls4ml 1.3.0 has no C++ for it in io_stream", "use IOType io_parallel")
-
-
 def _check_normalization(layer: Any) -> None:
-    """Refuse a table whose steps are no powers of two, or longer than 1; and streams."""
-    _check_arrays(layer)
+    """Refuse io_stream, and a table beyond a variance of 1 that has no whole number of entries for each unit of variance."""
+    check_arrays(layer)
     size, power = int(layer.get_attr("table_size")), int(layer.get_attr("table_range_power2"))
     if power < 0 and (size & (size - 1) or size >> -power == 0):
         raise _refused(

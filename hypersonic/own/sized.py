@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.keras.saved import model_config
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -32,9 +34,10 @@ def write_sized(file: Path, shapes: Shapes, copy: Path) -> None:
     """
     write = {".onnx": _write_onnx, ".keras": _write_keras, ".h5": _write_h5}[file.suffix]
     try:
-        write(file, shapes, copy)
+        with tempfile.TemporaryDirectory(dir=copy.parent, prefix=f".{copy.name}-") as scratch:
+            write(file, shapes, made := Path(scratch) / copy.name)
+            made.replace(copy)
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        copy.unlink(missing_ok=True)
         if isinstance(error, ConversionError):
             raise
         why = error if isinstance(error, _UnfitError) else f"it does not hold a model whose inputs can be given sizes: {error}"
@@ -67,27 +70,28 @@ def _write_onnx(file: Path, shapes: Shapes, copy: Path) -> None:
 
 
 def _write_keras(file: Path, shapes: Shapes, copy: Path) -> None:
+    configured = _configured(file, shapes)
     with zipfile.ZipFile(file) as archive, zipfile.ZipFile(copy, "w") as written:
-        archive.getinfo("config.json")
         for entry in archive.infolist():
-            content = archive.read(entry)
             if entry.filename == "config.json":
-                content = _configured(content, shapes).encode()
-            written.writestr(entry, content)
+                written.writestr(entry, configured)
+                continue
+            with archive.open(entry) as source, written.open(entry.filename, "w", force_zip64=True) as target:
+                shutil.copyfileobj(source, target)
 
 
 def _write_h5(file: Path, shapes: Shapes, copy: Path) -> None:
     import h5py
 
+    configured = _configured(file, shapes)
     shutil.copyfile(file, copy)
-    copy.chmod(0o644)
     with h5py.File(copy, "r+") as content:
-        content.attrs["model_config"] = _configured(content.attrs["model_config"], shapes)
+        content.attrs["model_config"] = configured
 
 
-def _configured(text: str | bytes, shapes: Shapes) -> str:
-    """The configuration of a Keras model with the shapes in its inputs."""
-    config = json.loads(text)
+def _configured(file: Path, shapes: Shapes) -> str:
+    """The configuration of a Keras model with the shapes in its inputs, as JSON."""
+    config = model_config(file)
     inputs = {name: (options, key) for name, options, key in _inputs(config.get("config", {}).get("layers", ()))}
     for name, shape in _by_name(shapes, list(inputs)).items():
         options, key = inputs[name]

@@ -36,13 +36,16 @@ def multi_head_attention(layer: Any) -> list[Part]:
     value, key = _places(layer)
     out = layer._output_dense.get_weights()
     width = prod(out[0].shape[2:])
-    made = [
-        *_projected(shapes[0], (steps[0], heads, key_size), _matrix(layer._query_dense, scale), 0, "query"),
-        *_projected(shapes[key], (steps[key], heads, key_size), _matrix(layer._key_dense), key, "key"),
-        *_projected(shapes[value], (steps[value], heads, value_size), _matrix(layer._value_dense), value, "value"),
-    ]
+    projections = (
+        (0, key_size, _matrix(layer._query_dense, scale), "query"),
+        (key, key_size, _matrix(layer._key_dense), "key"),
+        (value, value_size, _matrix(layer._value_dense), "value"),
+    )
+    made, ends = list[Part](), list[int]()
+    for place, size, weights, role in projections:
+        made += _projected(shapes[place], (steps[place], heads, size), weights, place, role)
+        ends.append(len(made) - 1)
     at = len(made)
-    ends = [index for index, part in enumerate(made) if part.kind == "Reshape" and part.role.endswith("heads")]
     made += [
         einsum(_SCORES, (ends[0] - at, ends[1] - at), "scores"),
         Part("Activation", {"activation": "softmax"}, role="softmax"),

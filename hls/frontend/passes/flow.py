@@ -11,7 +11,6 @@ from typing import Any
 from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, register_flow
 from hls4ml.model.optimizer import OptimizerPass, register_pass
 
-from hypersonic.hls.errors import Edit, UnsupportedLayerError
 from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.passes.bits import BinaryThresholds, QuantizedTanhScales, SignedBits
 from hypersonic.hls.frontend.passes.gated import ALIASES
@@ -24,7 +23,7 @@ from hypersonic.hls.frontend.passes.types import (
     SoftmaxTypes,
     StepTypes,
 )
-from hypersonic.hls.model_graph import check_merge, is_streamed
+from hypersonic.hls.model_graph import check_arrays, check_merge, is_streamed
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
@@ -60,27 +59,20 @@ class EinsumStrategy(OptimizerPass):  # type: ignore[misc]
     """Gives an Einsum or an EinsumDense the Strategy Latency where the model's is Resource; refuses an Einsum in io_stream."""
 
     def match(self, node: Any) -> bool:
-        """Return whether it is such a layer with another strategy, or in io_stream."""
+        """Return whether it is such a layer with another strategy, or an Einsum in io_stream."""
         wanted = str(node.model.config.get_strategy(node)).lower()
-        return node.class_name in ("Einsum", "EinsumDense") and (wanted.startswith("resource") or _is_streamed_product(node))
+        streamed = node.class_name == "Einsum" and is_streamed(node)
+        return node.class_name in ("Einsum", "EinsumDense") and (wanted.startswith("resource") or streamed)
 
     def transform(self, model: Any, node: Any) -> bool:
         """Set the strategy in place; return False, since the graph's structure does not change.
 
-        Raises UnsupportedLayerError in io_stream, in which hls4ml's templates stop with an AssertionError.
+        Raises UnsupportedLayerError for an Einsum in io_stream, in which hls4ml's templates stop with an AssertionError.
         """
-        if _is_streamed_product(node):
-            raise UnsupportedLayerError(
-                f"layer {node.name!r} ({node.class_name}): hls4ml 1.3.0 has no C++ for it in io_stream; use IOType io_parallel",
-                (Edit(("hls4ml", "IOType"), None),),
-            )
+        if node.class_name == "Einsum":
+            check_arrays(node)
         model.config.layer_name_strategy[node.name.lower()] = "latency"
         return False
-
-
-def _is_streamed_product(node: Any) -> bool:
-    """Whether it is an Einsum of two tensors in io_stream."""
-    return node.class_name == "Einsum" and is_streamed(node)
 
 
 class SoftmaxOfVectors(OptimizerPass):  # type: ignore[misc]

@@ -159,6 +159,7 @@ def lines(directory: Path) -> Said:
         ),
         ("norm_of_numbers", r"layer 'c' \(LayerNormalization\): hls4ml does not read it: .* only three-dimensional input"),
         ("norm_table", r"its TableRangePower2 is -4, a range of 16, with a table of 1000; expected a power of two, 16 or more"),
+        ("norm_power", r"hls4ml.LayerName.c.TableRangePower2 is 'two', expected an integer from -14 to 20"),
         ("slopes", r"layer 'c': PReLU with shared_axes=\[1\], which hls4ml does not read"),
         (
             "dynamic",

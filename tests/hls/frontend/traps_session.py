@@ -110,9 +110,7 @@ def softmax_cases() -> dict[str, Case]:
         "exact_misspelt": Case(soft, LOGITS, {"softmax": "Exactly"}),
         "legacy": Case(soft, s(Implementation="legacy")),
         "layer": Case(lambda keras: [keras.layers.Softmax(1, name="s")], shape=(4, 3)),
-        "image_stream": Case(
-            lambda keras: [keras.layers.Activation("softmax", name="s")], {"s": FINE}, shape=(4, 3), io_type="io_stream"
-        ),
+        "image_stream": Case(one("Activation", "softmax"), {"c": FINE}, shape=(4, 3), io_type="io_stream"),
     }
 
 
@@ -274,6 +272,7 @@ def layer_cases() -> dict[str, Case]:
         "unknown": Case(one("UnitNormalization")),
         "norm_of_numbers": Case(one("LayerNormalization"), shape=(5,)),
         "norm_table": Case(one("LayerNormalization"), {"c": {"TableRangePower2": -4, "TableSize": 1000}}, shape=(5, 3)),
+        "norm_power": Case(one("LayerNormalization"), {"c": {"TableRangePower2": "two"}}, shape=(5, 3)),
         "slopes": Case(one("PReLU", shared_axes=[1]), shape=(5, 3)),
         "cropping": Case(one("Cropping3D"), shape=(6, 6, 6, 2)),
         "scalar": Case(one("Flatten"), shape=()),
