@@ -110,7 +110,9 @@ def softmax_cases() -> dict[str, Case]:
         "exact_misspelt": Case(soft, LOGITS, {"softmax": "Exactly"}),
         "legacy": Case(soft, s(Implementation="legacy")),
         "layer": Case(lambda keras: [keras.layers.Softmax(1, name="s")], shape=(4, 3)),
-        "image_stream": Case(one("Activation", "softmax"), {"c": FINE}, shape=(4, 3), io_type="io_stream"),
+        "image_stream": Case(
+            lambda keras: [keras.layers.Activation("softmax", name="s")], {"s": FINE}, shape=(4, 3), io_type="io_stream"
+        ),
     }
 
 
@@ -277,9 +279,7 @@ def layer_cases() -> dict[str, Case]:
         "cropping": Case(one("Cropping3D"), shape=(6, 6, 6, 2)),
         "scalar": Case(one("Flatten"), shape=()),
         "dynamic": Case(one("Conv1D", 2, 3), shape=(None, 3)),
-        "bidirectional": Case(
-            lambda keras: [keras.layers.Bidirectional(keras.layers.LSTM(4), merge_mode="sum", name="c")], shape=(5, 3)
-        ),
+        "bidirectional": Case(lambda k: [k.layers.Bidirectional(k.layers.LSTM(4), merge_mode="sum", name="c")], shape=(5, 3)),
         "wide_curve": Case(one("Activation", "sigmoid"), {"x": result("ap_fixed<40,32>")}),
         "lstm": Case(one("LSTM", 4), shape=(5, 3)),
         "curves": Case(
