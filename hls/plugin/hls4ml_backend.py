@@ -32,7 +32,8 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.errors import INSTEAD, ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.passes.flow import register as register_fusions
-from hypersonic.hls.frontend.passes.flow import register_possible_settings
+from hypersonic.hls.frontend.passes.flow import register_normalization_types, register_possible_settings
+from hypersonic.hls.frontend.passes.types import narrow_type
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
 from hypersonic.hls.frontend.softmax.faults import faults
@@ -72,10 +73,13 @@ class HypersonicWriter(_WholeModels):
 
         Raises UnsupportedLayerError, with the layer's name, for a layer that hls4ml or the core would compute wrongly.
         """
+        _check_exact(model)
         check_graph(model, inexact_softmax=True)
         for layer in model.get_layers():
             if layer.class_name == "Softmax":
                 _warn_of_errors(layer)
+            if wrong := narrow_type(layer):
+                _warn_of_type(layer, wrong)
         super().write_hls(model, is_multigraph)
         repair(_directory(model).parent)
         core_of(model)
@@ -103,7 +107,11 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         optimize = self._with("optimize", own)
         flows[flows.index("vivado:optimize")] = optimize
         at = flows.index("vivado:specific_types")
-        flows[at : at + 1] = [register_possible_settings(), self._with("specific_types", own)]
+        flows[at : at + 1] = [
+            register_possible_settings(),
+            register_normalization_types(),
+            self._with("specific_types", own),
+        ]
         flows.insert(0, register_fusions())
         self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
         passes = ["make_stamp", "hypersonic:write_hls"]
@@ -215,6 +223,23 @@ def _warn_of_errors(layer: Any) -> None:
         f"{causes[0]}. The core computes what hls4ml's C++ does: probabilities were up to {usual:.2g} off for numbers within "
         f"{USUAL:g} of 0, and up to {worst:.2g} over all that can reach the layer. Write config['Model']['softmax'] = 'exact' "
         "for correct types",
+        stacklevel=2,
+    )
+
+
+def _check_exact(model: Any) -> None:
+    settings = model.config.config.get("HLSConfig", {}).get("Model") or {}
+    for name in ("softmax", "types"):
+        if settings.get(name, "exact") != "exact":
+            raise ConversionError(f"config['Model'][{name!r}] is {settings[name]!r}, expected 'exact', or leave it out")
+
+
+def _warn_of_type(layer: Any, wrong: str) -> None:
+    table = f", and config['LayerName'][{layer.name!r}]['TableRangePower2'] = -4 for a table up to a variance of 16"
+    remedy = table if layer.class_name == "LayerNormalization" else ""
+    warn(
+        f"layer {layer.name!r}: {wrong}. The core computes what hls4ml's C++ does. Write config['Model']['types'] = 'exact' "
+        f"for types that hold the sums, where the configuration leaves them open ('auto'){remedy}",
         stacklevel=2,
     )
 

@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "array (rows, ...), or for several inputs a .npz with an array for each by its name (default: types of -32 to 32)",
     )  # fmt: skip
     parser.add_argument(
-        "--loss", type=parse_loss, default=0.01, metavar="PERCENT",
+        "--loss", type=parse_loss, default="1%", metavar="PERCENT",
         help="types are widened until the rms difference from the trained model is within this share of its answers' spread; "
-        "more than 1%% also accepts a network that a build would refuse as far (default: 1%%)",
+        "more than 1%% also accepts a network that a build would refuse as far",
     )  # fmt: skip
     parser.add_argument(
         "--output", type=Path, metavar="FILE",

@@ -29,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fill", type=parse_percent, default=80, metavar="PERCENT", help="most of the card, in per cent, that may be filled"
     )
-    parser.add_argument(
-        "--loss", type=parse_loss, default=0.01, metavar="PERCENT", help="largest loss, such as 1%% (default: 1%%)"
-    )
+    parser.add_argument("--loss", type=parse_loss, default="1%", metavar="PERCENT", help="largest loss, such as 1%%")
     parser.add_argument("--trials", type=parse_count, default=40, metavar="N", help="candidates to try, at most")
     parser.add_argument(
         "--minutes", type=float, default=0, metavar="N", help="begin no more candidates after this time; 0 (default): no limit"

@@ -176,7 +176,7 @@ def _layer(layer: LayerSurvey) -> Iterator[str]:
     types = {
         key: type_for(numbers, modes="", fine=key == "scale")
         for key, numbers in layer.weights.items()
-        if key in layer.automatic and key in ("weight", "bias", "scale")
+        if key in layer.automatic and key.endswith(("weight", "bias", "scale"))
     }
     if layer.activation == "softmax" and layer.result == layer.name:
         yield from _softmax(layer)

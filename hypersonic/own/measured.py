@@ -38,9 +38,9 @@ def verdict_of(judgement: Judgement, limit: float) -> Verdict:
         return Verdict(refused, is_far, loss, (), "", f"its layers cannot be compared: {error}")
     first = next((layer for layer in layers if not layer.share <= limit), None)
     if first is None:
-        return Verdict(refused, is_far, loss, (), "", describe_begin(layers))
+        return Verdict(refused, is_far, loss, (), "", describe_begin(layers), _of_worst_table(layers, judgement))
     edits = _of_range(first, limit) or _of_table(first, judgement)
-    return Verdict(refused, is_far, loss, edits, first.name, describe_begin(layers))
+    return Verdict(refused, is_far, loss, edits, first.name, describe_begin(layers), _of_worst_table(layers, judgement))
 
 
 def in_own_names(edits: Sequence[Edit], trained: TrainedModel) -> tuple[Edit, ...]:
@@ -90,6 +90,12 @@ def _of_table(layer: LayerTrace, judgement: Judgement) -> tuple[Edit, ...]:
             wide = [Edit(layer_place(layer.name, "table_t"), kind)] if kind else []
             return (Edit(layer_place(layer.name, "TableSize"), 4 * size), *wide)
     return ()
+
+
+def _of_worst_table(layers: Sequence[LayerTrace], judgement: Judgement) -> tuple[Edit, ...]:
+    """A larger table for the layer that is the farthest of those that have one."""
+    found = (_of_table(layer, judgement) for layer in sorted(layers, key=lambda layer: layer.share, reverse=True))
+    return next(filter(None, found), ())
 
 
 def _of_variances(judgement: Judgement) -> tuple[Edit, ...]:

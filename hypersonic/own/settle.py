@@ -69,7 +69,8 @@ def _better(settled: Settled, judge: Judge, limit: float, progress: Callable[[st
         return None
     advised = applied(settled.described, verdict.edits)
     layers = [verdict.binding, ""] if verdict.binding else [""]
-    for changed in filter(None, [advised, *(_widened(settled.described, layer) for layer in layers)]):
+    wider = (_widened(settled.described, layer) for layer in layers)
+    for changed in filter(None, [advised, *wider, applied(settled.described, verdict.table)]):
         progress(_said(settled.described, changed, verdict))
         with suppress(ConversionError):
             again = _repaired(changed, judge, settled.core, progress)

@@ -19,6 +19,7 @@ class Verdict:
     output.
     edits: the types that hold what would wrap, or would be beyond a type, in the model's names. binding: the layer in which the
     difference begins, and begin: a sentence about it; "" if the loss is within the limit or no layer is known.
+    table: a larger table for the layer that is the farthest of those that have one, which need not be the binding one.
     """
 
     refused: str
@@ -27,6 +28,7 @@ class Verdict:
     edits: tuple[Edit, ...]
     binding: str
     begin: str
+    table: tuple[Edit, ...] = ()
 
 
 #: the verdict on a description that converts and is not compared with the trained model
@@ -35,7 +37,7 @@ CONVERTS = Verdict("", is_far=False, loss=0.0, edits=(), binding="", begin="")
 
 def verdict_from_json(value: Mapping[str, Any]) -> Verdict:
     """Return the verdict whose asdict() is given."""
-    return Verdict(**{**value, "edits": tuple(map(edit_from_json, value["edits"]))})
+    return Verdict(**{**value, **{name: tuple(map(edit_from_json, value[name])) for name in ("edits", "table")}})
 
 
 def edit_from_json(value: Mapping[str, Any]) -> Edit:

@@ -81,6 +81,23 @@ def pulses():
     return trained(nn.Sequential(*parts)), (1, 8)
 
 
+class Encoder(nn.Module):
+    """An encoder layer of a transformer, and the mean of its particles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(4, 2, 6, dropout=0.0, batch_first=True)
+        self.classify = nn.Linear(4, 2)
+
+    def forward(self, particles: torch.Tensor) -> torch.Tensor:
+        return self.classify(self.layer(particles).mean(dim=1))
+
+
+def encoder():
+    torch.manual_seed(1)
+    return Encoder(), (3, 4)
+
+
 def plain():
     """Weights that fixed point has: hls4ml truncates others, and hypersonic rounds them."""
     module = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2))

@@ -97,13 +97,16 @@ def test_an_unchanged_module_leaves_its_file_untouched(modules: Path) -> None:
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
-def test_build_takes_a_module_and_serves_its_file(modules: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_rows(modules.parent, (4,))
-    model, rows = f"{modules}:plain", str(modules.with_name("rows.npy"))
+@pytest.mark.parametrize(("function", "shape"), [("plain", (4,)), ("encoder", (3, 4))])
+def test_build_takes_a_module_and_serves_its_file(
+    modules: Path, function: str, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rows(modules.parent, shape)
+    model, rows = f"{modules}:{function}", str(modules.with_name("rows.npy"))
     assert cli.main(["new", model, "--rows", rows, "--quiet"]) == 0
     places = ["--model-repository", str(modules.parent / "models"), "--build-directory", str(modules.parent / "build")]
     assert cli.main(["build", model, "--target", "sw_emu", "--no-resources", "--quiet", *places]) == 0
-    assert (modules.parent / "models" / "modules_plain" / "1" / "model.xclbin").is_file(), capsys.readouterr()
+    assert (modules.parent / "models" / f"modules_{function}" / "1" / "model.xclbin").is_file(), capsys.readouterr()
 
 
 def test_hls4mls_own_front_end_computes_the_same_integers(modules: Path, python: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ TRAINING_ONLY = (
 
 
 def own_classes() -> dict[str, Any]:
-    """Return the classes and functions by name."""
+    """Return the classes by name. Keras 2's activations have Keras 3's functions from the first call on."""
     import tensorflow as tf
     import tf_keras
 
@@ -53,11 +53,36 @@ def own_classes() -> dict[str, Any]:
         def get_config(self) -> dict[str, Any]:
             return {**super().get_config(), "max_value": self.max_value}
 
+    _add_functions()
+    return {kind.__name__: kind for kind in (TrainingOnly, CappedReLU, _einsum())}
+
+
+def with_hard_sigmoid(made: type, name: str, options: Mapping[str, Any]) -> Any:
+    """Return a layer of Keras 2, as a model of layers, whose activation is Keras 3's hard_sigmoid.
+
+    Keras 3's is min(max(x / 6 + 0.5, 0), 1); that of Keras 2 and of hls4ml has the slope 0.2, so x is multiplied by 5/6 first.
+    """
+    from tf_keras import Sequential, layers
+
+    alone = made is layers.Activation
+    first = [] if alone else [made(name=name, **{**options, "activation": "linear"})]
+    last = layers.Activation("hard_sigmoid", name=name if alone else f"{name}_hard_sigmoid")
+    return Sequential([*first, layers.Rescaling(5 / 6, name=f"{name}_slope"), last], name=f"{name}_layers")
+
+
+def _add_functions() -> None:
+    """Let Keras 2 know hard_silu as one of its activations: of others it does not write the name into a configuration."""
+    import tensorflow as tf
+    from tf_keras.src import activations
+    from tf_keras.utils import get_custom_objects
+
     def hard_silu(x: Any) -> Any:
         return x * tf.nn.relu6(x + 3.0) / 6.0
 
-    classes = {kind.__name__: kind for kind in (TrainingOnly, CappedReLU, _einsum())}
-    return {**classes, "hard_silu": hard_silu, "hard_swish": hard_silu}
+    for name in ("hard_silu", "hard_swish"):
+        if not hasattr(activations, name):
+            setattr(activations, name, hard_silu)
+            get_custom_objects()[name] = hard_silu
 
 
 def _einsum() -> Any:

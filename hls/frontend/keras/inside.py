@@ -49,7 +49,7 @@ def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.fl
 
     kept = [layer for layer in model.layers if type(layer).__name__ != "InputLayer" and not isinstance(layer.output, list)]
     with_two = [layer for layer in kept if _result(layer, configured) != layer.name and hasattr(layer, "activation")]
-    with_state = [layer for layer in kept if hasattr(layer, "cell") and "LSTM" in type(layer).__name__]
+    with_state = [layer for layer in kept if any("LSTM" in type(each).__name__ for each in _directions(layer).values())]
     wanted = [*(layer.output for layer in kept), *(layer.input for layer in (*with_two, *with_state))]
     numbers = tf.autograph.experimental.do_not_convert(tf_keras.Model(model.inputs, wanted))(list(x), training=False)
     numbers = numbers if isinstance(numbers, list | tuple) else [numbers]  # a list of one output
@@ -57,8 +57,15 @@ def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.fl
     for layer, number in zip(with_two, numbers[len(kept) :], strict=False):
         found[layer.name] = _without_activation(layer, number)
     for layer, number in zip(with_state, numbers[len(kept) + len(with_two) :], strict=True):
-        found[layer.name + STATE] = _cell_states(layer, number)
+        found[layer.name + STATE] = np.concatenate([_cell_states(each, number) for each in _directions(layer).values()])
     return {name: np.asarray(number, np.float64) for name, number in found.items()}
+
+
+def _directions(layer: Any) -> dict[str, Any]:
+    """The recurrent layers of a layer, by what hls4ml puts in front of the names of their weights."""
+    if hasattr(layer, "forward_layer"):
+        return {"forward_": layer.forward_layer, "backward_": layer.backward_layer}
+    return {"": layer} if hasattr(layer, "cell") else {}
 
 
 def _cell_states(layer: Any, x: Any) -> Any:
@@ -66,7 +73,7 @@ def _cell_states(layer: Any, x: Any) -> Any:
     import tensorflow as tf
 
     states, found = [tf.zeros((len(x), layer.units)) for _ in range(2)], []
-    for step in range(x.shape[1]):
+    for step in range(x.shape[1])[:: -1 if layer.go_backwards else 1]:
         _, states = layer.cell(x[:, step], states)
         found.append(states[1])
     return tf.stack(found, axis=1)
@@ -96,6 +103,8 @@ def _result(layer: Any, configured: Mapping[str, Any]) -> str:
 def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
     """The weights by hls4ml's names, as hls4ml computes with them: a normalisation as a factor and a shift, and those of one
     that alone reads a Dense or a convolution in that layer's weights."""
+    if sides := _directions(layer):
+        return {side + name: values for side, each in sides.items() for name, values in _recurrent(each).items()}
     own = _named(layer)
     before = [node.inbound_layers for node in layer.inbound_nodes]
     if "moving_variance" in own and "kernel" not in own:
@@ -107,6 +116,15 @@ def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
     if "kernel" in own and after is not None and "moving_variance" in (theirs := _named(after)) and "kernel" not in theirs:
         own = _folded(own, _affine(after, theirs))
     return {_WEIGHTS.get(name, name): values for name, values in own.items()}
+
+
+def _recurrent(layer: Any) -> dict[str, Numbers]:
+    """The weights of one direction; a GRU's biases are two."""
+    own = _named(layer)
+    found = {"weight": own["kernel"], "recurrent_weight": own["recurrent_kernel"]}
+    if "bias" in own and own["bias"].ndim > 1:
+        return {**found, "bias": own["bias"][0], "recurrent_bias": own["bias"][1]}
+    return {**found, **({"bias": own["bias"]} if "bias" in own else {})}
 
 
 def _named(layer: Any) -> dict[str, Numbers]:

@@ -23,7 +23,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_argv, python_environment, refuse, run_child
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.keras import classes, operations, parts
-from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY, check_classes, own_classes
+from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY, check_classes, own_classes, with_hard_sigmoid
 from hypersonic.hls.frontend.keras.layers import check_shape
 from hypersonic.hls.frontend.keras.operations import operation
 from hypersonic.hls.frontend.keras.saved import FLOATING, model_config, saved_by
@@ -263,6 +263,8 @@ def _layer(keras_2: Any, layer: Any) -> Any:
     if kind == "Normalization":
         options |= _statistics(layer)
     with keras_2.utils.custom_object_scope(own_classes()):
+        if options.get("activation") == "hard_sigmoid" and "recurrent_activation" not in options:
+            return with_hard_sigmoid(made, layer.name, options)
         return made(name=layer.name, **options)
 
 

@@ -13,10 +13,10 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.onnx import functions, integers, selections
 from hypersonic.hls.frontend.onnx import layers as onnx_layers
 from hypersonic.hls.frontend.onnx import windows as onnx_windows
+from hypersonic.hls.frontend.onnx.batch import ELEMENTWISE, KINDS
 from hypersonic.hls.frontend.onnx.graph import PASSING, OnnxGraph
 from hypersonic.hls.frontend.onnx.layers import Drawing, Value, plain, refuse
 from hypersonic.hls.frontend.onnx.recurrent import check_form, recurrent
-from hypersonic.hls.frontend.onnx.steps import KINDS
 from hypersonic.hls.frontend.onnx.transposed import transposed_convolution
 
 #: operators that read tensors with the channels first
@@ -34,11 +34,7 @@ _IMAGE = (
 #: operators of onnxruntime's QOperator format, whose numbers are integers
 _OF_INTEGERS = ("QLinearConv", "QLinearMatMul", "QLinearAdd", "MatMulInteger", "ConvInteger", "DynamicQuantizeLinear", "QGemm")
 #: operators that keep every number, or every channel, in its position
-_IN_PLACE = (
-    *PASSING, *onnx_layers.FUNCTIONS, *onnx_layers.MERGES, "Div", "Clip", "Elu", "LeakyRelu", "ThresholdedRelu", "PRelu",
-    "Neg", "Celu", "HardSigmoid", "HardSwish", "Gelu", "Silu", "Mish", "Pad", "Concat",
-    "QuantizeLinear", "DequantizeLinear", "Split", "Slice",
-)  # fmt: skip
+_IN_PLACE = (*ELEMENTWISE, "Pad", "Concat", "QuantizeLinear", "DequantizeLinear", "Split", "Slice")
 
 
 @dataclass(frozen=True)

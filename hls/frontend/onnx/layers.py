@@ -147,7 +147,8 @@ def transpose(drawing: Drawing, node: Any, name: str) -> Value:
     rank = len(drawing.graph.shapes[node.input[0]])
     order = [int(axis) for axis in attributes(node).get("perm", range(rank - 1, -1, -1))]
     if order[0] != 0:
-        raise refuse(name, f"Transpose by {order} moves the rows", "expected them to stay the first dimension")
+        why = f"Transpose by {order} moves the rows, and they cannot be kept in front"
+        raise refuse(name, why, "compute each row alone, and export the model with the batch open or for one row")
     first = [0, rank - 1, *range(1, rank - 1)]  # of a tensor with channels last
     if x.image and [first[axis] for axis in order] == list(range(rank)):
         return Value(x.tensor)

@@ -117,6 +117,11 @@ def register_possible_settings() -> str:
     return _register_alone("hypersonic:possible_settings", PossibleSettings)
 
 
+def register_normalization_types() -> str:
+    """Register the flow of NormalizationTypes at the first call; return its name."""
+    return _register_alone("hypersonic:normalization_types", NormalizationTypes)
+
+
 def _register_alone(name: str, made: type) -> str:
     """Register a pass as a flow of its own at the first call; return the flow's name."""
     if name not in get_backend_flows("hypersonic"):
@@ -132,7 +137,7 @@ def last_passes() -> Iterator[None]:
     own = [
         register_possible_settings(),
         _register_alone("hypersonic:signed_bits", SignedBits),
-        _register_alone("hypersonic:normalization_types", NormalizationTypes),
+        register_normalization_types(),
     ]
     at = flows.index("vivado:specific_types")
     flows[at:at] = own

@@ -23,7 +23,48 @@ from hypersonic.hls.model_graph import retype
 
 Numbers = NDArray[np.floating[Any]]
 
+_POOLINGS = ("GlobalPooling1D", "GlobalPooling2D")
+_RECURRENT = ("LSTM", "GRU", "Bidirectional")
 _RECURRENT_WEIGHTS = ("weight", "recurrent_weight", "bias")
+
+
+def finds_types(model: Any) -> bool:
+    """Return whether types that hls4ml leaves too narrow are found: in a build, and if the plugin's Model.types is "exact"."""
+    settings = model.config.config.get("HLSConfig", {}).get("Model") or {}
+    return model.config.backend.name == "Vitis" or settings.get("types") == "exact"
+
+
+def narrow_type(node: Any) -> str:
+    """Return what is wrong with the type of a layer's sums if `finds_types` would have found another; "" if nothing is."""
+    accum, of_sums = node.types["accum_t"].precision if "accum_t" in node.types else None, _sum_type(node)
+    if of_sums is not None and accum is not None and accum.integer < of_sums.integer:
+        return f"its sums need {of_sums.integer} integer bits, and its accum is {accum}"
+    if node.class_name == "LayerNormalization" and _unset(node):
+        return "its sums saturate at 8, and its table of 1/sqrt has 3 bits right of the point and ends at a variance of 1"
+    return ""
+
+
+def _sum_type(node: Any) -> FixedPrecisionType | None:
+    """The type that holds the sums of a global average pooling or of a recurrent layer; None for others."""
+    summed = node.class_name in _RECURRENT or (
+        node.class_name in _POOLINGS and str(node.get_attr("pool_op")).lower() == "average"
+    )
+    x = node.get_input_variable().type.precision if summed else None
+    if not isinstance(x, FixedPrecisionType):
+        return None
+    if node.class_name in _POOLINGS:
+        more = ceil(log2(prod(int(size) for size in node.get_input_variable().shape[:-1])))
+        return FixedPrecisionType(x.width + 2 * more, x.integer + more, x.signed)
+    config = node.model.config
+    kind = config.backend.convert_precision_string(config.model_precision["default"])
+    if not isinstance(kind, FixedPrecisionType):
+        return None
+    result = node.types["result_t"].precision if "result_t" in node.types else kind
+    finer = max(0, result.width - result.integer - (kind.width - kind.integer)) if isinstance(result, FixedPrecisionType) else 0
+    fine = FixedPrecisionType(
+        kind.width + finer, kind.integer, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
+    )
+    return _with_whole_bits(fine, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
 
 
 # hls4ml is untyped, and mypy --strict does not allow untyped base classes
@@ -97,13 +138,13 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
 
     An Einsum gets such types too, a TimeDistributed the type of what it reads, a SiLU or GELU one that holds every result. A
     global pooling gets types that hold its sums and its results, an LSTM or GRU the default type with as many integer bits as
-    its sums need.
+    its sums need and the fraction bits of its result, where finds_types() says so.
     """
 
     def _infer_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         if node.class_name == "TimeDistributed":
             return list(self._infer_output_matching_precision(node, types_to_infer))
-        if node.class_name in ("GlobalPooling1D", "GlobalPooling2D"):
+        if node.class_name in _POOLINGS and finds_types(node.model):
             return self._infer_global_pooling_precision(node, types_to_infer)
         if node.class_name == "Activation" and node.get_attr("activation") in SPANS:
             return self._infer_gated_precision(node, types_to_infer)
@@ -116,13 +157,11 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         x = node.get_input_variable()
         accum = result = x.type.precision
         if str(node.get_attr("pool_op")).lower() == "average":
-            if not self._all_supported_types((accum,)):
+            sums = _sum_type(node)
+            if sums is None:
                 return []
-            more = ceil(log2(prod(int(size) for size in x.shape[:-1])))
-            accum = FixedPrecisionType(
-                x.type.precision.width + 2 * more, x.type.precision.integer + more, x.type.precision.signed
-            )
-            result = self._at_most(node, FixedPrecisionType(accum.width - more, accum.integer - more, accum.signed))
+            more = sums.integer - accum.integer
+            accum, result = sums, self._at_most(node, FixedPrecisionType(sums.width - more, sums.integer - more, sums.signed))
         if "accum_t" in types_to_infer:
             node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
         if "result_t" in types_to_infer:
@@ -156,11 +195,10 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
 
     def _infer_rnn_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
         found = list(super()._infer_rnn_precision(node, types_to_infer))
-        x, kind = node.get_input_variable().type.precision, self._get_default_precision(node)
-        if "accum_t" not in types_to_infer or not self._all_supported_types((x, kind)):
+        sums = _sum_type(node) if finds_types(node.model) else None
+        if "accum_t" not in types_to_infer or sums is None:
             return found
-        accum = _with_whole_bits(kind, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
-        node.types["accum_t"] = NamedType(f"{node.name}_accum_t", accum)
+        node.types["accum_t"] = NamedType(f"{node.name}_accum_t", sums)
         return [*found, "accum_t"]
 
     def _at_most(self, node: Any, kind: FixedPrecisionType) -> FixedPrecisionType:
@@ -196,7 +234,7 @@ class NormalizationTypes(OptimizerPass):  # type: ignore[misc]
 
     def match(self, node: Any) -> bool:
         """Return whether it is a LayerNormalization with types of hls4ml's own."""
-        return node.class_name == "LayerNormalization" and bool(_unset(node))
+        return node.class_name == "LayerNormalization" and finds_types(node.model) and bool(_unset(node))
 
     def transform(self, model: Any, node: Any) -> bool:
         """Set the types in place; return False, since the graph's structure does not change."""

@@ -257,6 +257,7 @@ CASES: dict[str, Case] = {
     "Activation('hard_sigmoid')": one((3,), "Activation", "hard_sigmoid"),
     "Activation('silu')": one((3,), "Activation", "swish"),
     "Activation('gelu')": one((3,), "Activation", "gelu"),
+    "Activation('hard_silu')": one((3,), "Activation", "hard_silu"),
     "Activation('mish')": one((3,), "Activation", "mish"),
     "Activation('softmax')": Case(((3,),), _softmax, {"y": _SOFTMAX}),
     "Softmax": Case(((3,),), layer("Softmax"), {"y": _SOFTMAX}),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tests.hls.frontend.onnx_files.onnx_attention import attention
 from tests.hls.frontend.onnx_files.onnx_cases import Case, Node, conv, gemm, pool, relu, whole
 
 
@@ -102,9 +103,9 @@ def ends(nodes: list[Node], n: int, opset: int = 17) -> Case:
 
 
 def recurrent(kind: str, x: str, y: str, n_in: int, units: int, last: str = "", **options: Any) -> Node:
-    """An LSTM or GRU. y: all steps, (steps, 1, rows, units); last: the last, (1, rows, units)."""
-    gates = {"LSTM": 4, "GRU": 3}[kind] * units
-    return Node(kind, [x], f"{y} {last}".strip(), [(1, gates, n_in), (1, gates, units), (1, 2 * gates)],
+    """An LSTM or GRU. y: all steps, (steps, directions, rows, units); last: the last, (directions, rows, units)."""
+    gates, sides = {"LSTM": 4, "GRU": 3}[kind] * units, 2 if options.get("direction") == "bidirectional" else 1
+    return Node(kind, [x], f"{y} {last}".strip(), [(sides, gates, n_in), (sides, gates, units), (sides, 2 * gates)],
                 {"hidden_size": units, **options})  # fmt: skip
 
 
@@ -185,6 +186,26 @@ CASES: dict[str, Row] = {
             _SEQUENCE,
         )
     ),
+    "LSTM of two directions, its last states": Row(
+        Case(
+            [
+                turned("x", "t"), recurrent("LSTM", "t", "s", 3, 3, "h", direction="bidirectional"),
+                *(Node("Gather", ["h"], f"h_{side}", [np.int64(side)], {"axis": 0}) for side in (0, 1)),
+                Node("Concat", ["h_0", "h_1"], "b", [], {"axis": -1}), gemm("b", "y", 6, 2),
+            ],
+            _SEQUENCE,
+        )
+    ),
+    "GRU of two directions, all steps": Row(
+        Case(
+            [
+                turned("x", "t"), recurrent("GRU", "t", "s", 3, 2, linear_before_reset=1, direction="bidirectional"),
+                Node("Transpose", ["s"], "u", [], {"perm": [0, 2, 1, 3]}), Node("Reshape", ["u"], "v", [whole(0, 0, -1)]),
+                turned("v", "b"), Node("MatMul", ["b"], "y", [(4, 2)]),
+            ],
+            _SEQUENCE,
+        )
+    ),
     "ConvTranspose": Row(
         of_images(
             Node(
@@ -233,6 +254,7 @@ CASES: dict[str, Row] = {
             (4, 3), opset=18,
         )
     ),
+    "Transpose that moves the rows, in PyTorch's MultiheadAttention": Row(Case(attention("x", "y", 3, 4, 2), (3, 4))),
     "Neg": Row(between(Node("Neg", ["a"], "b"), 4, 4)),
     "Celu": Row(between(Node("Celu", ["a"], "b"), 4, 4)),
     "x / (1 + Abs(x)), as torch writes softsign": Row(

@@ -113,7 +113,14 @@ def network(rng: np.random.Generator) -> tuple[Any, np.ndarray[Any, np.dtype[np.
         x = _choice(rng, layers.Flatten(), layers.GlobalAveragePooling2D(), layers.GlobalMaxPooling2D())(x)
     elif kind == "sequence":
         x = _choice(rng, layers.Conv1D(3, 2), layers.Dense(3))(x)
-        x = _choice(rng, layers.LSTM(3), layers.GRU(3), layers.GlobalAveragePooling1D(), layers.Flatten())(x)
+        x = _choice(
+            rng,
+            layers.LSTM(3),
+            layers.GRU(3),
+            layers.Bidirectional(layers.LSTM(2)),
+            layers.GlobalAveragePooling1D(),
+            layers.Flatten(),
+        )(x)
     elif kind == "merge":
         one, other = (_between(rng, layers.Dense(4)(x)) for _ in range(2))
         x = _choice(rng, layers.Add(), layers.Multiply(), layers.Concatenate(), layers.Average(), layers.Maximum())(

@@ -70,6 +70,17 @@ def series() -> Any:
     )
 
 
+def hard() -> Any:
+    """Functions that Keras 2 does not have, or has with another slope."""
+    return functional(
+        (6,),
+        lambda: layers.Dense(5, activation="hard_sigmoid"),
+        lambda: layers.Activation("hard_sigmoid"),
+        lambda: layers.Dense(4, activation="hard_silu"),
+        lambda: layers.Activation("hard_swish"),
+    )
+
+
 def branches() -> Any:
     a, b = keras.Input((6,), name="a"), keras.Input((6,), name="b")
     shared = layers.Dense(6, name="shared")
@@ -143,7 +154,7 @@ def newer_layer() -> Any:
 
 
 CASES = (
-    by_default, sequential, images, series, branches, indices, operation, operations, reciprocal, batch_as_axis, unbuilt,
+    by_default, sequential, images, series, hard, branches, indices, operation, operations, reciprocal, batch_as_axis, unbuilt,
     half_precision, eight_bits, dictionaries, attention, masked, newer_layer,
 )  # fmt: skip
 

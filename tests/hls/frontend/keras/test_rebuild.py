@@ -37,6 +37,7 @@ def test_layers_keep_their_names_and_the_model_its_answers(results: dict[str, ob
         ("sequential", 3),
         ("images", 11),
         ("series", 8),
+        ("hard", 5),
         ("branches", 11),
         ("indices", 4),
         ("half_precision", 3),

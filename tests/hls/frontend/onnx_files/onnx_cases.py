@@ -79,6 +79,19 @@ CNN = [
 IMAGE, LINE = (2, 6, 4), (3, 8)
 
 
+def _sequences(directions: int, direction: str) -> Case:
+    """An LSTM whose states are (rows, steps, directions, units) behind it, or (rows, steps, units) for one direction."""
+    squeezed = [Node("Squeeze", ["s"], "u", [whole(1)]), Node("Transpose", ["u"], "y", [], {"perm": [1, 0, 2]})]
+    return Case(
+        [
+            Node("Transpose", ["x"], "t", [], {"perm": [1, 0, 2]}),
+            Node("LSTM", ["t"], "s", [(directions, 8, 4), (directions, 8, 2)], {"hidden_size": 2, "direction": direction}),
+            *(squeezed if directions == 1 else [Node("Transpose", ["s"], "y", [], {"perm": [2, 0, 1, 3]})]),
+        ],
+        (3, 4),
+    )
+
+
 def cases() -> dict[str, Case]:
     block = [
         conv("x", "a", (4, 2, 3, 3), pads=[1, 1, 1, 1], bias=False), norm("a", "b", 4), relu("b", "c"),
@@ -238,14 +251,23 @@ def cases() -> dict[str, Case]:
             (4,),
         ),
         "lstm_of_rows": Case([Node("LSTM", ["x"], "s y", [(1, 8, 4), (1, 8, 2)], {"hidden_size": 2})], (3, 4)),
-        "bidirectional": Case(
+        "bidirectional": _sequences(2, "bidirectional"),
+        "bidirectional_of_5": _sequences(2, "bidirectional")._replace(batch=5),
+        "forward_of_3": _sequences(1, "forward")._replace(batch=3),
+        "bidirectional_stack": Case(
             [
                 Node("Transpose", ["x"], "t", [], {"perm": [1, 0, 2]}),
                 Node("LSTM", ["t"], "s", [(2, 8, 4), (2, 8, 2)], {"hidden_size": 2, "direction": "bidirectional"}),
-                Node("Transpose", ["s"], "y", [], {"perm": [2, 0, 1, 3]}),
+                Node("Transpose", ["s"], "u", [], {"perm": [0, 2, 1, 3]}),
+                Node("Reshape", ["u"], "v", [whole(0, 0, -1)]),
+                Node("LSTM", ["v"], "w h", [(2, 8, 4), (2, 8, 2)], {"hidden_size": 2, "direction": "bidirectional"}),
+                Node("Gather", ["h"], "first", [np.int64(0)], {"axis": 0}),
+                Node("Gather", ["h"], "last", [np.int64(1)], {"axis": 0}),
+                Node("Concat", ["first", "last"], "y", [], {"axis": -1}),
             ],
             (3, 4),
         ),
+        "reversed": _sequences(1, "reverse"),
         "old_gru": Case(
             [
                 Node("Transpose", ["x"], "t", [], {"perm": [1, 0, 2]}),

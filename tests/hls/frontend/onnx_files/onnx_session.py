@@ -23,6 +23,7 @@ from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.frontend.onnx.draw import draw
 from hypersonic.hls.frontend.onnx.graph import load_proto, read_graph
 from hypersonic.hls.frontend.onnx.model import load_onnx
+from tests.hls.frontend.onnx_files.onnx_attention import attention_cases, mixing_cases
 from tests.hls.frontend.onnx_files.onnx_cases import IMAGE, Case, Node, cases, conv, gemm, relu
 
 
@@ -100,7 +101,8 @@ def rows() -> Any:
 
 def main(directory: Path) -> None:
     use_keras_2()
-    answers = {name: answer(write(case, directory / f"{name}.onnx")) for name, case in cases().items()}
+    listed = cases() | attention_cases() | mixing_cases()
+    answers = {name: answer(write(case, directory / f"{name}.onnx")) for name, case in listed.items()}
     description = {
         "name": "cnn",
         "input": {"precision": "ap_fixed<16,5,AP_RND_CONV,AP_SAT>"},

@@ -15,6 +15,7 @@ from hypersonic.hls import build as building
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.onnx.graph import data_files
 from hypersonic.hls.project import HlsProject
+from tests.hls.frontend.onnx_files.onnx_attention import mixing_cases
 from tests.support.session import run_keras_2
 
 REFUSED = {
@@ -30,7 +31,7 @@ REFUSED = {
     "odd_range": r"layer 'QuantizeLinear_0' .*: its integers run from -5 to 9, and its zero point is 0; expected all",
     "dynamic": r"layer 'DynamicQuantizeLinear_0' .*: DynamicQuantizeLinear computes with integers; quantise with .*QDQ",
     "lstm_of_rows": r"layer 'LSTM_0' .*: LSTM whose steps are not the second dimension of its input, .*; write it as torch",
-    "bidirectional": r"layer 'LSTM_0' \(node '/1/LSTM'\): LSTM with the direction bidirectional; expected forward",
+    "reversed": r"layer 'LSTM_0' \(node '/1/LSTM'\): LSTM with the direction reverse; expected forward or bidirectional",
     "old_gru": r"layer 'GRU_0' .*: GRU with linear_before_reset 0, which .* ignores; expected 1, as torch writes it",
     "log_softmax": r"layer 'LogSoftmax_0' .*: hls4ml has no layer for LogSoftmax, a logarithm; end the model with Softmax, or",
     "erf": r"layer 'Erf_0' .*: hls4ml has no layer for Erf",
@@ -41,6 +42,10 @@ REFUSED = {
     "training_dropout": r"layer 'Dropout_0' .*: Dropout in training mode, or whose mask is read; export .* for inference",
     "mask": r"layer 'Dropout_0' .*: Dropout in training mode, or whose mask is read; export the model for inference",
 }
+REFUSED |= dict.fromkeys(
+    mixing_cases(),
+    r"layer 'Transpose_0' .*: Transpose by \[1, 0, 2\] moves the rows, and they cannot be kept in front; compute",
+)
 #: images are served with channels last; what has no images as in the file
 SHAPES = {
     "cnn": ([6, 4, 2], [4]),
