@@ -33,6 +33,7 @@ from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.errors import INSTEAD, ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.passes.flow import register as register_fusions
 from hypersonic.hls.frontend.passes.flow import register_normalization_types, register_possible_settings
+from hypersonic.hls.frontend.passes.padding import PADDINGS
 from hypersonic.hls.frontend.passes.types import narrow_type
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
@@ -96,6 +97,7 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
     def _register_flows(self) -> None:
         self.register_pass("unrolled_strategy", UnrolledStrategy)
         unroll = register_flow("strategy", ["hypersonic:unrolled_strategy"], requires=["vivado:init_layers"], backend=self.name)
+        fusions = register_fusions()
         flows = get_flow("vitis:ip").requires.copy()
         flows.insert(flows.index("vivado:init_layers") + 1, unroll)
         self.register_pass("unrolled_resource", UnrolledResource)
@@ -112,7 +114,8 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
             register_normalization_types(),
             self._with("specific_types", own),
         ]
-        flows.insert(0, register_fusions())
+        flows[flows.index("vivado:streaming")] = self._with("streaming", PADDINGS)
+        flows.insert(0, fusions)
         self._default_flow = register_flow("ip", None, requires=flows, backend=self.name)
         passes = ["make_stamp", "hypersonic:write_hls"]
         self._writer_flow = register_flow("write", passes, requires=[self._default_flow], backend=self.name)

@@ -103,6 +103,7 @@ class Candidates:
                 log.append(line)
             else:
                 last = ended(process.wait(), log).last
+                self._process = None  # the next request starts another one
                 self._stack.close()  # raises if it needed more memory than its limit
                 raise ConversionError(f"the conversions of {self._model} ended with {process.returncode}: {last}")
             answer = json.loads(reply.read_text())

@@ -15,6 +15,7 @@ from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.passes.bits import BinaryThresholds, QuantizedTanhScales, SignedBits
 from hypersonic.hls.frontend.passes.gated import ALIASES
 from hypersonic.hls.frontend.passes.normalizations import FoldConsecutiveNormalizations, FoldNormalization, SharedNormalization
+from hypersonic.hls.frontend.passes.padding import PADDINGS, register_paddings
 from hypersonic.hls.frontend.passes.types import (
     FixedPowersOfTwo,
     InferTypes,
@@ -132,7 +133,11 @@ def _register_alone(name: str, made: type) -> str:
 
 @contextmanager
 def last_passes() -> Iterator[None]:
-    """Make hls4ml's backend Vitis apply PossibleSettings, SignedBits and NormalizationTypes inside the context."""
+    """Make hls4ml's backend Vitis apply PossibleSettings, SignedBits, NormalizationTypes and PADDINGS inside the context."""
+    register()
+    streaming = get_flow("vivado:streaming").optimizers
+    stock = list(streaming)
+    streaming[:] = [PADDINGS.get(name, name) for name in stock]
     flows = get_flow("vitis:ip").requires
     own = [
         register_possible_settings(),
@@ -144,6 +149,7 @@ def last_passes() -> Iterator[None]:
     try:
         yield
     finally:
+        streaming[:] = stock
         for flow in own:
             flows.remove(flow)
 
@@ -173,5 +179,6 @@ def register() -> str:
         shared = register_pass("shared_normalization", SharedNormalization, backend="Hypersonic")
         named = register_pass("one_name", OneName, backend="Hypersonic")
         passes = [named, shared, powers, recurrent, vectors, softmax, steps, shapes, einsum, *optimizers, thresholds]
+        register_paddings()
         register_flow(FLOW, passes, requires=list(stock.requires))
     return FLOW

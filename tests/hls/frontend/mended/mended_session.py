@@ -54,8 +54,21 @@ def cases(keras: Any) -> dict[str, tuple[str, Build]]:
         y = normal()(x)
         return layers.Concatenate()([sign()(y), layers.ReLU()(y)])
 
+    def copied(x: Any) -> Any:
+        """The layer that is padded reads the second copy of its stream, and so does one behind it."""
+        for apart in (1, 2):
+            padded = layers.Conv1D(3, 3, padding="causal", dilation_rate=apart, activation="relu")(x)
+            x = layers.Add()([layers.Conv1D(3, 1)(x), padded])
+        return layers.GlobalMaxPooling1D()(x)
+
+    def copied_image(x: Any) -> Any:
+        padded = layers.Conv2D(2, 3, padding="same")(x)
+        return layers.GlobalMaxPooling2D()(layers.Add()([layers.Conv2D(2, 1)(x), padded]))
+
     inside = keras.Sequential([keras.Input((3,)), layers.ReLU(6.0)])
     return {
+        "padded_copy": ("line", copied),
+        "padded_copy_of_an_image": ("image", copied_image),
         "padded_maximum": ("image", chain(seen, lambda: layers.MaxPooling2D(3, 2, padding="same"))),
         "padded_maximum_1d": ("line", chain(seen, lambda: layers.MaxPooling1D(3, 2, padding="same"))),
         "padded_bits": (

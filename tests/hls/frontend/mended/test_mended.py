@@ -46,6 +46,10 @@ def test_padding_is_never_the_maximum_of_numbers_that_are_all_positive(found: di
     check(found, ("padded_maximum", "padded_maximum_1d"), 0)
 
 
+def test_padding_goes_to_the_convolution_that_has_it_and_not_to_another_reader_of_the_stream(found: dict[str, Any]) -> None:
+    check(found, ("padded_copy", "padded_copy_of_an_image"), 0.02)
+
+
 def test_a_relu_to_6_is_computed_wherever_it_stands(found: dict[str, Any]) -> None:
     check(found, CAPPED, NEAR)
 
