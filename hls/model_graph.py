@@ -36,6 +36,16 @@ COPYING = (*_MOVES_BITS, *_POOLS)
 TIME_DISTRIBUTED = "TimeDistributed"
 
 
+def model_settings(graph: Any) -> Mapping[str, Any]:
+    """Return the section Model of the configuration that a ModelGraph was made with."""
+    return graph.config.config.get("HLSConfig", {}).get("Model") or {}
+
+
+def is_build(graph: Any) -> bool:
+    """Return whether a ModelGraph is one of a build, whose backend is Vitis, and not the plugin's."""
+    return bool(graph.config.backend.name == "Vitis")
+
+
 @dataclass(frozen=True)
 class TensorType:
     """An input or output of a ModelGraph. layer: the name of the layer that computes it. shape: per row, without the batch."""

@@ -39,7 +39,7 @@ from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
 from hypersonic.hls.frontend.softmax.faults import faults
 from hypersonic.hls.frontend.traps import check_graph
-from hypersonic.hls.model_graph import strategy_of, tensor_types
+from hypersonic.hls.model_graph import model_settings, strategy_of, tensor_types
 from hypersonic.hls.plugin.passes import QuantiserCode, UnrolledResource, UnrolledStrategy
 from hypersonic.hls.plugin.words import in_words, to_floats
 from hypersonic.hls.row import Row
@@ -231,7 +231,7 @@ def _warn_of_errors(layer: Any) -> None:
 
 
 def _check_exact(model: Any) -> None:
-    settings = model.config.config.get("HLSConfig", {}).get("Model") or {}
+    settings = model_settings(model)
     for name in ("softmax", "types"):
         if settings.get(name, "exact") != "exact":
             raise ConversionError(f"config['Model'][{name!r}] is {settings[name]!r}, expected 'exact', or leave it out")

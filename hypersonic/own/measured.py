@@ -37,10 +37,11 @@ def verdict_of(judgement: Judgement, limit: float) -> Verdict:
     except NoTraceError as error:
         return Verdict(refused, is_far, loss, (), "", f"its layers cannot be compared: {error}")
     first = next((layer for layer in layers if not layer.share <= limit), None)
+    table = _of_worst_table(layers, judgement)
     if first is None:
-        return Verdict(refused, is_far, loss, (), "", describe_begin(layers), _of_worst_table(layers, judgement))
+        return Verdict(refused, is_far, loss, (), "", describe_begin(layers), table)
     edits = _of_range(first, limit) or _of_table(first, judgement)
-    return Verdict(refused, is_far, loss, edits, first.name, describe_begin(layers), _of_worst_table(layers, judgement))
+    return Verdict(refused, is_far, loss, edits, first.name, describe_begin(layers), table)
 
 
 def in_own_names(edits: Sequence[Edit], trained: TrainedModel) -> tuple[Edit, ...]:

@@ -15,14 +15,14 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from hypersonic.hls.frontend.onnx.nodes import PASSING, Array, attributes
+
 Shape = tuple[int, ...]
 
 #: operators that compute each number from the numbers at its position
 ELEMENTWISE = (
-    "Identity", "Dropout", "Cast", "Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu", "Add", "Sum", "Sub", "Mul", "Max",
+    *PASSING, "Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu", "Add", "Sum", "Sub", "Mul", "Max",
     "Min", "Div", "Clip", "Elu", "LeakyRelu", "ThresholdedRelu", "PRelu", "Neg", "Celu", "HardSigmoid", "HardSwish", "Gelu",
     "Silu", "Mish",
 )  # fmt: skip
@@ -155,11 +155,10 @@ def _recurrent(graph: _Graph, node: Any, results: list[str]) -> list[Any]:
     """A layer for each result that is read: all states, (steps, directions, rows, units), or the last."""
     from onnx import helper
 
-    source, results_of = node.input[0], [*node.output, "", "", ""][:3]
-    states, last, cell = results_of
+    source, (states, last, cell) = node.input[0], [*node.output, "", "", ""][:3]
     sizes = graph.shapes[source]
     _expect(cell not in results and sizes[1] == graph.batch and graph.shape(source) == (graph.batch, sizes[0], sizes[2]))
-    made, options, name = [], _options(node), node.name or node.output[0]
+    made, options, name = [], attributes(node), node.name or node.output[0]
     for tensor, every in ((states, 1), (last, 0)):
         if tensor not in results:
             continue
@@ -208,7 +207,7 @@ def _beside(graph: _Graph, constant: str, tensor: str) -> str:
 def _product(graph: _Graph, node: Any) -> Any:
     """MatMul or Gemm; the dimensions that are multiplied stay."""
     made, (first, second) = node.output[0], node.input[:2]
-    options = _options(node)
+    options = attributes(node)
     graph.axis(first, -1)
     _expect(not options.get("transA", 0))
     if second in graph.constants:
@@ -226,7 +225,7 @@ def _product(graph: _Graph, node: Any) -> Any:
 
 def _along(graph: _Graph, node: Any) -> Any:
     """An operator with one axis."""
-    options, rank = _options(node), len(graph.shapes[node.input[0]])
+    options, rank = attributes(node), len(graph.shapes[node.input[0]])
     axis = options.get("axis", _DEFAULTS[node.op_type]) if node.op_type in _DEFAULTS else options["axis"]
     read = [*node.input] if node.op_type == "Concat" else node.input[:1]
     if node.op_type != "Gather":  # which may take the dimension away
@@ -248,7 +247,7 @@ def _along_some(graph: _Graph, node: Any) -> Any:
 
 def _axes(graph: _Graph, node: Any, at: int) -> Any:
     """The axes of a node, which are input `at` or an attribute."""
-    return graph.constants[node.input[at]] if len(node.input) > at else _options(node)["axes"]
+    return graph.constants[node.input[at]] if len(node.input) > at else attributes(node)["axes"]
 
 
 def _expect(holds: bool) -> None:
@@ -257,7 +256,7 @@ def _expect(holds: bool) -> None:
 
 
 def _order(node: Any, rank: int) -> list[int]:
-    return [int(axis) for axis in _options(node).get("perm", range(rank - 1, -1, -1))]
+    return [int(axis) for axis in attributes(node).get("perm", range(rank - 1, -1, -1))]
 
 
 def _made(node: Any, inputs: Sequence[str] | None = None, **options: Any) -> Any:
@@ -265,13 +264,7 @@ def _made(node: Any, inputs: Sequence[str] | None = None, **options: Any) -> Any
     from onnx import helper
 
     read, name = [*(node.input if inputs is None else inputs)], node.name or node.output[0]
-    return helper.make_node(node.op_type, read, [*node.output], name, domain=node.domain, **{**_options(node), **options})
-
-
-def _options(node: Any) -> dict[str, Any]:
-    from onnx import helper
-
-    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    return helper.make_node(node.op_type, read, [*node.output], name, domain=node.domain, **{**attributes(node), **options})
 
 
 _CHANGES: dict[str, Callable[[_Graph, Any], Any]] = {

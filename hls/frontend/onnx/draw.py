@@ -14,8 +14,8 @@ from hypersonic.hls.frontend.onnx import functions, integers, selections
 from hypersonic.hls.frontend.onnx import layers as onnx_layers
 from hypersonic.hls.frontend.onnx import windows as onnx_windows
 from hypersonic.hls.frontend.onnx.batch import ELEMENTWISE, KINDS
-from hypersonic.hls.frontend.onnx.graph import PASSING, OnnxGraph
 from hypersonic.hls.frontend.onnx.layers import Drawing, Value, plain, refuse
+from hypersonic.hls.frontend.onnx.nodes import PASSING, OnnxGraph
 from hypersonic.hls.frontend.onnx.recurrent import check_form, recurrent
 from hypersonic.hls.frontend.onnx.transposed import transposed_convolution
 

@@ -14,7 +14,6 @@ import numpy as np
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
     Value,
-    attributes,
     constant,
     layers,
     plain,
@@ -23,6 +22,7 @@ from hypersonic.hls.frontend.onnx.layers import (
     unary,
     value,
 )
+from hypersonic.hls.frontend.onnx.nodes import attributes
 
 
 def _activation(name: str, node: Any) -> Any:

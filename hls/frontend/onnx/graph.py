@@ -5,85 +5,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.onnx.batch import moves_rows, rows_first
+from hypersonic.hls.frontend.onnx.nodes import Array, OnnxGraph
 from hypersonic.hls.frontend.onnx.patterns import fused
 
 #: the version of ONNX 1.15, which every onnxruntime since 1.17 reads; newer ones only add number types that are not used here
 IR_VERSION = 9
-
-#: operators whose results are their inputs
-PASSING = ("Identity", "Dropout", "Cast")
 
 #: operators that keep a constant's numbers, so that its type holds behind them too
 MOVING = ("Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 #: operators of QONNX, which onnxruntime does not know
 _QUANTISERS = ("Quant", "IntQuant", "BipolarQuant", "Trunc")
-
-Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class OnnxGraph:
-    """An ONNX graph whose constants are folded.
-
-    inputs, outputs: names of tensors.
-    nodes: the nodes whose results depend on the inputs and are read, in order; groups of nodes that are one function are one
-        (patterns.py).
-    names: the name "<operator>_<n>" of each node.
-    origins: by these names, the nodes' own in the file, or the name of the result for a node without one.
-    constants: the numbers of each constant tensor, by name.
-    shapes: the shape of each tensor, by name, with the batch, which is 1 where the file leaves it open.
-    session: an onnxruntime session of the whole file.
-    batch: the rows of one run of the session; 0 for any number.
-    types: hls4ml's type of each tensor that a quantiser made (see quantisers.py), or of a constant behind a DequantizeLinear.
-    """
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    nodes: tuple[Any, ...]
-    names: tuple[str, ...]
-    origins: dict[str, str]
-    constants: dict[str, Array]
-    shapes: dict[str, tuple[int, ...]]
-    opset: int
-    session: Any
-    batch: int
-    types: dict[str, str] = field(default_factory=dict)
-
-    def readers(self, tensor: str) -> list[Any]:
-        """Return the nodes that read a tensor, in order."""
-        return [node for node in self.nodes if tensor in node.input]
-
-    def predict(self, x: Sequence[Array]) -> list[Array]:
-        """Return onnxruntime's outputs, (rows, ...) each. x: an array (rows, ...) for each input, in the file's layout."""
-        rows, feed = len(x[0]), dict(zip(self.inputs, x, strict=True))
-        if not self.batch:
-            with suppress(Exception):  # a shape in the file may be fixed to one row; onnxruntime's errors have no common class
-                answers = [np.asarray(y) for y in self.session.run(list(self.outputs), feed)]
-                if all(y.shape[:1] == (rows,) for y in answers):
-                    return answers
-        return self._by_runs(feed, rows, self.batch or 1)
-
-    def _by_runs(self, feed: dict[str, Array], rows: int, batch: int) -> list[Array]:
-        """Run `batch` rows at a time; the last run is padded with copies of its first row."""
-        starts = range(0, rows, batch)
-        picked = [[*range(start, min(start + batch, rows)), *[start] * (start + batch - rows)] for start in starts]
-        runs = [
-            self.session.run(list(self.outputs), {name: part[rows_of] for name, part in feed.items()}) for rows_of in picked
-        ]
-        return [np.concatenate([np.asarray(y) for y in side])[:rows] for side in zip(*runs, strict=True)]
 
 
 def load_proto(file: Path) -> Any:
@@ -183,7 +124,7 @@ def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> O
     inputs = tuple(tensor.name for tensor in computed_inputs(proto.graph))
     moved = moves_rows(nodes, shapes, batch or 1)
     found = rows_first(nodes, constants, shapes, inputs, outputs) if moved else None
-    if found and (batch or _are_apart(session, [shapes[name] for name in inputs])):
+    if found and (batch or _are_apart(session, {name: shapes[name] for name in inputs})):
         nodes, constants, shapes = found
     nodes = fused(nodes, constants, shapes, frozenset(outputs))
     counts: dict[str, int] = {}
@@ -230,19 +171,17 @@ def _session(proto: Any) -> Any:
         ) from error
 
 
-def _are_apart(session: Any, shapes: Sequence[tuple[int, ...]]) -> bool:
+def _are_apart(session: Any, shapes: Mapping[str, tuple[int, ...]]) -> bool:
     """Return whether two rows together have the answers that each has alone. shapes: of the inputs, for one row."""
     rng = np.random.default_rng(0)
-    rows = [rng.uniform(-1, 1, (2, *shape[1:])).astype(np.float32) for shape in shapes]
-    names = [entry.name for entry in session.get_inputs()]
+    rows = {name: rng.uniform(-1, 1, (2, *shape[1:])).astype(np.float32) for name, shape in shapes.items()}
     try:
         both, *alone = (
-            session.run(None, {name: part[at] for name, part in zip(names, rows, strict=True)})
-            for at in (slice(0, 2), slice(0, 1), slice(1, 2))
+            session.run(None, {name: part[at] for name, part in rows.items()}) for at in (slice(0, 2), slice(0, 1), slice(1, 2))
         )
     except Exception:  # noqa: BLE001 - a size of one row is fixed inside; onnxruntime's errors have no common class
         return True
-    return all(
+    return all(  # float32 sums may be in another order for another number of rows
         together.shape[:1] == (2,) and np.allclose(together, np.concatenate(each), rtol=1e-3, atol=1e-5)
         for together, *each in zip(both, *alone, strict=True)
     )

@@ -15,8 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.frontend.onnx.graph import Array
-from hypersonic.hls.frontend.onnx.layers import Drawing, Value, affine, attributes, constant, layers, refuse, value
+from hypersonic.hls.frontend.onnx.layers import (
+    Drawing,
+    Value,
+    affine,
+    constant,
+    layers,
+    refuse,
+    value,
+)
+from hypersonic.hls.frontend.onnx.nodes import Array, attributes
 
 #: the integers of ONNX's attribute output_dtype (TensorProto.DataType)
 _BY_NUMBER = {2: (0, 255), 3: (-128, 127), 4: (0, 65535), 5: (-32768, 32767), 21: (0, 15), 22: (-8, 7)}

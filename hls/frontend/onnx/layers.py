@@ -16,9 +16,8 @@ import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.keras.parts import product
-from hypersonic.hls.frontend.onnx.graph import Array, OnnxGraph
+from hypersonic.hls.frontend.onnx.nodes import Array, OnnxGraph, attributes
 
-FUNCTIONS = ("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu")
 MERGES = {"Add": "Add", "Sum": "Add", "Sub": "Subtract", "Mul": "Multiply", "Max": "Maximum", "Min": "Minimum"}
 
 
@@ -62,14 +61,6 @@ class Drawing:
 def refuse(name: str, why: str, remedy: str) -> UnsupportedLayerError:
     """Return the error for a node that is refused; the caller raises it."""
     return UnsupportedLayerError(f"layer {name!r}: {why}; {remedy}")
-
-
-def attributes(node: Any) -> dict[str, Any]:
-    """Return a node's attributes by name, with texts decoded."""
-    from onnx import helper
-
-    values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-    return {key: value.decode(errors="replace") if isinstance(value, bytes) else value for key, value in values.items()}
 
 
 def constant(drawing: Drawing, node: Any, index: int, what: str, name: str) -> Array | None:

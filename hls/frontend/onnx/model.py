@@ -20,7 +20,6 @@ from hypersonic.hls.frontend.merges import keep_all_bits
 from hypersonic.hls.frontend.onnx.draw import draw
 from hypersonic.hls.frontend.onnx.graph import (
     IR_VERSION,
-    OnnxGraph,
     computed_inputs,
     load_proto,
     quantisers,
@@ -28,6 +27,7 @@ from hypersonic.hls.frontend.onnx.graph import (
     settle,
 )
 from hypersonic.hls.frontend.onnx.merges import in_pairs
+from hypersonic.hls.frontend.onnx.nodes import OnnxGraph
 from hypersonic.hls.frontend.onnx.quantisers import QUANT, take_quantisers
 from hypersonic.hls.frontend.origins import with_origins
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel

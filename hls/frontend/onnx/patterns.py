@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from hypersonic.hls.frontend.onnx.nodes import Array, attributes
+
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -206,12 +206,10 @@ def _constant_and(reader: _Reader, node: Any) -> tuple[str, str] | None:
 
 def _mean_along_last(reader: _Reader, tensor: str) -> str:
     """The tensor whose mean along the last axis a tensor is, with that axis kept; "" otherwise."""
-    from onnx import helper
-
     node = reader.made_by(tensor, "ReduceMean")
     if node is None:
         return ""
-    options = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    options = attributes(node)
     given = reader.constants.get(node.input[1]) if len(node.input) > 1 else None
     axes = options.get("axes", []) if given is None else given.reshape(-1).tolist()
     rank = len(reader.shapes[node.input[0]])

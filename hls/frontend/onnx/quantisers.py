@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.onnx.graph import MOVING, Array, evaluated, opset_of
+from hypersonic.hls.frontend.onnx.graph import MOVING, evaluated, opset_of
+from hypersonic.hls.frontend.onnx.nodes import Array, attributes
 
 QUANT = ("Quant", "IntQuant")
 
@@ -52,11 +53,9 @@ def take_quantisers(proto: Any) -> dict[str, str]:
 
 def _type_of(node: Any, constants: dict[str, Array]) -> tuple[str, dict[str, Any]]:
     """Return the type of a Quant's result, and the arguments of qonnx's function for it."""
-    from onnx import helper
-
-    values = {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
+    values = attributes(node)
     mode, signed, narrow = (
-        values.get("rounding_mode", b"ROUND").decode().upper(),
+        values.get("rounding_mode", "ROUND").upper(),
         bool(values["signed"]),
         bool(values["narrow"]),
     )

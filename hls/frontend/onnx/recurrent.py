@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.frontend.onnx.batch import ALL_STEPS
-from hypersonic.hls.frontend.onnx.layers import Drawing, Value, attributes, constant, layers, plain, refuse, value
+from hypersonic.hls.frontend.onnx.layers import (
+    Drawing,
+    Value,
+    constant,
+    layers,
+    plain,
+    refuse,
+    value,
+)
+from hypersonic.hls.frontend.onnx.nodes import attributes
 
 #: ONNX's gates in Keras' order
 _GATES = {"LSTM": (0, 2, 3, 1), "GRU": (0, 1, 2)}

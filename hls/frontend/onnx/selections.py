@@ -11,7 +11,16 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from hypersonic.hls.frontend.onnx.layers import Drawing, Value, attributes, constant, layers, plain, refuse, value
+from hypersonic.hls.frontend.onnx.layers import (
+    Drawing,
+    Value,
+    constant,
+    layers,
+    plain,
+    refuse,
+    value,
+)
+from hypersonic.hls.frontend.onnx.nodes import attributes
 
 #: parts that are joined for one Gather, at most
 _MOST_PARTS = 64

@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.frontend.onnx.layers import Drawing, Value, attributes, constant, image, layers, refuse, value
+from hypersonic.hls.frontend.onnx.layers import (
+    Drawing,
+    Value,
+    constant,
+    image,
+    layers,
+    refuse,
+    value,
+)
+from hypersonic.hls.frontend.onnx.nodes import attributes
 
 
 def transposed_convolution(drawing: Drawing, node: Any, name: str) -> Value:

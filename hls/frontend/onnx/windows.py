@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.frontend.onnx.graph import PASSING
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
     Value,
     affine,
-    attributes,
     constant,
     image,
     layers,
@@ -25,6 +23,7 @@ from hypersonic.hls.frontend.onnx.layers import (
     scaled,
     value,
 )
+from hypersonic.hls.frontend.onnx.nodes import PASSING, attributes
 
 _FLATTENING = ("Flatten", "Reshape", "Squeeze")
 

@@ -24,7 +24,7 @@ from hypersonic.hls.frontend.passes.types import (
     SoftmaxTypes,
     StepTypes,
 )
-from hypersonic.hls.model_graph import check_arrays, check_merge, is_streamed
+from hypersonic.hls.model_graph import check_arrays, check_merge, is_build, is_streamed
 
 #: the name of the flow with these passes; config["Flows"] = [FLOW, a backend's own] applies it first
 FLOW = "hypersonic:convert"
@@ -87,8 +87,7 @@ class SoftmaxOfVectors(OptimizerPass):  # type: ignore[misc]
         shape = node.get_input_variable().shape if node.class_name == "Softmax" else ()
         known = int(node.get_attr("n_outer", 1) or 1) * int(node.get_attr("n_inner", 1) or 1)
         last = int(node.get_attr("axis", -1)) in (-1, len(shape))
-        build = node.model.config.backend.name == "Vitis"
-        return len(shape) > 1 and last and known == 1 and build and not is_streamed(node)
+        return len(shape) > 1 and last and known == 1 and is_build(node.model) and not is_streamed(node)
 
     def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
         """Set their number in place; return False, since the graph's structure does not change."""

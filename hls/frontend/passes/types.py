@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.frontend.passes.gated import SPANS
 from hypersonic.hls.frontend.softmax.exact import wanted_types
-from hypersonic.hls.model_graph import retype
+from hypersonic.hls.model_graph import is_build, model_settings, retype
 
 Numbers = NDArray[np.floating[Any]]
 
@@ -30,8 +30,7 @@ _RECURRENT_WEIGHTS = ("weight", "recurrent_weight", "bias")
 
 def finds_types(model: Any) -> bool:
     """Return whether types that hls4ml leaves too narrow are found: in a build, and if the plugin's Model.types is "exact"."""
-    settings = model.config.config.get("HLSConfig", {}).get("Model") or {}
-    return model.config.backend.name == "Vitis" or settings.get("types") == "exact"
+    return is_build(model) or model_settings(model).get("types") == "exact"
 
 
 def narrow_type(node: Any) -> str:
@@ -60,11 +59,8 @@ def _sum_type(node: Any) -> FixedPrecisionType | None:
     if not isinstance(kind, FixedPrecisionType):
         return None
     result = node.types["result_t"].precision if "result_t" in node.types else kind
-    finer = max(0, result.width - result.integer - (kind.width - kind.integer)) if isinstance(result, FixedPrecisionType) else 0
-    fine = FixedPrecisionType(
-        kind.width + finer, kind.integer, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
-    )
-    return _with_whole_bits(fine, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1)
+    fraction = result.width - result.integer if isinstance(result, FixedPrecisionType) else 0
+    return _with_bits(kind, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1, fraction)
 
 
 # hls4ml is untyped, and mypy --strict does not allow untyped base classes
@@ -98,11 +94,11 @@ class SoftmaxTypes(OptimizerPass):  # type: ignore[misc]
 
     def match(self, node: Any) -> bool:
         """Return whether any type or table size of a Softmax changes."""
-        return node.class_name == "Softmax" and bool(wanted_types(node))
+        return node.class_name == "Softmax" and bool(_of_softmax(node))
 
     def transform(self, model: Any, node: Any) -> bool:
         """Set them; return False, since the graph's structure does not change."""
-        for name, wanted in wanted_types(node).items():
+        for name, wanted in _of_softmax(node).items():
             if name == "result_t":
                 retype(model, node.get_output_variable().type, str(wanted))
             elif name.endswith("_t"):
@@ -111,6 +107,10 @@ class SoftmaxTypes(OptimizerPass):  # type: ignore[misc]
             else:
                 node.set_attr(name, wanted)
         return False
+
+
+def _of_softmax(node: Any) -> dict[str, str | int]:
+    return wanted_types(node, exact=model_settings(node.model).get("softmax") == "exact")
 
 
 class StepTypes(OptimizerPass):  # type: ignore[misc]
@@ -266,12 +266,10 @@ def _largest_sum(node: Any, x: float) -> float:
     return most
 
 
-def _with_whole_bits(kind: FixedPrecisionType, whole: int) -> FixedPrecisionType:
-    """The signed type with as many fraction bits, and at least `whole` integer bits."""
-    whole = max(kind.integer, whole)
-    return FixedPrecisionType(
-        kind.width + whole - kind.integer, whole, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits
-    )
+def _with_bits(kind: FixedPrecisionType, whole: int, fraction: int) -> FixedPrecisionType:
+    """The signed type of the same modes with at least as many integer and fraction bits."""
+    whole, fraction = max(kind.integer, whole), max(kind.width - kind.integer, fraction)
+    return FixedPrecisionType(whole + fraction, whole, True, kind.rounding_mode, kind.saturation_mode, kind.saturation_bits)
 
 
 def _whole_bits(magnitude: float) -> int:

@@ -40,15 +40,14 @@ def exact_types(classes: int) -> dict[str, str | int]:
     }
 
 
-def wanted_types(layer: Any) -> dict[str, str | int]:
-    """Return the attributes of a Softmax that differ from what they should be.
+def wanted_types(layer: Any, *, exact: bool) -> dict[str, str | int]:
+    """Return the attributes of a Softmax that differ from what they should be. exact: whether the model has `softmax: exact`.
 
-    Without `softmax: exact` this is only the accumulator's type where the model's default would be in the graph: hls4ml's
+    Without it this is only the accumulator's type where the model's default would be in the graph: hls4ml's
     template then writes the table's type with bits for the sum instead. With it, settings of the layer itself remain.
     """
-    model = layer.model.config.config.get("HLSConfig", {}).get("Model") or {}
     classes = int(layer.get_input_variable(layer.inputs[0]).shape[-1])
-    if model.get("softmax") != "exact":
+    if not exact:
         return _written_accumulator(layer, classes)
     own = _own(layer.model.config.get_layer_config(layer))
     return {name: wanted for name, wanted in exact_types(classes).items() if name not in own and _differs(layer, name, wanted)}

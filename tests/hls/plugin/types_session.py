@@ -48,7 +48,7 @@ def answers(model: Any, x: Any, where: Path, variant: str) -> tuple[Any, list[st
 
 
 def misspelt(model: Any, where: Path) -> str:
-    """What is said of another word than exact."""
+    """Return the error for a misspelt word."""
     import hls4ml
 
     config = hls4ml.utils.config_from_keras_model(model, granularity="name", backend="Vitis")

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process that converts candidates ends, and the next request starts another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hypersonic.hls.errors import ConversionError
+from hypersonic.own import candidates
+
+
+def test_a_request_after_the_process_ended_is_answered_by_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "_PROGRAM", "tests.hypersonic.own.ending_program")
+    model = tmp_path / "model.keras"
+    model.touch()
+    with candidates.Candidates(model) as asked:
+        with pytest.raises(ConversionError, match=r"the conversions of .* ended with 1: IndexError: beyond the end"):
+            asked.inputs()
+        assert asked.inputs() == [("x", (4,), False)]
