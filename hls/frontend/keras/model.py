@@ -21,13 +21,12 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.checks import said_by
 from hypersonic.hls.frontend.keras.classes import check_classes, own_classes
 from hypersonic.hls.frontend.keras.expand import expanded
-from hypersonic.hls.frontend.keras.garnet import garnet_layers
 from hypersonic.hls.frontend.keras.inside import layer_facts, results
 from hypersonic.hls.frontend.keras.layers import check_keras_model, check_shapes, gate_notes, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.options import with_plain_options
-from hypersonic.hls.frontend.keras.readers import register_readers
+from hypersonic.hls.frontend.keras.readers import garnet_layers, register_readers
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2
 from hypersonic.hls.frontend.keras.saved import FLOATING, dtype_policy, is_keras_3, model_config
 from hypersonic.hls.frontend.keras.simplify import functional, simplified

@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of layers for hls4ml that its own front end does not have."""
+"""hls4ml's own Keras layers, and readers of layers that its front end does not have."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+
+
+def garnet_layers() -> dict[str, Any]:
+    """Return GarNet and GarNetStack by name. hls4ml 1.3.0's GarNetStack cannot be made from its own configuration."""
+    from hls4ml.contrib.garnet import GarNet, GarNetStack
+
+    def from_config(cls: Any, config: dict[str, Any]) -> Any:
+        return cls(**{key: value for key, value in config.items() if key != "n_sublayers"})
+
+    stack = type("GarNetStack", (GarNetStack,), {"from_config": classmethod(from_config)})
+    return {"GarNet": GarNet, "GarNetStack": stack}
 
 
 def register_readers() -> None:

@@ -13,6 +13,7 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.keras.attention import attention, multi_head_attention
 from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, renamed
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
+from hypersonic.hls.frontend.keras.convolutions import dilated, transposed
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
 from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated
 from hypersonic.hls.frontend.keras.products import dot, einsum_dense
@@ -184,20 +185,6 @@ def _relu(layer: Any) -> list[Part]:
     return [Part("CappedReLU", {"max_value": float(most)}, (0,))] if most is not None else []
 
 
-def _dilated(layer: Any) -> list[Part]:
-    """A convolution whose kernel has zeros between its numbers."""
-    options = layer.get_config()
-    apart = tuple(int(one) for one in layer.dilation_rate)
-    if set(apart) == {1}:
-        return []
-    kernel, *rest = layer.get_weights()
-    sizes = tuple((size - 1) * times + 1 for size, times in zip(kernel.shape, apart, strict=False))
-    wide = np.zeros((*sizes, *kernel.shape[len(apart) :]), kernel.dtype)
-    wide[tuple(slice(None, None, times) for times in apart)] = kernel
-    kept = {key: value for key, value in options.items() if key != "name"}
-    return [Part(type(layer).__name__, {**kept, "kernel_size": sizes, "dilation_rate": 1}, (0,), (wide, *rest))]
-
-
 def _merge(layer: Any) -> list[Part]:
     shapes = _shapes(layer)
     if len(set(shapes)) == 1 or any(None in shape for shape in shapes):
@@ -252,7 +239,8 @@ _RULES: dict[str, Rule] = {
     "ReLU": _relu,
     "RepeatVector": _repeat_vector,
     "CenterCrop": _center_crop,
-    **dict.fromkeys(("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D"), _dilated),
+    **dict.fromkeys(("Conv1D", "Conv2D", "DepthwiseConv1D", "DepthwiseConv2D"), dilated),
+    **dict.fromkeys(("Conv1DTranspose", "Conv2DTranspose"), transposed),
     **dict.fromkeys(("Add", "Subtract", "Multiply", "Average", "Maximum", "Minimum"), _merge),
     "MultiHeadAttention": multi_head_attention,
     "Attention": attention,

@@ -20,14 +20,14 @@ from tests.support.optional import skip_without
 
 #: of asm-generic/socket.h; Python has no name for it
 SO_RCVBUFFORCE = 33
+#: a network that is left behind, with a program that prints its id as soon as it is in a host
 LEAVES = """
 import signal, sys
 from tests.deploy.hosts.namespaces import network
 with network() as made:
     host = made.host("left")
     import subprocess
-    program = subprocess.Popen(["nsenter", "--net=/run/netns/" + host.namespace, "sleep", "1000"])
-    print(program.pid, flush=True)
+    subprocess.Popen(["nsenter", "--net=/run/netns/" + host.namespace, "sh", "-c", "echo $$; exec sleep 1000"])
     signal.pause()
 """
 

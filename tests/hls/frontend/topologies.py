@@ -59,6 +59,7 @@ CONVERTED = {
         Case("deep_sets", "rf", STREAM),
         Case("inception", "rf", STREAM),
         Case("autoencoder", "rf", STREAM),
+        Case("transposed", "rf", STREAM),
         Case("dense_net", "rf", STREAM),
         Case("dense_resnet", "da"),
         Case("dense_net", "da"),
@@ -79,7 +80,6 @@ REFUSED = {
     Case(
         "other_words", "rf", STREAM
     ): r"layer 'reshape' \(Repack\): it repacks words of 2 numbers into words of 3 in io_stream",
-    Case("transposed", "rf"): r"layer 'conv2d_transpose': hls4ml's Keras front end has no Conv2DTranspose",
 }
 
 

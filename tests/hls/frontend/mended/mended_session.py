@@ -3,6 +3,7 @@
 
 Each layer is an output of one model in io_parallel, and most of them of one in io_stream. Writes DIRECTORY/<model>.json: name
 of the output -> the largest |csim - Keras|, how far Keras' answers lie apart, and the numbers of csim, if they are few.
+Writes DIRECTORY/transposed.json: options of a transposed convolution -> the largest difference of what is in its place.
 Writes DIRECTORY/facts.json: kind of layer -> what its survey says of a model of it alone.
 """
 
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from hypersonic.hls import convert
 from hypersonic.hls.csim import judge
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
+from hypersonic.hls.frontend.keras.simplify import simplified
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.survey import survey_trained
 
@@ -189,11 +192,37 @@ def facts(keras: Any, directory: Path) -> dict[str, Any]:
     return found
 
 
+def transposed(keras: Any) -> dict[str, float]:
+    """Transposed convolutions, by their options -> the largest difference of the convolutions in their place."""
+    import tensorflow as tf
+
+    layers, sizes = keras.layers, ((5, 2), (5, 4, 2))
+    inputs = [keras.Input(shape) for shape in sizes]
+    x = [np.random.default_rng(3).normal(size=(2, *shape)).astype(np.float32) for shape in sizes]
+    outputs, names = [], []
+    for places, kernel, stride, padding in product((1, 2), (1, 2, 3, 5), (1, 2, 3), ("valid", "same")):
+        for more in (None, *range(stride)):
+            options = {"strides": (stride, 2)[:places] if more is None else stride, "padding": padding, "output_padding": more}
+            layer = getattr(layers, f"Conv{places}DTranspose")(3, (kernel, 4)[:places], bias_initializer="normal", **options)
+            try:
+                layer(x[places - 1])
+            except tf.errors.OpError:  # TensorFlow does not compute all sizes that Keras gives to the result
+                continue
+            outputs.append(layer(inputs[places - 1]))
+            names.append(f"{kernel} of {places}: {options}")
+    model = keras.Model(inputs, outputs)
+    again, _ = simplified(model, {})
+    assert not any("Transpose" in type(layer).__name__ for layer in again.layers)
+    pairs = zip(names, model.predict(x, verbose=0), again.predict(x, verbose=0), strict=True)
+    return {name: float(np.abs(before - after).max()) for name, before, after in pairs}
+
+
 def main(directory: Path) -> None:
     use_keras_2()
     import tf_keras as keras
 
     vars(judge)["compile_csim"] = partial(compile_csim, optimisation="-O0")
+    (directory / "transposed.json").write_text(json.dumps(transposed(keras)))
     (directory / "facts.json").write_text(json.dumps(facts(keras, directory)))
     for io_type in ("io_parallel", "io_stream"):
         (directory / f"{io_type}.json").write_text(json.dumps(compared(keras, io_type, directory)))

@@ -101,3 +101,9 @@ def test_the_survey_has_the_weights_that_a_convolution_with_a_normalisation_has_
     (folded,) = json.loads((directory / "facts.json").read_text())["folded"]
     assert folded["weights"]["weight"]["least"] == pytest.approx(0.75, rel=1e-3)
     assert folded["weights"]["bias"]["least"] == pytest.approx(0.25, rel=1e-3)
+
+
+def test_a_transposed_convolution_has_the_size_and_the_answers_of_keras(directory: Path) -> None:
+    found = json.loads((directory / "transposed.json").read_text())
+    assert len(found) > 100
+    assert {name: worst for name, worst in found.items() if worst > 1e-5} == {}
