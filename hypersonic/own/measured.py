@@ -16,6 +16,7 @@ from hypersonic.hls.csim.overflow.figures import Overflows, VariableCounts
 from hypersonic.hls.csim.trace import NoTraceError
 from hypersonic.hls.errors import Edit, layer_place
 from hypersonic.hls.frontend.trained import TrainedModel
+from hypersonic.hls.model_graph import MOVES
 from hypersonic.own.verdict import Verdict
 
 #: the largest variance of a vector over that of all numbers that a LayerNormalization reads, as it is assumed
@@ -105,6 +106,8 @@ def _of_variances(judgement: Judgement) -> tuple[Edit, ...]:
     edits: list[Edit] = []
     for node in judgement.conversion.graph.get_layers():
         before = node.get_input_node() if node.class_name == "LayerNormalization" else None
+        while before is not None and before.class_name in MOVES:
+            before = before.get_input_node()
         spread = spreads.get(names.get(before.name, before.name), 0.0) if before is not None else 0.0
         power = -max(0, ceil(log2(_VARIANCES * spread**2))) if spread else 0
         if power < int(node.get_attr("table_range_power2") or 0):

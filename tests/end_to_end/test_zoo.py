@@ -39,6 +39,7 @@ def test_events_that_a_generator_cannot_make_are_refused() -> None:
     refused(done, "--event-rows is 7: for 3 of them", "expected 21; leave it out for events of 16000 rows")
 
 
+@pytest.mark.whole("firmware", "hls", "hypersonic", "requirements.lock", "sim")
 def test_a_report_has_a_line_and_a_picture_a_model(tmp_path: Path) -> None:
     done = hypersonic("report", "jets_logits", "--output", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environments import NUMPY_1, PYTHONS, interpreter, is_offline
+from tests.support.environments import NUMPY_1, PYTHONS, interpreter, skip_offline
 from tests.support.lock import lock_files
 from tests.support.optional import skip
 
@@ -68,6 +68,8 @@ class Machine:
         return sorted(file.name for file in self.venv.parent.iterdir())
 
     def check_made(self, done: subprocess.CompletedProcess[str], version: str = OWN) -> None:
+        if done.returncode:
+            skip_offline(done.stderr)
         assert done.returncode == 0, done.stderr
         assert self.left() == [".venv"]
         for program, expected in (("python", f"Python {version}."), ("uv", locked_uv().replace("==", " "))):
@@ -184,7 +186,7 @@ def test_a_python_that_is_named_and_cannot_be_taken_is_refused(tmp_path: Path, n
 
 def test_an_environment_that_is_there_stays_where_it_cannot_be_renewed(tmp_path: Path) -> None:
     machine = Machine(tmp_path, uv=UV, python3=debian(OWN, "venv"))
-    assert machine.make().returncode == 0
+    machine.check_made(machine.make())
     done = machine.make("uv==0.0.1", UV_OFFLINE="1")
     assert (done.returncode, machine.left()) == (2, [".venv"])
     assert "uv==0.0.1 cannot be installed into .venv" in done.stderr
@@ -193,7 +195,7 @@ def test_an_environment_that_is_there_stays_where_it_cannot_be_renewed(tmp_path:
 def test_what_an_interrupted_run_left_is_completed(tmp_path: Path) -> None:
     """A virtual environment without pip and uv, as a kill leaves it, and one whose Python is gone."""
     machine = Machine(tmp_path, uv=UV, python3=debian(OWN, "venv"))
-    assert machine.make().returncode == 0
+    machine.check_made(machine.make())
     (machine.venv / "bin" / "uv").unlink()
     machine.check_made(machine.make())
     (machine.venv / "bin" / "python").unlink()
@@ -234,7 +236,7 @@ def test_each_lock_has_the_hash_of_a_wheel_for_each_python(lock: Path, version: 
 
 def run_uv(*words: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run([str(UV), *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode and is_offline(done.stderr):
-        skip("needs the network")
+    if done.returncode:
+        skip_offline(done.stderr)
     assert done.returncode == 0, done.stderr
     return done

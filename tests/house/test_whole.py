@@ -42,6 +42,18 @@ def test_the_hash_is_of_the_covered_files_only(tree: Path, name: str, content: s
     assert (hash_of("hls", tree) != before) == changes
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"), [("tests/a/helper.py", True), ("tests/a/test_b.py", False), ("tests/a/deeper/helper.py", False)]
+)
+def test_the_hash_is_of_the_helpers_beside_the_module_too(tree: Path, name: str, changes: bool) -> None:
+    (tree / "tests" / "a" / "deeper").mkdir(parents=True)
+    (tree / "tests" / "a" / "test_a.py").touch()
+    before = hash_of("tests/a/test_a.py hls", tree)
+    hash_of.cache_clear()
+    (tree / name).write_text("1")
+    assert (hash_of("tests/a/test_a.py hls", tree) != before) == changes
+
+
 def test_the_record_keeps_other_groups(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     record.write_text(json.dumps({"hls": "old", "sim": "kept"}))

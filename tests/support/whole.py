@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of slow parts, which run when these have changed, and the record of what they last passed on.
 
-`@pytest.mark.whole` marks a test that covers COVERED and its own module; `@pytest.mark.whole("deploy/image")` names other files
-and folders, or patterns of git's (`tests/*.txt` are those in all folders below). The option --whole says which of these tests
-run: `none`, `changed` (those of which the covered files differ from the record; `make test`) or `all` (`make test-all`). When
-all tests of a module with the same covered paths have passed, the hash of these files goes into RECORD, which is committed with
-the change. So CI runs them only for a change that nobody has run them on.
+`@pytest.mark.whole` marks a test that covers COVERED, its own module and the helper modules in its folder;
+`@pytest.mark.whole("deploy/image")` names other files and folders, or patterns of git's (`tests/*.txt` are those in all
+folders below). The option --whole says which of these tests run: `none`, `changed` (those of which the covered files differ
+from the record; `make test`) or `all` (`make test-all`). When all tests of a module with the same covered paths have passed,
+the hash of these files goes into RECORD, which is committed with the change. So CI runs them only for a change that nobody
+has run them on.
 """
 
 from __future__ import annotations
@@ -40,13 +41,24 @@ def group_of(covered: Sequence[str], module: Path) -> str:
 
 @cache
 def hash_of(group: str, root: Path = ROOT) -> str:
-    """Return the SHA-256 of the names and contents of a group's files, tracked ones and new ones that git does not ignore."""
-    argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *group.split()]
-    names = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0")
+    """Return the SHA-256 of the names and contents of a group's files, and of the helper modules beside its test module."""
+    covered = group.split()
+    beside = [f"{Path(covered[0]).parent}/*.py"] if Path(covered[0]).name.startswith("test_") else []
+    names = [*_listed(covered, root), *(name for name in _listed(beside, root) if _is_helper(name, covered[0]))]
     files = [root / name for name in sorted(set(names)) if name]
     return content_sha256(
         [part for file in files if file.is_file() for part in (str(file.relative_to(root)), file.read_bytes())]
     )
+
+
+def _listed(patterns: Sequence[str], root: Path) -> list[str]:
+    """The files that git finds by patterns, tracked ones and new ones that it does not ignore."""
+    argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    return subprocess.run(argv, cwd=root, capture_output=True, text=True, check=True).stdout.split("\0") if patterns else []
+
+
+def _is_helper(name: str, module: str) -> bool:
+    return Path(name).parent == Path(module).parent and not Path(name).name.startswith("test_")
 
 
 def recorded(record: Path = RECORD) -> dict[str, str]:

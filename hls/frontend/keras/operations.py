@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.parts import Part, Shape, product, reshape
+from hypersonic.hls.frontend.keras.parts import Part, Shape, product, reshape, softmax
 
 #: operations of one tensor -> Keras 2's activation
 _ACTIVATIONS = {
@@ -51,8 +51,8 @@ def operation(
         found = [Part("Rescaling", {"scale": -1.0}, (0,))]
     elif kind in _ACTIVATIONS:
         found = [Part("Activation", {"activation": _ACTIVATIONS[kind]}, (0,))]
-        if kind == "Softmax" and options.get("axis", -1) not in (-1, None, len(shapes[0])):
-            found = []
+        if kind == "Softmax" and isinstance(axis := options.get("axis"), int):
+            found = softmax(shapes[0], axis)
     elif kind in _POOLS:
         found = _pool(kind, shapes[0], options)
     elif kind == "Matmul" and len(shapes) == 2 and not options.get("transpose_a"):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from string import ascii_lowercase
 from typing import Any
@@ -69,6 +69,21 @@ def called_shapes(layer: Any) -> list[Shape]:
 def einsum(equation: str, reads: Sequence[int], role: str = "part") -> Part:
     """Return an Einsum of two tensors. equation: of the axes of a row."""
     return Part("Einsum", {"equation": equation}, reads, role=role)
+
+
+def softmax(shape: Shape, axis: int) -> list[Part]:
+    """Return the parts of a softmax along an axis of a row. shape: of a row. axis: counted with the batch, or from the end."""
+    last = len(shape)
+    along = Part("Activation", {"activation": "softmax"}, (0,))
+    if axis in (-1, last):
+        return [along]
+    to_last = Part("Permute", {"dims": swapped(axis % (last + 1), last)}, (0,))
+    return [to_last, replace(along, reads=(-1,), role="softmax"), replace(to_last, reads=(-1,))]
+
+
+def swapped(axis: int, last: int) -> Shape:
+    """Return the axes of a Permute that swaps an axis with the last, as Keras counts them: from 1, without the batch."""
+    return tuple({axis: last, last: axis}.get(each, each) for each in range(1, last + 1))
 
 
 def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Part]:

@@ -15,7 +15,7 @@ from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, renamed
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
 from hypersonic.hls.frontend.keras.convolutions import dilated, transposed
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
-from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated
+from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated, softmax
 from hypersonic.hls.frontend.keras.products import dot, einsum_dense
 from hypersonic.hls.names import Namespace
 
@@ -172,8 +172,9 @@ def _reader(model: Any, layer: Any) -> Any:
 
 
 def _softmax(layer: Any) -> list[Part]:
-    axes = len(layer.input_shape) - 1 if not isinstance(layer.input_shape, list) else 0
-    return [Part("Activation", {"activation": "softmax"}, (0,))] if layer.axis in (-1, axes) else []
+    if isinstance(layer.input_shape, list) or not isinstance(layer.axis, int):
+        return []
+    return softmax(_shapes(layer)[0], layer.axis)
 
 
 def _relu(layer: Any) -> list[Part]:

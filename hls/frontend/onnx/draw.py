@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.onnx import functions, integers, selections
+from hypersonic.hls.frontend.onnx import functions, integers, joins, selections
 from hypersonic.hls.frontend.onnx import layers as onnx_layers
 from hypersonic.hls.frontend.onnx import windows as onnx_windows
 from hypersonic.hls.frontend.onnx.batch import ELEMENTWISE, KINDS
@@ -117,8 +117,8 @@ def _draw(drawing: Drawing, node: Any, name: str) -> None:
 _HANDLERS = {
     **dict.fromkeys(PASSING, onnx_layers.passed),
     **functions.HANDLERS,
-    **dict.fromkeys((*onnx_layers.MERGES, "Div"), onnx_layers.merged),
-    "Concat": onnx_layers.concatenated,
+    **dict.fromkeys((*joins.MERGES, "Div"), joins.merged),
+    "Concat": joins.concatenated,
     **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), onnx_layers.flattened),
     "Transpose": onnx_layers.transpose,
     **dict.fromkeys(("Gemm", "MatMul"), onnx_layers.dense),

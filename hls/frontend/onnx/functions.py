@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.frontend.keras.parts import swapped
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
     Value,
@@ -91,9 +92,14 @@ def _softmax(drawing: Drawing, node: Any, name: str) -> Value:
     if drawing.graph.opset < 13 and prod(shape[axis + 1 :]) > 1:
         why = f"Softmax along axes {list(range(axis, rank))} together, as opset {drawing.graph.opset} has it"
         raise refuse(name, why, "expected one axis; export with opset 13 or newer")
-    if axis != (1 if x.image else rank - 1):
-        raise refuse(name, f"Softmax along axis {axis} of {rank}", "expected the channels, or the last axis")
-    return Value(layers().Activation("softmax", name=name)(x.tensor), x.image)
+    place = (axis - 2) % (rank - 1) + 1 if x.image else axis
+    if axis == 0:
+        raise refuse(name, f"Softmax along axis 0 of {rank}, over the rows", "expected an axis of a row")
+    if place == rank - 1:
+        return Value(layers().Activation("softmax", name=name)(x.tensor), x.image)
+    order = swapped(place, rank - 1)
+    moved = layers().Permute(order, name=f"{name}_before")(x.tensor)
+    return Value(layers().Permute(order, name=f"{name}_behind")(layers().Activation("softmax", name=name)(moved)), x.image)
 
 
 def _hard_swish(drawing: Drawing, node: Any, name: str) -> Value:

@@ -18,8 +18,6 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.keras.parts import product
 from hypersonic.hls.frontend.onnx.nodes import Array, OnnxGraph, attributes
 
-MERGES = {"Add": "Add", "Sum": "Add", "Sub": "Subtract", "Mul": "Multiply", "Max": "Maximum", "Min": "Minimum"}
-
 
 @dataclass(frozen=True)
 class Value:
@@ -162,80 +160,8 @@ def passed(drawing: Drawing, node: Any, name: str) -> Value:
     return Value(layers().Activation("linear", name=name)(x.tensor), x.image, x.flat)
 
 
-def concatenated(drawing: Drawing, node: Any, name: str) -> Value:
-    """Draw Concat of computed tensors, pair by pair."""
-    rank = len(drawing.graph.shapes[node.output[0]])
-    for index, tensor in enumerate(node.input):
-        if tensor in drawing.graph.constants:
-            raise refuse(name, f"input {index} of Concat is a constant", "expected tensors that are computed")
-    parts, axis = [drawing.values[tensor] for tensor in node.input], int(attributes(node)["axis"]) % rank
-    if axis == 0:
-        raise refuse(name, "Concat along the rows", "expected another axis")
-    if rank in (3, 4) and any(part.image for part in parts):
-        parts = [image(part, f"{name}_{i}") for i, part in enumerate(parts)]
-        axis = rank - 1 if axis == 1 else axis - 1
-    else:
-        parts = [plain(part, f"{name}_{i}") for i, part in enumerate(parts)]
-    joined = parts[0].tensor
-    for i, part in enumerate(parts[1:], 1):
-        last = i == len(parts) - 1
-        joined = layers().Concatenate(axis=axis, name=name if last else f"{name}_{i}")([joined, part.tensor])
-    return Value(joined, parts[0].image)
-
-
-def merged(drawing: Drawing, node: Any, name: str) -> Value:
-    """Draw an operator of MERGES: tensors pair by pair, and with a constant as a normalisation."""
-    if len(node.input) == 2 and any(tensor in drawing.graph.constants for tensor in node.input):
-        return _scaled(drawing, node, name)
-    if node.op_type not in MERGES or any(tensor in drawing.graph.constants for tensor in node.input):
-        raise refuse(name, f"{node.op_type} of {len(node.input)} inputs with a constant, or a quotient of tensors", "build it "
-                     "from Add, Sub and Mul")  # fmt: skip
-    parts = [drawing.values[tensor] for tensor in node.input]
-    if any(part.image for part in parts):
-        parts = [image(part, f"{name}_{i}") for i, part in enumerate(parts)]
-    elif not all(part.flat for part in parts) or len({part.shape for part in parts}) > 1:
-        parts = [plain(part, f"{name}_{i}") for i, part in enumerate(parts)]
-    if len({part.shape for part in parts}) > 1:
-        raise refuse(name, f"it merges the shapes {' and '.join(str(part.shape) for part in parts)}", "give all the same shape")
-    joined = parts[0].tensor
-    for i, part in enumerate(parts[1:], 1):
-        last = i == len(parts) - 1
-        joined = getattr(layers(), MERGES[node.op_type])(name=name if last else f"{name}_{i}")([joined, part.tensor])
-    return Value(joined, parts[0].image, parts[0].flat)
-
-
-def _scaled(drawing: Drawing, node: Any, name: str) -> Value:
-    """x * scale + shift, for an operator with a constant on either side."""
-    second = node.input[1] in drawing.graph.constants
-    x, numbers = value(drawing, node, 0 if second else 1), drawing.graph.constants[node.input[1 if second else 0]]
-    number = np.asarray(numbers, dtype=np.float64)
-    one, none = np.ones(()), np.zeros(())
-    match node.op_type, second:
-        case ("Add" | "Sum", _):
-            scale, shift = one, number
-        case ("Sub", True):
-            scale, shift = one, -number
-        case ("Sub", False):
-            scale, shift = -one, number
-        case ("Mul", _):
-            scale, shift = number, none
-        case ("Div", True) if np.all(number):
-            scale, shift = 1 / number, none
-        case _:
-            raise refuse(
-                name, f"{node.op_type} of a constant and a tensor", "build it from Add, Sub, Mul, or Div by a constant"
-            )
-    shape = drawing.graph.shapes[node.output[0]]
-    if shape[1:] != drawing.graph.shapes[node.input[0 if second else 1]][1:]:
-        raise refuse(
-            name,
-            f"its constant of shape {list(numbers.shape)} changes its input's shape to {list(shape)}",
-            "expected no change",
-        )
-    return affine(drawing, name, x, *(_of_a_row(part, shape) for part in (scale, shift)))
-
-
-def _of_a_row(numbers: Array, shape: tuple[int, ...]) -> Array:
+def of_a_row(numbers: Array, shape: tuple[int, ...]) -> Array:
+    """Return the first row of numbers that are broadcast to a shape, with the rows as its first axis."""
     row: Array = np.broadcast_to(numbers, shape)[0]
     return row
 

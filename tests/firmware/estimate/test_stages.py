@@ -89,6 +89,7 @@ def test_a_memory_with_contents_is_never_ultraram(tmp_path: Path) -> None:
         ports("ultra", [tmp_path / "ultra.sv", *files])
 
 
+@pytest.mark.whole
 @pytest.mark.timeout(600)
 def test_weights_that_are_loaded_at_run_time_are_ultraram_by_their_shape() -> None:
     shapes = {(72, 4096): 1, (144, 5000): 4, (1152, 300): 16}

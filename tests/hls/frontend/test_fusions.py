@@ -15,6 +15,8 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore
 from tests.support.session import run_keras_2
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:

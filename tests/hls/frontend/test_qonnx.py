@@ -12,6 +12,8 @@ import pytest
 from hypersonic.hls.project import HlsProject
 from tests.support.session import run_keras_2
 
+pytestmark = pytest.mark.whole
+
 REFUSED = {
     "weight_scale": r"layer '/1/Quant': its scale 0\.3 is not a power of two, which fixed-point numbers need; train with power",
     "input_scale": r"layer '/0/Quant': its scale 0\.7 is not a power of two",

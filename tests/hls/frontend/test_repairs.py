@@ -15,6 +15,8 @@ from hypersonic.hls.project import HlsProject
 from tests.hls.frontend.repaired_model import NAME, VOCABULARY
 from tests.support.session import run_keras_2
 
+pytestmark = pytest.mark.whole
+
 HERE = Path(__file__).resolve().parent
 
 

@@ -109,7 +109,7 @@ def softmax_cases() -> dict[str, Case]:
         "exact_but_own": Case(soft, s(inp_norm_t="ap_ufixed<14,4>"), {"softmax": "exact"}),
         "exact_misspelt": Case(soft, LOGITS, {"softmax": "Exactly"}),
         "legacy": Case(soft, s(Implementation="legacy")),
-        "layer": Case(lambda keras: [keras.layers.Softmax(1, name="s")], shape=(4, 3)),
+        "layer": Case(lambda keras: [keras.layers.Softmax([1, 2], name="s")], shape=(4, 3)),
         "image_stream": Case(
             lambda keras: [keras.layers.Activation("softmax", name="s")], {"s": FINE}, shape=(4, 3), io_type="io_stream"
         ),

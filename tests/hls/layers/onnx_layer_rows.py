@@ -215,6 +215,17 @@ CASES: dict[str, Row] = {
             channels=2,
         )
     ),
+    "Softmax along another axis": Row(
+        Case([Node("MatMul", ["x"], "s", [(3, 2)]), Node("Softmax", ["s"], "p", [], {"axis": 1}), relu("p", "y")], (4, 3))
+    ),
+    "Mul of tensors of different shapes": Row(
+        Case([Node("MatMul", ["x"], "w", [(3, 1)]), Node("Mul", ["w", "x"], "y")], (4, 3))
+    ),
+    "Concat of a constant and a tensor": Row(
+        Case(
+            [Node("Neg", [], "c", [(1, 1, 3)]), Node("Concat", ["c", "x"], "t", [], {"axis": 1}), relu("t", "y")], (4, 3)
+        )
+    ),
     "ReduceSum of an image's places": Row(
         Case(
             [

@@ -16,6 +16,8 @@ from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.zoo.jets import events, network, report
 
+pytestmark = pytest.mark.whole
+
 ZOO = Path(network.__file__).parents[1]
 DESCRIPTIONS = {name: yaml.safe_load((ZOO / name / f"{name}.yaml").read_text()) for name in ("jets", "jets_logits")}
 

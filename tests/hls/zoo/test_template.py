@@ -10,7 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hypersonic.hls.frontend.description import ZOO, read_description
+
+pytestmark = pytest.mark.whole
 
 TEMPLATE = ZOO / "template" / "my_model"
 ROOT = ZOO.parents[1]

@@ -200,6 +200,7 @@ def test_place_and_route_wait_for_the_estimate_which_refuses_what_does_not_fit(
     assert told == [["a table"]]
 
 
+@pytest.mark.whole
 def test_the_estimate_of_a_process_of_its_own_is_the_one_of_this_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

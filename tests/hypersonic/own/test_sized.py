@@ -15,6 +15,8 @@ from hypersonic.own.sized import named_with, write_sized
 from tests.end_to_end.command_line import hypersonic, refused
 from tests.support.session import run_session
 
+pytestmark = pytest.mark.whole("hls/frontend", "hypersonic/own", "requirements.lock")
+
 #: of the network with two inputs
 BOTH = ("--shape", "more=3", "--shape", "steps=9,4")
 

@@ -21,6 +21,8 @@ from hypersonic.hls.csim.overflow.run import answers_and_overflows, find_overflo
 from hypersonic.hls.project import HlsProject
 from tests.hls.csim.overflow.overflow_models import ROWS
 
+pytestmark = pytest.mark.whole
+
 HERE = Path(__file__).resolve().parent
 
 #: hls4ml's folder, without importing it

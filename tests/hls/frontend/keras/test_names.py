@@ -15,6 +15,8 @@ from hypersonic.hls.frontend.description import DescriptionError
 from hypersonic.hls.frontend.keras.names import translated
 from hypersonic.hls.frontend.settings import check_settings
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[4]
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.session import run_keras_2
 
+pytestmark = pytest.mark.whole
+
 HERE = Path(__file__).resolve().parent
 
 #: of the outputs' numbers and weights that are rounded

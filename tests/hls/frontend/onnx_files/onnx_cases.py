@@ -279,7 +279,34 @@ def cases() -> dict[str, Case]:
         ),
         "log_softmax": Case([Node("LogSoftmax", ["x"], "y")], (4,)),
         "erf": Case([Node("Erf", ["x"], "y")], (4,)),
-        "softmax_of_rows": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),
+        "softmax_of_steps": Case([Node("Softmax", ["x"], "y", [], {"axis": 1})], (3, 4)),
+        "softmax_of_lines": Case([conv("x", "a", (3, 2, 1, 1)), Node("Softmax", ["a"], "y", [], {"axis": 2})], IMAGE),
+        "softmax_of_heads": Case([Node("Softmax", ["x"], "y", [], {"axis": -2})], (2, 3, 4)),
+        "class_token": Case(
+            [Node("Neg", [], "c", [(1, 1, 4)]), Node("Concat", ["c", "x"], "y", [(1, 2, 4)], {"axis": 1})], (3, 4)
+        ),
+        "constant_channels": Case(
+            [
+                conv("x", "a", (3, 2, 1, 1)),
+                Node("Neg", [], "c", [(1, 1, *IMAGE[1:])]),
+                Node("Concat", ["a", "c", "x"], "y", [(1, 2, *IMAGE[1:])], {"axis": 1}),
+            ],
+            IMAGE,
+        ),
+        "weighted": Case([gemm("x", "w", 4, 1), Node("Mul", ["w", "x"], "y")], (4,)),
+        "weighted_sets": Case([Node("MatMul", ["x"], "w", [(4, 1)]), Node("Mul", ["w", "x"], "y")], (3, 4)),
+        "excited_difference": Case(
+            [
+                conv("x", "a", (3, 2, 1, 1)),
+                Node("GlobalAveragePool", ["a"], "m"),
+                Node("Sigmoid", ["m"], "s"),
+                Node("Sub", ["s", "a"], "y"),
+            ],
+            IMAGE,
+        ),
+        "mixed_ranks": Case(
+            [Node("ReduceSum", ["x"], "s", [whole(1)], {"keepdims": 0}), Node("Mul", ["x", "s"], "y")], (3, 4), batch=1
+        ),
     }
     linear = listed["linear"]
     sides = {

@@ -36,7 +36,7 @@ REFUSED = {
     "log_softmax": r"layer 'LogSoftmax_0' .*: hls4ml has no layer for LogSoftmax, a logarithm; end the model with Softmax, or",
     "erf": r"layer 'Erf_0' .*: hls4ml has no layer for Erf",
     "merged": r"layer 'Max_0' .*: Max of a constant and a tensor; build it from Add, Sub, Mul, or Div by a constant",
-    "softmax_of_rows": r"layer 'Softmax_0' .*: Softmax along axis 1 of 3; expected the channels, or the last axis",
+    "mixed_ranks": r"layer 'Mul_0' .*: it merges the shapes \[1, 3, 4\] and \[1, 4\], the rows of one with another axis",
     "old_softmax_flat": r"layer 'Softmax_0' .*: Softmax along axes \[1, 2\] together, as opset 12 has it; expected one axis",
     "training": r"layer 'BatchNormalization_0' .*: BatchNormalization with 5 results; expected one; export .* for inference",
     "training_dropout": r"layer 'Dropout_0' .*: Dropout in training mode, or whose mask is read; export .* for inference",
