@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.parts import product
+from hypersonic.hls.frontend.keras.parts import product, swapped
 from hypersonic.hls.frontend.onnx.nodes import Array, OnnxGraph, attributes
 
 
@@ -205,8 +205,8 @@ def _product(drawing: Drawing, node: Any, name: str) -> Value:
 def dense(drawing: Drawing, node: Any, name: str) -> Value:
     """Draw Gemm or MatMul as a Dense. An Add of a constant that alone reads the product becomes its bias."""
     options, x = attributes(node), drawing.values.get(node.input[0])
-    if x is not None and node.input[1] in drawing.values:
-        return _product(drawing, node, name)
+    if node.input[1] in drawing.values:
+        return _product(drawing, node, name) if x is not None else _turned_dense(drawing, node, name)
     weight = constant(drawing, node, 1, "second factor", name)
     if x is None or weight is None or weight.ndim != 2 or options.get("transA", 0):
         raise refuse(name, f"{node.op_type} whose first factor is a constant or transposed, or whose second is not a constant "
@@ -237,6 +237,22 @@ def dense(drawing: Drawing, node: Any, name: str) -> Value:
     if behind is not None:
         drawing.values[behind.output[0]] = product
     return product
+
+
+def _turned_dense(drawing: Drawing, node: Any, name: str) -> Value:
+    """Draw MatMul of a constant matrix and a tensor, as a graph network has it: a Dense of the turned tensor, turned back."""
+    matrix, x = constant(drawing, node, 0, "first factor", name), plain(drawing.values[node.input[1]], name)
+    last = len(x.shape)
+    if matrix is None or matrix.ndim < 2 or prod(matrix.shape[:-2]) != 1 or last < 2:
+        raise refuse(
+            name, f"MatMul of a constant and a tensor with rows of shape {x.shape}", "expected a matrix times matrices"
+        )
+    matrix = matrix.reshape(matrix.shape[-2:])
+    order = swapped(last - 1, last)
+    drawing.weights[name] = [matrix.T]
+    turned = layers().Permute(order, name=f"{name}_before")(x.tensor)
+    product = layers().Dense(len(matrix), use_bias=False, name=name)(turned)
+    return Value(layers().Permute(order, name=f"{name}_behind")(product))
 
 
 def _bias_behind(graph: OnnxGraph, node: Any) -> Any:

@@ -221,6 +221,9 @@ CASES: dict[str, Row] = {
     "Mul of tensors of different shapes": Row(
         Case([Node("MatMul", ["x"], "w", [(3, 1)]), Node("Mul", ["w", "x"], "y")], (4, 3))
     ),
+    "MatMul of a constant and a tensor": Row(
+        Case([Node("Neg", [], "c", [(5, 4)]), Node("MatMul", ["c", "x"], "t"), relu("t", "y")], (4, 3))
+    ),
     "Concat of a constant and a tensor": Row(
         Case(
             [Node("Neg", [], "c", [(1, 1, 3)]), Node("Concat", ["c", "x"], "t", [], {"axis": 1}), relu("t", "y")], (4, 3)

@@ -294,6 +294,8 @@ def cases() -> dict[str, Case]:
             IMAGE,
         ),
         "weighted": Case([gemm("x", "w", 4, 1), Node("Mul", ["w", "x"], "y")], (4,)),
+        "turned": Case([Node("Neg", [], "c", [(5, 3)]), Node("MatMul", ["c", "x"], "y")], (3, 4)),
+        "turned_heads": Case([Node("Neg", [], "c", [(1, 1, 5, 3)]), Node("MatMul", ["c", "x"], "y")], (2, 3, 4)),
         "weighted_sets": Case([Node("MatMul", ["x"], "w", [(4, 1)]), Node("Mul", ["w", "x"], "y")], (3, 4)),
         "excited_difference": Case(
             [

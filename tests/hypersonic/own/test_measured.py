@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a judgement's layers say of the types to write."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hypersonic.hls.errors import Edit
+from hypersonic.own.measured import _of_variances
+
+
+def layer(name: str, kind: str, before: Any = None) -> Any:
+    settings = {"table_range_power2": 0, "table_size": 4096}
+    return SimpleNamespace(name=name, class_name=kind, get_input_node=lambda: before, get_attr=settings.get)
+
+
+@pytest.mark.parametrize("between", [(), ("Reshape",), ("Clone", "Transpose", "Repack")])
+def test_the_table_of_a_normalisation_ends_behind_the_variances_of_the_layer_before_it(between: tuple[str, ...]) -> None:
+    """Layers between the two that only move numbers are not measured."""
+    nodes = [layer("sum", "Merge")]
+    for number, kind in enumerate(between):
+        nodes.append(layer(f"moved_{number}", kind, nodes[-1]))
+    nodes.append(layer("normal", "LayerNormalization", nodes[-1]))
+    judgement: Any = SimpleNamespace(
+        layers=(SimpleNamespace(name="sum", spread=1.2),),
+        conversion=SimpleNamespace(own_names={}, graph=SimpleNamespace(get_layers=lambda: nodes)),
+    )
+    place = ("hls4ml", "LayerName", "normal")
+    assert _of_variances(judgement) == (Edit((*place, "TableRangePower2"), -3), Edit((*place, "TableSize"), 16_384))
