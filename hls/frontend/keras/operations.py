@@ -18,6 +18,9 @@ _ACTIVATIONS = {
     "Softmax": "softmax", "Softplus": "softplus", "Softsign": "softsign", "Selu": "selu",
 }  # fmt: skip
 
+_NEGATIVE = Part("Rescaling", {"scale": -1.0}, (0,))
+_OF_SIGNS = {"Negative": (_NEGATIVE,), "Absolute": (_NEGATIVE, Part("Maximum", {}, (0, -1)))}
+
 _MERGES = ("Add", "Subtract", "Multiply", "Maximum", "Minimum")
 _POOLS = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 
@@ -25,7 +28,8 @@ _POOLS = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
 TENSORFLOW = {
     "math.add": "Add", "__operators__.add": "Add", "math.subtract": "Subtract", "math.multiply": "Multiply",
     "math.truediv": "TrueDivide", "math.divide": "TrueDivide", "math.maximum": "Maximum", "math.minimum": "Minimum",
-    "math.negative": "Negative", "nn.relu": "Relu", "nn.relu6": "Relu6", "math.sigmoid": "Sigmoid", "math.tanh": "Tanh",
+    "math.negative": "Negative", "math.abs": "Absolute",
+    "nn.relu": "Relu", "nn.relu6": "Relu6", "math.sigmoid": "Sigmoid", "math.tanh": "Tanh",
     "nn.silu": "Silu", "nn.gelu": "Gelu", "nn.softmax": "Softmax", "math.softplus": "Softplus", "nn.softsign": "Softsign",
     "linalg.matmul": "Matmul",
     "math.reduce_mean": "Mean", "math.reduce_sum": "Sum", "math.reduce_max": "Max", "concat": "Concatenate",
@@ -47,8 +51,8 @@ def operation(
         found: list[Part] = []
     elif kind in (*_MERGES, "TrueDivide") and len(operands) == 2:
         found = _arithmetic(kind, operands) if constants else [Part(kind, {}, (0, 1))] if kind in _MERGES else []
-    elif kind == "Negative":
-        found = [Part("Rescaling", {"scale": -1.0}, (0,))]
+    elif kind in _OF_SIGNS:
+        found = list(_OF_SIGNS[kind])
     elif kind in _ACTIVATIONS:
         found = [Part("Activation", {"activation": _ACTIVATIONS[kind]}, (0,))]
         if kind == "Softmax" and isinstance(axis := options.get("axis"), int):

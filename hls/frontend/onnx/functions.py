@@ -114,6 +114,13 @@ def _negative(drawing: Drawing, node: Any, name: str) -> Value:
     return scaled(drawing, name, value(drawing, node), -1.0, 0.0)
 
 
+def _absolute(drawing: Drawing, node: Any, name: str) -> Value:
+    x = value(drawing, node)
+    x = plain(x, name) if x.flat else x
+    negative = scaled(drawing, f"{name}_negative", x, -1.0, 0.0)
+    return Value(layers().Maximum(name=name)([x.tensor, negative.tensor]), x.image)
+
+
 def _celu(name: str, node: Any) -> Any:
     if abs(attributes(node).get("alpha", 1.0) - 1) > 1e-6:
         raise refuse(name, f"Celu with alpha {attributes(node)['alpha']:g}", "expected 1, with which it is Elu")
@@ -164,6 +171,7 @@ HANDLERS = {
     "HardSwish": _hard_swish,
     "Mish": _mish,
     "Neg": _negative,
+    "Abs": _absolute,
     "Celu": unary(_celu),
     "HardSigmoid": _hard_sigmoid,
     "Clip": _clipped,

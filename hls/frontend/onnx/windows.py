@@ -23,7 +23,7 @@ from hypersonic.hls.frontend.onnx.layers import (
     scaled,
     value,
 )
-from hypersonic.hls.frontend.onnx.nodes import PASSING, attributes
+from hypersonic.hls.frontend.onnx.nodes import PASSING, Array, attributes
 
 _FLATTENING = ("Flatten", "Reshape", "Squeeze")
 
@@ -41,6 +41,7 @@ def convolution(drawing: Drawing, node: Any, name: str) -> Value:
             f"Conv with group={group}, {channels} channels and {filters} filters, for which hls4ml has no C++",
             f"expected group 1, or {channels} with as many filters",
         )
+    weight = _spread(weight, attributes(node).get("dilations", [1] * (weight.ndim - 2)))
     x, padding = padded(node, name, x, weight.shape[2:])
     kernel = np.moveaxis(weight, (0, 1), (-1, -2))
     options = {"strides": _strides(node, weight.ndim - 2), "padding": padding, "use_bias": bias is not None, "name": name}
@@ -53,6 +54,14 @@ def convolution(drawing: Drawing, node: Any, name: str) -> Value:
     drawing.weights[name] = [kernel, *([] if bias is None else [bias])]
     drawing.typed(name, weight=node.input[1], **({"bias": node.input[2]} if bias is not None else {}))
     return Value(layer(x.tensor), image=True)
+
+
+def _spread(weight: Array, apart: list[int]) -> Array:
+    """A kernel with zeros between its numbers, as dilations have it. weight: (filters, channels, *size)."""
+    sizes = [(size - 1) * step + 1 for size, step in zip(weight.shape[2:], apart, strict=True)]
+    wide = np.zeros((*weight.shape[:2], *sizes), weight.dtype)
+    wide[:, :, *(slice(None, None, step) for step in apart)] = weight
+    return wide
 
 
 def pool(drawing: Drawing, node: Any, name: str) -> Value:
@@ -217,9 +226,9 @@ def _strides(node: Any, places: int) -> tuple[int, ...]:
 
 
 def _pads(node: Any, name: str, x: Value, size: tuple[int, ...]) -> list[tuple[int, int]]:
-    """The padding (before, after) along each spatial axis. Refuses dilations, which hls4ml ignores."""
+    """The padding (before, after) along each spatial axis. Refuses a pool with dilations, which hls4ml ignores."""
     options, places = attributes(node), len(size)
-    if any(step != 1 for step in options.get("dilations", [])):
+    if node.op_type != "Conv" and any(step != 1 for step in options.get("dilations", [])):
         raise refuse(name, f"{node.op_type} with dilations {options['dilations']}, which hls4ml ignores", "expected 1")
     if places not in (1, 2) or len(x.shape) != places + 1:
         raise refuse(name, f"{node.op_type} over {places} dimensions", "expected one or two")

@@ -215,6 +215,8 @@ CASES: dict[str, Row] = {
             channels=2,
         )
     ),
+    "Abs": Row(between(Node("Abs", ["a"], "b"), 4, 4)),
+    "Conv with dilations": Row(of_images(Node("Conv", ["a"], "b", [(3, 3, 2, 2)], {"dilations": [2, 1]}))),
     "Softmax along another axis": Row(
         Case([Node("MatMul", ["x"], "s", [(3, 2)]), Node("Softmax", ["s"], "p", [], {"axis": 1}), relu("p", "y")], (4, 3))
     ),

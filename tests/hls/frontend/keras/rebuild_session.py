@@ -86,7 +86,7 @@ def branches() -> Any:
     shared = layers.Dense(6, name="shared")
     inner = keras.Sequential([keras.Input((6,)), layers.Dense(6, "relu")], name="inner")
     x, y = shared(a), shared(b)
-    merged = layers.Concatenate()([x + y, layers.Subtract()([x, y]), ops.maximum(x, inner(y)), x * y])
+    merged = layers.Concatenate()([x + y, layers.Subtract()([x, y]), ops.maximum(x, inner(y)), x * ops.abs(y)])
     return keras.Model([b, a], [layers.Dense(2, name="energy")(merged), layers.Average(name="mean")([x, y])])
 
 

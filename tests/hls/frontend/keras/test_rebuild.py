@@ -38,7 +38,7 @@ def test_layers_keep_their_names_and_the_model_its_answers(results: dict[str, ob
         ("images", 11),
         ("series", 8),
         ("hard", 5),
-        ("branches", 11),
+        ("branches", 13),
         ("indices", 4),
         ("half_precision", 3),
         ("attention", 6),
