@@ -24,7 +24,9 @@ UV = str(Path(sys.executable).with_name("uv"))
 PYTHONS = ("3.11", "3.12", "3.13")
 #: those with a wheel of numpy 1.26, for what cannot take numpy 2
 NUMPY_1 = ("3.11", "3.12")
-_OFFLINE = re.compile(r"failed to fetch|error sending request|dns error|connect|timed out|network|offline", re.IGNORECASE)
+_OFFLINE = re.compile(
+    r"failed to fetch|error sending request|dns error|lookup address|connect|timed out|network|offline", re.IGNORECASE
+)
 
 
 class Program(NamedTuple):

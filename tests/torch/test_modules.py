@@ -29,7 +29,7 @@ name: {name}
 input: {{precision: "{precision}"}}
 output: {{}}
 hls4ml: {{Model: {{Precision: {{default: "ap_fixed<24,10>"}}}}}}
-gate: {{rows: rows.npy, tolerance: {tolerance}}}
+gate: {{rows: rows.npy, {gate}}}
 """
 
 #: a module -> the shape of a row as it is served, and a layer that its network has
@@ -47,9 +47,9 @@ def modules(tmp_path: Path, python: str) -> Path:
     return Path(shutil.copy(HERE / "modules.py", tmp_path))
 
 
-def convert(file: Path, tolerance: float = 0.01, precision: str = "ap_fixed<24,10,AP_RND_CONV,AP_SAT>") -> HlsProject:
+def convert(file: Path, gate: str = "tolerance: 0.01", precision: str = "ap_fixed<24,10,AP_RND_CONV,AP_SAT>") -> HlsProject:
     """Convert with a gate on random rows, which compares csim with onnxruntime or qonnx."""
-    text = DESCRIBED.format(name=file.stem, precision=precision, tolerance=tolerance)
+    text = DESCRIBED.format(name=file.stem, precision=precision, gate=gate)
     file.with_suffix(".yaml").write_text(text)
     project, _ = convert_model(describe(str(file)), core="csim")
     return project
@@ -140,7 +140,7 @@ def test_a_module_of_brevitas_is_exact_if_the_input_has_its_first_quantisers_typ
     rows = write_rows(modules.parent, (4,))
     equal = {}
     for precision in ("ap_fixed<8,3,AP_RND_CONV,AP_SAT>", "ap_fixed<12,4,AP_RND_CONV,AP_SAT>"):
-        project = convert(file, tolerance=0, precision=precision)
+        project = convert(file, "tolerance: none, quantised_tolerance: 0", precision=precision)
         (answers,), _ = trained_predict(file, [rows])
         equal[precision] = np.mean((computed(project, rows) == answers).all(axis=1))
     assert list(equal.values()) == [1.0, pytest.approx(0.8, abs=0.15)]
