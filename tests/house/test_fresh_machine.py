@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.environments import NUMPY_1, PYTHONS, interpreter, skip_offline
+from tests.support.environments import NUMPY_1, PYTHONS, check_installed, interpreter
 from tests.support.lock import lock_files
 from tests.support.optional import skip
 
@@ -68,9 +68,7 @@ class Machine:
         return sorted(file.name for file in self.venv.parent.iterdir())
 
     def check_made(self, done: subprocess.CompletedProcess[str], version: str = OWN) -> None:
-        if done.returncode:
-            skip_offline(done.stderr)
-        assert done.returncode == 0, done.stderr
+        check_installed(done)
         assert self.left() == [".venv"]
         for program, expected in (("python", f"Python {version}."), ("uv", locked_uv().replace("==", " "))):
             output = subprocess.run([self.venv / "bin" / program, "--version"], capture_output=True, text=True, check=True)
@@ -236,7 +234,5 @@ def test_each_lock_has_the_hash_of_a_wheel_for_each_python(lock: Path, version: 
 
 def run_uv(*words: str) -> subprocess.CompletedProcess[str]:
     done = subprocess.run([str(UV), *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        skip_offline(done.stderr)
-    assert done.returncode == 0, done.stderr
+    check_installed(done)
     return done

@@ -83,6 +83,13 @@ def skip_offline(text: str) -> None:
         skip(f"needs the network: {text}")
 
 
+def check_installed(done: subprocess.CompletedProcess[str]) -> None:
+    """Fail the test with the installer's text if it failed; skip the test if that is for want of the network."""
+    if done.returncode:
+        skip_offline(done.stderr)
+    assert done.returncode == 0, done.stderr
+
+
 @cache
 def interpreter(pythons: tuple[str, ...]) -> Interpreter:
     """Return the Python of the tests if it is one of these versions, and otherwise the first that uv finds on this machine.

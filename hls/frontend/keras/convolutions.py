@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hypersonic.hls.errors import without_layers
 from hypersonic.hls.frontend.keras.parts import Part, Shape, called_shapes, reshape
@@ -21,11 +22,19 @@ def dilated(layer: Any) -> list[Part]:
     if set(apart) == {1}:
         return []
     kernel, *rest = layer.get_weights()
-    sizes = tuple((size - 1) * times + 1 for size, times in zip(kernel.shape, apart, strict=False))
-    wide = np.zeros((*sizes, *kernel.shape[len(apart) :]), kernel.dtype)
-    wide[tuple(slice(None, None, times) for times in apart)] = kernel
+    wide = dilated_kernel(kernel, apart)
     kept = {key: value for key, value in options.items() if key != "name"}
-    return [Part(type(layer).__name__, {**kept, "kernel_size": sizes, "dilation_rate": 1}, (0,), (wide, *rest))]
+    return [
+        Part(type(layer).__name__, {**kept, "kernel_size": wide.shape[: len(apart)], "dilation_rate": 1}, (0,), (wide, *rest))
+    ]
+
+
+def dilated_kernel(kernel: NDArray[Any], apart: Sequence[int]) -> NDArray[Any]:
+    """Return a kernel with zeros between its numbers. apart: the dilation along each of the first axes."""
+    sizes = [(size - 1) * step + 1 for size, step in zip(kernel.shape, apart, strict=False)]
+    wide = np.zeros((*sizes, *kernel.shape[len(apart) :]), kernel.dtype)
+    wide[tuple(slice(None, None, step) for step in apart)] = kernel
+    return wide
 
 
 def transposed(layer: Any) -> list[Part]:
@@ -49,7 +58,7 @@ def transposed(layer: Any) -> list[Part]:
     turned = np.flip(np.moveaxis(kernel, -1, -2), axis=tuple(range(places)))
     made = {key: options[key] for key in ("filters", "kernel_size", "use_bias", "activation")}
     convolution = Part(f"Conv{places}D", made, weights=[turned, *bias])
-    first, *rest = [*_spread(shape, layer.strides), *_around(sides), convolution]
+    first, *rest = [*spread(shape, layer.strides, sides), convolution]
     return [replace(first, reads=(0,)), *rest]
 
 
@@ -59,8 +68,11 @@ def _side(size: int, wanted: int, kernel: int, step: int) -> tuple[int, int]:
     return before, wanted + kernel - 1 - size * step - before
 
 
-def _spread(shape: Shape, strides: Sequence[int]) -> list[Part]:
-    """Put step - 1 zeros behind each number, along each spatial axis. shape: of a row."""
+def spread(shape: Shape, strides: Sequence[int], sides: Sequence[tuple[int, int]]) -> list[Part]:
+    """Return parts that put stride - 1 zeros behind each number along each spatial axis, and zeros around all of them.
+
+    shape: of a row. sides: the zeros in front of and behind each axis; below 0, the numbers to take away.
+    """
     sizes = list(shape)
     parts: list[Part] = []
     for axis, step in reversed(list(enumerate(strides))):
@@ -73,7 +85,7 @@ def _spread(shape: Shape, strides: Sequence[int]) -> list[Part]:
             Part("ZeroPadding2D", {"padding": ((0, 0), (0, step - 1))}),
             reshape(tuple(sizes)),
         ]
-    return parts
+    return parts + _around(sides)
 
 
 def _around(sides: Sequence[tuple[int, int]]) -> list[Part]:

@@ -74,7 +74,8 @@ def _faults(layer: Any, supported: Collection[str]) -> Iterator[tuple[str, str]]
             "build it from layers that it has, or serve the whole model with the server's onnxruntime backend",
         )
     if kind == "Softmax":
-        yield f"a Softmax over the axes {list(layer.axis)} together, and hls4ml takes one", "reshape them to one axis"
+        axes = [layer.axis] if isinstance(layer.axis, int) else list(layer.axis)
+        yield f"a Softmax over the axes {axes} together, and hls4ml takes one of a row", "reshape them to one axis"
     yield from _option_faults(kind, options)
     if quantiser := _power_of_two(options.get("activation")):
         yield (

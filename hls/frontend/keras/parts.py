@@ -72,11 +72,16 @@ def einsum(equation: str, reads: Sequence[int], role: str = "part") -> Part:
 
 
 def softmax(shape: Shape, axis: int) -> list[Part]:
-    """Return the parts of a softmax along an axis of a row. shape: of a row. axis: counted with the batch, or from the end."""
+    """Return the parts of a softmax along an axis of a row; none along the batch.
+
+    shape: of a row. axis: counted with the batch, or from the end.
+    """
     last = len(shape)
     along = Part("Activation", {"activation": "softmax"}, (0,))
     if axis in (-1, last):
         return [along]
+    if axis % (last + 1) == 0:
+        return []
     to_last = Part("Permute", {"dims": swapped(axis % (last + 1), last)}, (0,))
     return [to_last, replace(along, reads=(-1,), role="softmax"), replace(to_last, reads=(-1,))]
 

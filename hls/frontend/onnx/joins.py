@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,8 +17,10 @@ MERGES = {"Add": "Add", "Sum": "Add", "Sub": "Subtract", "Mul": "Multiply", "Max
 
 
 def concatenated(drawing: Drawing, node: Any, name: str) -> Value:
-    """Draw Concat, pair by pair. A constant, such as the class token of a transformer, is zeros around a tensor, to which it is
-    added."""
+    """Draw Concat, pair by pair.
+
+    A constant, such as the class token of a transformer, is added to zeros around a tensor.
+    """
     rank = len(drawing.graph.shapes[node.output[0]])
     axis = int(attributes(node)["axis"]) % rank
     if axis == 0:
@@ -29,11 +33,7 @@ def concatenated(drawing: Drawing, node: Any, name: str) -> Value:
         axis = rank - 1 if axis == 1 else axis - 1
     else:
         parts = [plain(part, f"{name}_{i}") for i, part in enumerate(parts)]
-    joined = parts[0].tensor
-    for i, part in enumerate(parts[1:], 1):
-        last = i == len(parts) - 1
-        joined = layers().Concatenate(axis=axis, name=name if last else f"{name}_{i}")([joined, part.tensor])
-    return Value(joined, parts[0].image)
+    return Value(_in_pairs(parts, name, partial(layers().Concatenate, axis=axis)), parts[0].image)
 
 
 def _with_constants(drawing: Drawing, node: Any, name: str, axis: int) -> list[Value]:
@@ -80,11 +80,15 @@ def merged(drawing: Drawing, node: Any, name: str) -> Value:
         raise refuse(name, f"{node.op_type} of {len(node.input)} inputs with a constant, or a quotient of tensors", "build it "
                      "from Add, Sub and Mul")  # fmt: skip
     parts = _alike(drawing, node, name)
+    return Value(_in_pairs(parts, name, getattr(layers(), MERGES[node.op_type])), parts[0].image, parts[0].flat)
+
+
+def _in_pairs(parts: list[Value], name: str, layer: Callable[..., Any]) -> Any:
+    """Join tensors two at a time. layer: makes a layer of a name; the last has the node's."""
     joined = parts[0].tensor
     for i, part in enumerate(parts[1:], 1):
-        last = i == len(parts) - 1
-        joined = getattr(layers(), MERGES[node.op_type])(name=name if last else f"{name}_{i}")([joined, part.tensor])
-    return Value(joined, parts[0].image, parts[0].flat)
+        joined = layer(name=name if i == len(parts) - 1 else f"{name}_{i}")([joined, part.tensor])
+    return joined
 
 
 def _alike(drawing: Drawing, node: Any, name: str) -> list[Value]:

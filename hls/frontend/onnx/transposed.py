@@ -7,12 +7,11 @@ arguments, result and error of those in layers.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.frontend.keras.convolutions import spread
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
     Value,
@@ -39,7 +38,9 @@ def transposed_convolution(drawing: Drawing, node: Any, name: str) -> Value:
         (part - 1 - before, part - step + extra - after)
         for part, step, extra, before, after in zip(size, strides, more, pads[:places], pads[places:], strict=True)
     ]
-    tensor = _around(f"{name}_zeros", _spread(name, x.tensor, x.shape, strides), sides)
+    tensor = x.tensor
+    for number, part in enumerate(spread(x.shape, strides, sides)):
+        tensor = getattr(layers(), part.kind)(**part.options, name=f"{name}_zeros_{number}")(tensor)
     kernel = np.flip(np.moveaxis(weight, (0, 1), (-2, -1)), axis=tuple(range(places)))
     layer = getattr(layers(), f"Conv{places}D")(weight.shape[1], size, use_bias=bias is not None, name=name)
     drawing.weights[name] = [kernel, *([] if bias is None else [bias])]
@@ -53,29 +54,3 @@ def _check(options: dict[str, Any], name: str) -> None:
                      "expected 1")  # fmt: skip
     if options.get("auto_pad", "NOTSET") != "NOTSET" or options.get("output_shape"):
         raise refuse(name, "ConvTranspose with auto_pad or output_shape", "give its pads as numbers")
-
-
-def _spread(name: str, tensor: Any, shape: tuple[int, ...], strides: Sequence[int]) -> Any:
-    """Put step - 1 zeros behind each number, along each spatial axis. shape: of a row, channels last."""
-    sizes = list(shape)
-    for axis, step in reversed(list(enumerate(strides))):
-        if step == 1:
-            continue
-        before, behind = prod(sizes[: axis + 1]), prod(sizes[axis + 1 :])
-        tensor = layers().Reshape((before, 1, behind), name=f"{name}_line_{axis}")(tensor)
-        tensor = layers().ZeroPadding2D(((0, 0), (0, step - 1)), name=f"{name}_spread_{axis}")(tensor)
-        sizes[axis] *= step
-        tensor = layers().Reshape(tuple(sizes), name=f"{name}_spread_{axis}_shape")(tensor)
-    return tensor
-
-
-def _around(name: str, tensor: Any, sides: list[tuple[int, int]]) -> Any:
-    """Put zeros around, or take numbers away where a count is below 0."""
-    for kind, counts in (
-        ("ZeroPadding", [(max(before, 0), max(after, 0)) for before, after in sides]),
-        ("Cropping", [(max(-before, 0), max(-after, 0)) for before, after in sides]),
-    ):
-        if any(map(any, counts)):
-            layer = getattr(layers(), f"{kind}{len(sides)}D")
-            tensor = layer(tuple(counts) if len(counts) > 1 else counts[0], name=f"{name}_{kind.lower()}")(tensor)
-    return tensor

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.frontend.keras.convolutions import dilated_kernel
 from hypersonic.hls.frontend.onnx.layers import (
     Drawing,
     Value,
@@ -23,7 +24,7 @@ from hypersonic.hls.frontend.onnx.layers import (
     scaled,
     value,
 )
-from hypersonic.hls.frontend.onnx.nodes import PASSING, Array, attributes
+from hypersonic.hls.frontend.onnx.nodes import PASSING, attributes
 
 _FLATTENING = ("Flatten", "Reshape", "Squeeze")
 
@@ -41,27 +42,19 @@ def convolution(drawing: Drawing, node: Any, name: str) -> Value:
             f"Conv with group={group}, {channels} channels and {filters} filters, for which hls4ml has no C++",
             f"expected group 1, or {channels} with as many filters",
         )
-    weight = _spread(weight, attributes(node).get("dilations", [1] * (weight.ndim - 2)))
-    x, padding = padded(node, name, x, weight.shape[2:])
-    kernel = np.moveaxis(weight, (0, 1), (-1, -2))
-    options = {"strides": _strides(node, weight.ndim - 2), "padding": padding, "use_bias": bias is not None, "name": name}
-    size = tuple(weight.shape[2:])
+    places = weight.ndim - 2
+    kernel = dilated_kernel(np.moveaxis(weight, (0, 1), (-1, -2)), attributes(node).get("dilations", [1] * places))
+    size = kernel.shape[:places]
+    x, padding = padded(node, name, x, size)
+    options = {"strides": _strides(node, places), "padding": padding, "use_bias": bias is not None, "name": name}
     if group == channels > 1:
         kernel = np.swapaxes(kernel, -1, -2)
-        layer = getattr(layers(), f"DepthwiseConv{weight.ndim - 2}D")(size, **options)
+        layer = getattr(layers(), f"DepthwiseConv{places}D")(size, **options)
     else:
-        layer = getattr(layers(), f"Conv{weight.ndim - 2}D")(filters, size, **options)
+        layer = getattr(layers(), f"Conv{places}D")(filters, size, **options)
     drawing.weights[name] = [kernel, *([] if bias is None else [bias])]
     drawing.typed(name, weight=node.input[1], **({"bias": node.input[2]} if bias is not None else {}))
     return Value(layer(x.tensor), image=True)
-
-
-def _spread(weight: Array, apart: list[int]) -> Array:
-    """A kernel with zeros between its numbers, as dilations have it. weight: (filters, channels, *size)."""
-    sizes = [(size - 1) * step + 1 for size, step in zip(weight.shape[2:], apart, strict=True)]
-    wide = np.zeros((*weight.shape[:2], *sizes), weight.dtype)
-    wide[:, :, *(slice(None, None, step) for step in apart)] = weight
-    return wide
 
 
 def pool(drawing: Drawing, node: Any, name: str) -> Value:

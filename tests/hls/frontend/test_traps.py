@@ -60,7 +60,11 @@ def lines(directory: Path) -> Said:
         ),
         ("latency_saturates", r"Implementation is latency and exp_table_t .*: numbers above 4.85 come out equal"),
         ("legacy", r"Implementation is legacy, whose table wraps .*; expected stable, latency, argmax"),
-        ("layer", r"layer 's': a Softmax over the axes \[1, 2\] together, and hls4ml takes one; reshape them to one axis"),
+        ("batch", r"layer 's': a Softmax over the axes \[0\] together, and hls4ml takes one of a row"),
+        (
+            "layer",
+            r"layer 's': a Softmax over the axes \[1, 2\] together, and hls4ml takes one of a row; reshape them to one axis",
+        ),
         (
             "key",
             r"LayerName.d: hls4ml does not read 'Reusefactor' there and would ignore it, did you mean ReuseFactor; it reads",

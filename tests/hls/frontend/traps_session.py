@@ -110,6 +110,7 @@ def softmax_cases() -> dict[str, Case]:
         "exact_misspelt": Case(soft, LOGITS, {"softmax": "Exactly"}),
         "legacy": Case(soft, s(Implementation="legacy")),
         "layer": Case(lambda keras: [keras.layers.Softmax([1, 2], name="s")], shape=(4, 3)),
+        "batch": Case(lambda keras: [keras.layers.Softmax(0, name="s")], shape=(4, 3)),
         "image_stream": Case(
             lambda keras: [keras.layers.Activation("softmax", name="s")], {"s": FINE}, shape=(4, 3), io_type="io_stream"
         ),

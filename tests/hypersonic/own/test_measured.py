@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a judgement's layers say of the types to write."""
+"""The settings that `new` derives from the layers that a judgement compared."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def layer(name: str, kind: str, before: Any = None) -> Any:
 
 @pytest.mark.parametrize("between", [(), ("Reshape",), ("Clone", "Transpose", "Repack")])
 def test_the_table_of_a_normalisation_ends_behind_the_variances_of_the_layer_before_it(between: tuple[str, ...]) -> None:
-    """Layers between the two that only move numbers are not measured."""
+    """Layers between the two that only move numbers have no figures of their own."""
     nodes = [layer("sum", "Merge")]
     for number, kind in enumerate(between):
         nodes.append(layer(f"moved_{number}", kind, nodes[-1]))
