@@ -47,7 +47,7 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
         type=int,
         default=50,
         metavar="N",
-        help="number of generated events to send; with --rows, of requests, at most (default: 50)",
+        help="number of generated events to send; with --rows, of requests, at most",
     )
     parser.add_argument(
         "--event-rows",

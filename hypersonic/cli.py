@@ -173,7 +173,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     """Shows an option's default, except for flags, lists, 0 and empty ones, which the help text has to explain."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        says_nothing = isinstance(action.default, bool | list | tuple) or action.default in ("", 0, None)
+        says_nothing = isinstance(action.default, bool | list | tuple | dict) or action.default in ("", 0, None)
         return action.help if says_nothing else super()._get_help_string(action)
 
 

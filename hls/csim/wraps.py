@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from math import isfinite
 from typing import Any
 
 from hypersonic.hls.csim.compiled import CsimError
@@ -70,16 +71,21 @@ def refuse_wraps(found: Overflows, rows: GivenRows, settings: Mapping[str, Any],
 
 
 def to_json(found: Overflows) -> list[dict[str, Any]]:
-    """Return the variables that wrapped or saturated, for the report."""
+    """Return the variables that wrapped or saturated, for the report. least, greatest: None where infinite."""
     return [
         {
             "layer": each.layer, "variable": each.variable, "type": str(each.type), "rows": found.rows,
-            "wrong_rows": each.wrong_rows, "saturated_rows": each.saturated_rows, "least": each.least,
-            "greatest": each.greatest, "needed": str(each.needed),
+            "wrong_rows": each.wrong_rows, "saturated_rows": each.saturated_rows, "least": _finite(each.least),
+            "greatest": _finite(each.greatest), "needed": str(each.needed),
         }
         for each in found.variables
         if each.wrong_rows or each.saturated_rows
     ]  # fmt: skip
+
+
+def _finite(number: float) -> float | None:
+    """Return the number, or None for infinity, which JSON does not have."""
+    return number if isfinite(number) else None
 
 
 def _is_asked_for(each: VariableCounts, settings: Mapping[str, Any], names: Mapping[str, str]) -> bool:

@@ -38,6 +38,7 @@ gate:
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -215,7 +216,7 @@ def description_file(model_file: Path) -> Path:
     if not file.is_file():
         raise DescriptionError(
             f"{file} does not exist; a model needs a YAML beside it with at least name, input and output: "
-            f"write one with 'hypersonic new {model_file}'"
+            f"write one with: hypersonic new {shlex.quote(str(model_file))}"
         )
     return file
 

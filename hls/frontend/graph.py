@@ -19,7 +19,7 @@ from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.reuse import check_own_settings
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.frontend.traps import check_graph, joined
-from hypersonic.hls.model_graph import retype
+from hypersonic.hls.model_graph import precision_of, retype
 
 #: layers that hls4ml fuses other layers into
 _FUSED = ("Dense", "Conv2DBatchnorm", *(f"{kind}Conv{n}D" for kind in ("", "Pointwise", "Depthwise") for n in (1, 2)))
@@ -137,8 +137,9 @@ def _snap(layer: str, name: str, variable: Any) -> UnsupportedLayerError | None:
     # more than rounding can change: the constant does not fit
     least, greatest, place = float(variable.data.min()), float(variable.data.max()), layer_place(layer, "Precision", name)
     wide = _wide(precision, least, greatest)
+    shown = precision_of(precision, f"layer {layer!r}: {name}")
     return UnsupportedLayerError(
-        f"layer {layer!r}: {name} runs from {least:g} to {greatest:g}, its type {precision} from {low:g} to {high:g}; write "
+        f"layer {layer!r}: {name} runs from {least:g} to {greatest:g}, its type {shown} from {low:g} to {high:g}; write "
         f"{wide} in {'.'.join(place)}",
         (Edit(place, wide),),
     )

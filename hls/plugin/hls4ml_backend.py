@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.cores import write_core_of
-from hypersonic.hls.errors import INSTEAD, ConversionError, UnsupportedLayerError
+from hypersonic.hls.errors import INSTEAD, ConversionError, ProjectError, UnsupportedLayerError
 from hypersonic.hls.frontend.passes.flow import register as register_fusions
 from hypersonic.hls.frontend.passes.flow import register_normalization_types, register_possible_settings
 from hypersonic.hls.frontend.passes.padding import PADDINGS
@@ -254,7 +254,10 @@ def _warn(log: str) -> None:
 
 
 def _written(model: Any) -> Core:
-    return Core.load(_directory(model))
+    """Return the core of a model. Raises ProjectError if it is not written yet."""
+    if not (directory := _directory(model)).is_dir():
+        raise ProjectError(f"{directory} does not exist: call the model's compile() or write() first")
+    return Core.load(directory)
 
 
 def _directory(model: Any) -> Path:

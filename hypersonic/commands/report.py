@@ -13,7 +13,12 @@ HELP = "compare models as float network, quantised network, csim and RTL; write 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="a zoo name; with --rows one model file of your own")
+    parser.add_argument(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="a zoo name; with --rows one model of your own: a file, or file.py:function, a PyTorch module",
+    )
     parser.add_argument(
         "--all", action="store_true", help="report on every zoo model that has a generator; takes an hour the first time"
     )
@@ -44,5 +49,6 @@ def run(args: argparse.Namespace) -> int:
             data = own_data(models[0], args.rows, args.labels)
         elif args.rows or args.labels:
             raise DataOptionError(f"--rows and --labels go with one model, got {', '.join(models) or 'none'}")
-        print(report_models(models, everything=args.all, directory=args.output, progress=step, on=on, data=data))
+        print(report_models(models, everything=args.all, directory=args.output, progress=step, on=on, data=data), flush=True)
+        step(f"table, figures and pictures: {args.output}")
     return 0

@@ -59,7 +59,9 @@ class Candidates:
         return [(name, tuple(shape), first) for name, shape, first in self._ask(do="inputs")]
 
     def survey(self, rows: Path | None) -> Survey:
-        """Survey the model with the rows of a file, or without any."""
+        """Survey the model with the rows of a file, or without any. Raises OSError for a file that cannot be opened."""
+        if rows:
+            rows.open("rb").close()
         return survey_from_json(self._ask(do="survey", rows=str(rows or "")))
 
     def answers(self, rows: Path) -> tuple[NDArray[np.float64], ...]:

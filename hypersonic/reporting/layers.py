@@ -27,6 +27,10 @@ def explain_difference(model_file: Path, project: HlsProject, rows: Sequence[NDA
         return [f"the layers cannot be compared: {error}"]
 
 
+def _number(value: float | None, sign: str) -> str:
+    return f"{sign}infinity" if value is None else f"{value:.4g}"
+
+
 _HEAD = ("layer", "variable", "type", "rows that wrap", "rows that saturate", "numbers", "type to write")
 
 
@@ -43,7 +47,7 @@ def overflow_lines(report: Mapping[str, Any]) -> list[str]:
     cells = [
         (
             each["layer"], each["variable"], each["type"], f"{each['wrong_rows']:,} of {each['rows']:,}",
-            f"{each['saturated_rows']:,}", f"{each['least']:.4g} to {each['greatest']:.4g}",
+            f"{each['saturated_rows']:,}", f"{_number(each['least'], '-')} to {_number(each['greatest'], '')}",
             each["needed"] if each["needed"] != each["type"] else "",
         )
         for each in counted

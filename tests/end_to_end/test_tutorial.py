@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,12 @@ class Reader:
         printed, _ = process.communicate(timeout=900)
         shown = Commands(commands.text, commands.exit_code, commands.output and self.with_ports(commands.output))
         shown.numbers_vary = commands.numbers_vary
-        assert process.returncode == commands.exit_code, f"{script}\nended with {process.returncode}:\n{printed}"
+        ended = f"{script}\nended with {process.returncode}:\n{printed}{self._logs()}"
+        assert process.returncode == commands.exit_code, ended
         assert is_shown(shown, printed), f"{script}\nprints\n\n{printed}\nthe page shows\n\n{shown.output}"
+
+    def _logs(self) -> str:
+        return "".join(f"\n{log.name}:\n{log.read_text()}" for log in sorted(self._directory.glob("*.log")))
 
     def leave(self) -> None:
         """End what the commands left running."""
@@ -69,9 +74,13 @@ class Reader:
 
 
 def free_ports() -> list[str]:
-    with ExitStack() as stack:
-        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
-        return [str(listener.getsockname()[1]) for listener in listeners]
+    """Three ports that are free, and stay free until a server takes them: none that Linux gives to a connection meanwhile."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found: list[str] = []
+    for port in random.sample(range(10_000, first), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(str(port))
+    return found[:3]
 
 
 @pytest.fixture

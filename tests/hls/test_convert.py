@@ -342,7 +342,7 @@ def test_a_model_that_is_not_there_is_an_error_with_the_zoos_names(tmp_path: Pat
         build_project("facile", tmp_path, core="quantum")
     (tmp_path / "lonely.h5").touch()
     with pytest.raises(
-        DescriptionError, match=r"lonely.yaml does not exist; a model needs a YAML .*'hypersonic new .*lonely.h5'"
+        DescriptionError, match=r"lonely.yaml does not exist; a model needs a YAML .*: hypersonic new .*lonely.h5"
     ):
         build_project(str(tmp_path / "lonely.h5"), tmp_path)
 

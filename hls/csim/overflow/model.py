@@ -39,10 +39,14 @@ def overflows(hls_model: Any, rows: ArrayLike | list[ArrayLike]) -> Overflows:
 
     hls_model: a ModelGraph of the backend Vivado, Vitis or Hypersonic, compiled or not; its output directory is left alone.
     rows: as hls_model.predict takes them, an array (rows, ...) of real numbers, or a list of arrays for several inputs.
-    print() shows the result as a table. Raises ConversionError for a model of another backend or rows of another shape, and
-    ToolError if g++ fails.
+    print() shows the result as a table. Raises ConversionError for what is no ModelGraph, a model of another backend, rows
+    of another shape, none, or with NaN, and ToolError if g++ fails.
     """
-    backend = hls_model.config.backend.name
+    backend = getattr(getattr(getattr(hls_model, "config", None), "backend", None), "name", None)
+    if backend is None:
+        raise ConversionError(
+            f"the model is a {type(hls_model).__name__}, expected a ModelGraph, as hls4ml's converters return it"
+        )
     if backend not in _BACKENDS:
         raise ConversionError(f"the model's backend is {backend}, expected {' or '.join(_BACKENDS)}, which write ap_fixed")
     x, y = tensor_types(hls_model, wide_outputs=True)
@@ -59,10 +63,12 @@ def _raw(inputs: Row, rows: ArrayLike | list[ArrayLike]) -> NDArray[np.int64]:
     parts = [np.asarray(part, np.float64) for part in (rows if len(inputs.tensors) > 1 else [rows])]  # type: ignore[union-attr]
     wanted = " and ".join(str(("rows", *spec.shape)).replace("'", "") for spec in inputs.tensors)
     if len(parts) != len(inputs.tensors) or any(
-        part.ndim == 0 or part.shape[:1] != parts[0].shape[:1] or part.size != len(part) * spec.size
+        part.ndim == 0 or not len(part) or part.shape[:1] != parts[0].shape[:1] or part.size != len(part) * spec.size
         for part, spec in zip(parts, inputs.tensors, strict=True)
     ):
         raise ConversionError(f"rows have shape {' and '.join(str(part.shape) for part in parts)}, expected {wanted}")
+    if not all(np.isfinite(part).all() for part in parts):
+        raise ConversionError("rows hold NaN or infinity, expected numbers")
     numbers = zip(inputs.tensors, parts, strict=True)
     return np.concatenate([spec.fixed.from_float(part.reshape(len(part), -1)) for spec, part in numbers], axis=1)
 

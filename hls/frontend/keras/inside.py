@@ -101,21 +101,31 @@ def _result(layer: Any, configured: Mapping[str, Any]) -> str:
 
 
 def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
-    """The weights by hls4ml's names, as hls4ml computes with them: a normalisation as a factor and a shift, and those of one
-    that alone reads a Dense or a convolution in that layer's weights."""
+    """The weights by hls4ml's names, as hls4ml computes with them: a normalisation is a factor and a shift, or in the weights
+    of the layer before it."""
     if sides := _directions(layer):
         return {side + name: values for side, each in sides.items() for name, values in _recurrent(each).items()}
     own = _named(layer)
     before = [node.inbound_layers for node in layer.inbound_nodes]
     if "moving_variance" in own and "kernel" not in own:
         alone = len(before) == 1 and not isinstance(before[0], list) and _reader(model, before[0]) is layer
-        return {} if alone and "kernel" in _named(before[0]) else _affine(layer, own)
+        return {} if alone and takes_normalisation(before[0]) else _affine(layer, own)
     if "moving_variance" in own:  # QConv2DBatchnorm
         own = _folded(own, _affine(layer.batchnorm, own))
     after = _reader(model, layer)
-    if "kernel" in own and after is not None and "moving_variance" in (theirs := _named(after)) and "kernel" not in theirs:
+    if (
+        takes_normalisation(layer)
+        and after is not None
+        and "moving_variance" in (theirs := _named(after))
+        and "kernel" not in theirs
+    ):
         own = _folded(own, _affine(after, theirs))
     return {_WEIGHTS.get(name, name): values for name, values in own.items()}
+
+
+def takes_normalisation(layer: Any) -> bool:
+    """Return whether hls4ml adds a normalisation behind the layer to its weights: with an activation it makes two layers."""
+    return "kernel" in _named(layer) and _activation(layer) in ("", "linear")
 
 
 def _recurrent(layer: Any) -> dict[str, Numbers]:

@@ -19,3 +19,8 @@ def test_a_request_after_the_process_ended_is_answered_by_another_one(tmp_path: 
         with pytest.raises(ConversionError, match=r"the conversions of .* ended with 1: IndexError: beyond the end"):
             asked.inputs()
         assert asked.inputs() == [("x", (4,), False)]
+
+
+def test_a_file_of_rows_that_is_not_there_is_named_before_a_process_starts(tmp_path: Path) -> None:
+    with candidates.Candidates(tmp_path / "model.keras") as asked, pytest.raises(FileNotFoundError, match=r"none\.npy"):
+        asked.survey(tmp_path / "none.npy")

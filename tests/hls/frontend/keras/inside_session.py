@@ -29,6 +29,17 @@ def last_states(layer: Any, x: Any) -> list[Any]:
     return [np.asarray(state) for state in keras.Model(given, states)(x)[2::2]]
 
 
+def normalised(activation: str) -> dict[str, dict[str, list[float]]]:
+    """The weights, flat, of a Dense with kernel 1 and bias 1 and a normalisation that halves behind it, by layer."""
+    import tf_keras as keras
+
+    x = keras.Input((1,))
+    dense = keras.layers.Dense(1, activation=activation, name="d", kernel_initializer="ones", bias_initializer="ones")
+    norm = keras.layers.BatchNormalization(name="n", epsilon=0, moving_variance_initializer=keras.initializers.Constant(4))
+    facts = layer_facts(keras.Model(x, norm(dense(x))), {f"d_{activation}": {}})
+    return {each.name: {name: values.reshape(-1).tolist() for name, values in each.weights.items()} for each in facts}
+
+
 def main(directory: Path) -> None:
     use_keras_2()
     import tf_keras as keras
@@ -53,7 +64,14 @@ def main(directory: Path) -> None:
     }
     named = {each.name: {name: values.shape for name, values in each.weights.items()} for each in layer_facts(model, {})}
     largest = {name: float(np.abs(found[f"{name}{STATE}"]).max()) for name in ("once", "both")}
-    said = {"apart": apart, "largest": largest, "weights": named, "states": sorted(name for name in found if STATE in name)}
+    folds = {activation: normalised(activation) for activation in ("linear", "relu")}
+    said = {
+        "folds": folds,
+        "apart": apart,
+        "largest": largest,
+        "weights": named,
+        "states": sorted(name for name in found if STATE in name),
+    }
     (directory / "found.json").write_text(json.dumps(said))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description of recurrent layers: the cell states of each direction, and weights by hls4ml's names."""
+"""The inside of Keras models: the cell states of each direction of a recurrent layer, and weights by hls4ml's names."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def test_the_cell_states_of_every_direction_are_those_of_keras(found: dict[str, 
     assert {name: len(each) for name, each in found["apart"].items()} == {"once": 1, "both": 2}
     assert max(difference for each in found["apart"].values() for difference in each) < 1e-5
     assert min(found["largest"].values()) > 1.2, "beyond the results, which are up to 1"
+
+
+def test_a_normalisation_is_in_the_weights_of_a_layer_without_an_activation_between_them(found: dict[str, Any]) -> None:
+    """hls4ml makes a layer of the activation, so that the two are not one behind the other."""
+    assert found["folds"]["linear"] == {"d": {"weight": [0.5], "bias": [0.5]}, "n": {}}
+    assert found["folds"]["relu"] == {"d": {"weight": [1.0], "bias": [1.0]}, "n": {"scale": [0.5], "bias": [0.0]}}
 
 
 def test_weights_have_hls4mls_names_in_each_direction(found: dict[str, Any]) -> None:
