@@ -17,10 +17,10 @@ from typing import Any
 
 from hypersonic.building.fit.card import FILL_PERCENT, FitOptions
 from hypersonic.hls.build import build_project
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import LABELS
 from hypersonic.hls.rf.fit.design import Fit
 from hypersonic.hls.rf.fit.exchange import fit_from_json
-from hypersonic.hls.rf.layers import WeightsIn
 
 _MODELS = ("jets", "facile_v2", "resnet8", "deepcalo", "emtrk", "deepmet", "deepclean", "resnet50")
 _COLUMNS = (

@@ -28,9 +28,9 @@ from hypersonic.hls.build import build_project
 from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.network.base import Network, Tensor
+from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rf.layers import RfNetwork, Tensor
-from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore
@@ -123,7 +123,7 @@ def dense_core(size: int, directory: Path) -> Core:
     reuse = size * size // _MULTIPLIERS
     layer = Dense("dense", x, y, weight, Constants(np.zeros(size, dtype=np.int64), 8), wide, reuse, reuse)
     row_x, row_y = (Row((TensorSpec(name, (size,), fixed),)) for name in ("x", "y"))
-    network = RfNetwork(f"dense_{size}", (x,), (y,), (layer,))
+    network = Network(f"dense_{size}", (x,), (y,), (layer,))
     return write_rf_core(network, f"dense_{size}", row_x, row_y, directory)[0]
 
 

@@ -27,11 +27,13 @@ from hypersonic.hls import verilator
 from hypersonic.hls.bounded.memory import limit_bytes
 from hypersonic.hls.bounded.need import Rtl
 from hypersonic.hls.core import Core
-from hypersonic.hls.da.network import Activation, Dense, Layer, Network, Source, Unrolled
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.rf.layers import Tensor, Window
-from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
+from hypersonic.hls.network.attributes import NONE
+from hypersonic.hls.network.base import Network, Tensor, Window
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.pool import Pool, PoolOperation
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.size import size_of
 from hypersonic.hls.spec import TensorSpec
@@ -118,8 +120,8 @@ def write_named(name: str, directory: Path) -> Core:
     kind, *sizes = name.split(":")
     network = _MAKERS[kind](*map(int, sizes))
     x, y = (
-        Row(tuple(TensorSpec(each, (network.sizes[each],), network.results[each]) for each in names))
-        for names in ([source.name for source in network.inputs], network.outputs)
+        Row(tuple(TensorSpec(tensor.name, (tensor.size,), tensor.precision) for tensor in tensors))
+        for tensors in (network.inputs, network.outputs)
     )
     return write_core(network, kind, x, y, directory)[0]
 
@@ -127,11 +129,12 @@ def write_named(name: str, directory: Path) -> Core:
 def _pool(size: int) -> Network:
     x, y = Tensor("x", (size, size, 5), _TYPE), Tensor("pool", (size // 2, size // 2, 5), _TYPE)
     pool = Pool("pool", x, y, PoolOperation.AVERAGE, Window((2, 2), (2, 2)), FixedPoint(18, 8))
-    return Network("pool", (Source("x", x.size, _TYPE),), (Unrolled("pool", ("x",), pool),), ("pool",))
+    return Network("pool", (x,), (y,), (pool,))
 
 
 def _relu(size: int) -> Network:
-    return Network("relu", (Source("x", size, _TYPE),), (Activation("relu", "x", True, _TYPE),), ("relu",))
+    x, y = Tensor("x", (size,), _TYPE), Tensor("relu", (size,), _TYPE)
+    return Network("relu", (x,), (y,), (Map("relu", x, y, MapFunction.RELU, NONE, NONE),))
 
 
 def _dense(size: int, count: int) -> Network:
@@ -140,12 +143,10 @@ def _dense(size: int, count: int) -> Network:
     def weights() -> NDArray[np.int64]:
         return rng.integers(-8, 8, (size, size))
 
-    names = ["x", *(f"dense_{number}" for number in range(count))]
-    zeros = Constants(np.zeros(size, np.int64), 4)
-    layers: list[Layer] = [
-        Dense(name, before, Constants(weights(), 4), zeros, FixedPoint(30, 16), _TYPE) for before, name in pairwise(names)
-    ]
-    return Network("dense", (Source("x", size, _TYPE),), tuple(layers), (names[-1],))
+    tensors = [Tensor(name, (size,), _TYPE) for name in ("x", *(f"dense_{number}" for number in range(count)))]
+    zeros, accum = Constants(np.zeros(size, np.int64), 4), FixedPoint(30, 16)
+    layers = tuple(Dense(y.name, x, y, Constants(weights(), 4), zeros, accum, 1, 1) for x, y in pairwise(tensors))
+    return Network("dense", (tensors[0],), (tensors[-1],), layers)
 
 
 _MAKERS: dict[str, Callable[..., Network]] = {"pool": _pool, "relu": _relu, "dense": _dense}

@@ -42,12 +42,12 @@ def write_core_of(
 
 
 def _write_da(graph: Any, where: _Where, progress: Callable[[str], None]) -> tuple[Core, dict[str, Any]]:
-    from hypersonic.hls.da.read import read_network
+    from hypersonic.hls.da.read import read_da_network
     from hypersonic.hls.da.write import write_core
 
     progress("factoring the weights into adders")
     with naming_rf(graph):
-        core, figures = write_core(read_network(graph), *where, progress)
+        core, figures = write_core(read_da_network(graph), *where, progress)
     return core, {"core": figures}
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -232,12 +233,18 @@ _ROUND: dict[Rounding, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
 }
 
 
-def shift_right(value: int, bits: int, rounding: Rounding) -> int:
-    """Return value * 2**-bits, rounded to an integer by `rounding`; negative `bits` shift left, which is exact."""
+Whole = TypeVar("Whole", int, NDArray[Any])
+
+
+def shift_right(value: Whole, bits: int, rounding: Rounding) -> Whole:
+    """Return value * 2**-bits, rounded to an integer by `rounding`; negative `bits` shift left, which is exact.
+
+    value: an integer, or an array of Python's integers (dtype object).
+    """
     if bits <= 0:
         return value << -bits
     half = 1 << (bits - 1)
-    added = {
+    added: dict[Rounding, Any] = {
         Rounding.TRN: 0,
         Rounding.RND: half,
         Rounding.RND_CONV: half - 1 + ((value >> bits) & 1),
@@ -246,7 +253,8 @@ def shift_right(value: int, bits: int, rounding: Rounding) -> int:
         Rounding.RND_INF: half - (value < 0),
         Rounding.RND_MIN_INF: half - 1,
     }
-    return (value + added[rounding]) >> bits
+    shifted: Whole = (value + added[rounding]) >> bits
+    return shifted
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ import numpy as np
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
-from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, WeightsIn
-from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.reshape import Reshape
+from hypersonic.hls.network.base import Layer, Network, Tensor, WeightsIn
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.merge import Merge, MergeOperation
+from hypersonic.hls.network.layers.reshape import Reshape
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -40,13 +40,13 @@ def write_rf_bench(
 
 def rf_bench_network(
     x: Row, y: Row, *, name: str = "bench_rf", reuse_factor: int = 1, weights_in: Sequence[WeightsIn] = ()
-) -> RfNetwork:
+) -> Network:
     """Return the network of write_rf_bench."""
     layers, places = tuple(_layers(x, y, reuse_factor)), iter(weights_in)
     placed = (
         replace(layer, weights_in=next(places, WeightsIn.BRAM)) if isinstance(layer, Dense) else layer for layer in layers
     )
-    return RfNetwork(name, tuple(map(_tensor, x.tensors)), (_tensor(y.tensors[0]),), tuple(placed))
+    return Network(name, tuple(map(_tensor, x.tensors)), (_tensor(y.tensors[0]),), tuple(placed))
 
 
 def rf_bench_rows(*inputs: tuple[tuple[int, ...], str], n_out: int = 5, datatype: str = "FP32") -> tuple[Row, Row]:

@@ -21,12 +21,12 @@ from hypersonic.hls.da import write
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint
 from hypersonic.hls.model_graph import TensorType, tensor_types
+from hypersonic.hls.network.base import Network
+from hypersonic.hls.network.evaluate import evaluate
 from hypersonic.hls.plugin import hls4ml_backend
 from hypersonic.hls.plugin.words import word_bits
 from hypersonic.hls.rf import write as rf_write
-from hypersonic.hls.rf.layers import RfNetwork
 from hypersonic.hls.rtl.simulate import RtlCore
-from tests.hls.rf.reference import evaluate
 
 Numbers = NDArray[np.int64]
 
@@ -36,8 +36,8 @@ class Engine:
 
     def __init__(self, *, rtl: bool) -> None:
         self.rtl = rtl
-        self._last: AdderGraph | RfNetwork | None = None
-        self._models: dict[Path, tuple[AdderGraph | RfNetwork, list[TensorType]]] = {}
+        self._last: AdderGraph | Network | None = None
+        self._models: dict[Path, tuple[AdderGraph | Network, list[TensorType]]] = {}
         if not rtl:
             self._follow()
 
@@ -49,7 +49,7 @@ class Engine:
             self._last = graph = own_adders(*arguments, **named)
             return graph
 
-        def write_rf(network: RfNetwork, *arguments: Any, **named: Any) -> Any:
+        def write_rf(network: Network, *arguments: Any, **named: Any) -> Any:
             written = own_rf(network, *arguments, **named)
             self._last = network
             return written
@@ -73,7 +73,7 @@ class Engine:
 class _Model:
     """The methods of RtlCore that predict() uses."""
 
-    def __init__(self, core: Core, model: AdderGraph | RfNetwork, outputs: list[TensorType]) -> None:
+    def __init__(self, core: Core, model: AdderGraph | Network, outputs: list[TensorType]) -> None:
         self.core, self.model, self.outputs = core, model, outputs
 
     def predict_raw(self, x_raw: Numbers) -> Numbers:

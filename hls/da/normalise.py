@@ -11,7 +11,7 @@ from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.numbers import Number, Numbers, cast, plus, product, scaled, total, zero
 from hypersonic.hls.da.products import check_weights, matmul
 from hypersonic.hls.fixed import Rounding
-from hypersonic.hls.rf.stages.layernorm import LayerNorm
+from hypersonic.hls.network.layers.layernorm import LayerNorm
 
 
 def layer_normalization(graph: AdderGraph, layer: LayerNorm, x: Numbers) -> list[Number]:

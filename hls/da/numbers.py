@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import MergeOperation
 from hypersonic.hls.fixed import FixedPoint, Overflow
+from hypersonic.hls.network.layers.merge import MergeOperation
 
 
 @dataclass(frozen=True)

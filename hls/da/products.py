@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.da.cmvm import factored
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import Dense
 from hypersonic.hls.da.numbers import Number, cast, plus, tree
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
-from hypersonic.hls.fixed import FixedPoint, Overflow, shift_right
+from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, shift_right
 
 #: da4ml's solver stores weights as float32
 _MAX_WEIGHT_BITS = 24
@@ -21,7 +21,17 @@ _MAX_WEIGHT_BITS = 24
 MAX_PRODUCTS = 1 << 18
 
 
-def dense(graph: AdderGraph, layer: Dense, x: Sequence[Number]) -> list[Number]:
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A layer's constants for one vector: weight (n_in, n_out), bias (n_out,), and the type of its sums."""
+
+    name: str
+    weight: Constants
+    bias: Constants
+    accum: FixedPoint
+
+
+def dense(graph: AdderGraph, layer: Matrix, x: Sequence[Number]) -> list[Number]:
     """Return the numbers in the layer's accumulator, before the cast to its result."""
     weight, fraction = layer.weight.raw, layer.weight.fraction
     check_weights(layer.name, weight)
@@ -42,7 +52,7 @@ def _in_accum(graph: AdderGraph, y: Number, accum: FixedPoint) -> Number:
     return cast(graph, y, wider)
 
 
-def _loses_bits(graph: AdderGraph, layer: Dense, x: Number, row: NDArray[np.int64]) -> list[bool]:
+def _loses_bits(graph: AdderGraph, layer: Matrix, x: Number, row: NDArray[np.int64]) -> list[bool]:
     """Whether the product of x with each weight of its row, (n_out,), has bits that the accumulator's type has not."""
     lost, value = _lost_bits(layer, x), graph.value(x.node)
     if lost <= 0:
@@ -50,12 +60,12 @@ def _loses_bits(graph: AdderGraph, layer: Dense, x: Number, row: NDArray[np.int6
     return [(int(w) * (1 if value is None else value)) & ((1 << lost) - 1) != 0 for w in row]
 
 
-def _lost_bits(layer: Dense, x: Number) -> int:
+def _lost_bits(layer: Matrix, x: Number) -> int:
     return x.fraction + layer.weight.fraction - layer.accum.fraction
 
 
 def _plus_rounded(
-    graph: AdderGraph, layer: Dense, x: Sequence[Number], weight: NDArray[np.int64], sums: list[Number]
+    graph: AdderGraph, layer: Matrix, x: Sequence[Number], weight: NDArray[np.int64], sums: list[Number]
 ) -> list[Number]:
     """The sums, each plus its products x[i] * weight[i, j], every one of them rounded to the accumulator's fraction bits.
 
@@ -93,7 +103,7 @@ def check_weights(layer: str, weight: NDArray[np.int64]) -> None:
         )
 
 
-def _check_saturation(graph: AdderGraph, layer: Dense, x: Sequence[Number], bias: list[int]) -> None:
+def _check_saturation(graph: AdderGraph, layer: Matrix, x: Sequence[Number], bias: list[int]) -> None:
     """Refuse a saturating accumulator that a partial sum, in hls4ml's order, can overflow; otherwise it is a plain sum."""
     if layer.accum.overflow is Overflow.WRAP:
         return

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers as the rf core reads them (hls/rf/stages/), computed all at once, with a place in the graph for each number.
+"""Layers of hls/network/ computed all at once, with a place in the graph for each number.
 
-The noun in the file of a stage says what its layer computes. Numbers are returned before the cast to the layer's result type,
+The class of a layer says what it computes. Numbers are returned before the cast to the layer's result type,
 unless that cast is a part of the layer; casting twice to one type changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from itertools import cycle
 from math import prod
@@ -15,8 +15,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.da.cells import gru, looked_up, lstm
+from hypersonic.hls.da.garnet import garnet
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.da.network import Dense as Matrix
 from hypersonic.hls.da.normalise import layer_normalization
 from hypersonic.hls.da.numbers import (
     Number,
@@ -24,64 +25,59 @@ from hypersonic.hls.da.numbers import (
     at_fraction,
     cast,
     greater,
+    merged,
     plus,
     product,
     relu,
     scaled,
+    summed,
     total,
     tree,
     where_negative,
     zero,
 )
-from hypersonic.hls.da.products import check_count, check_weights, dense, matmul
+from hypersonic.hls.da.products import Matrix, check_count, check_weights, dense, matmul
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
-from hypersonic.hls.rf.layers import Layer, Tensor, Window
-from hypersonic.hls.rf.parts.casts import cast_all
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
-from hypersonic.hls.rf.parts.windows import window_shape
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.depthwise import Depthwise
-from hypersonic.hls.rf.stages.embedding import Embedding
-from hypersonic.hls.rf.stages.global_pool import GlobalPool
-from hypersonic.hls.rf.stages.layernorm import LayerNorm
-from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
-from hypersonic.hls.rf.stages.quantise import Quantise
-from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
-from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
-from hypersonic.hls.rf.stages.table import Table
-from hypersonic.hls.rf.stages.upsample import Upsample
-from hypersonic.hls.rf.stages.zero_pad import ZeroPad
+from hypersonic.hls.network.base import Layer, Tensor, Window
+from hypersonic.hls.network.layers.concatenate import Concatenate
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.depthwise import Depthwise
+from hypersonic.hls.network.layers.dot import Dot
+from hypersonic.hls.network.layers.embedding import Embedding
+from hypersonic.hls.network.layers.garnet import GarNet
+from hypersonic.hls.network.layers.global_pool import GlobalPool
+from hypersonic.hls.network.layers.layernorm import LayerNorm
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.matmul import Matmul
+from hypersonic.hls.network.layers.merge import Merge
+from hypersonic.hls.network.layers.permute import Permute
+from hypersonic.hls.network.layers.pool import Pool, PoolOperation
+from hypersonic.hls.network.layers.quantise import Quantise
+from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
+from hypersonic.hls.network.layers.reshape import Reshape
+from hypersonic.hls.network.layers.softmax import Softmax, SoftmaxKind
+from hypersonic.hls.network.layers.table import Table
+from hypersonic.hls.network.layers.upsample import Upsample
+from hypersonic.hls.network.layers.zero_pad import ZeroPad
+from hypersonic.hls.network.raw import cast_all
+from hypersonic.hls.network.windows import window_elements
 
 #: indices of elements, -1 for padding
 Places = NDArray[np.int64]
 
 
-def unrolled(graph: AdderGraph, layer: Layer, x: Numbers) -> Sequence[Number]:
-    """Return the layer's numbers. x: those of its input.
+def unrolled(graph: AdderGraph, layer: Layer, *inputs: Numbers) -> Iterable[Number]:
+    """Return the layer's numbers. inputs: those of its inputs. They may be computed lazily, one by one.
 
     Raises UnsupportedLayerError, with the layer's name, for arithmetic that adders cannot do exactly.
     """
-    return _unrolled(layer, graph, x)
+    return _unrolled(layer, graph, *inputs)
 
 
 @singledispatch
-def _unrolled(layer: Layer, graph: AdderGraph, x: Numbers) -> Sequence[Number]:  # noqa: ARG001 - the registered ones use them
+def _unrolled(layer: Layer, graph: AdderGraph, *inputs: Numbers) -> Iterable[Number]:  # noqa: ARG001 - the registered ones use them
     raise UnsupportedLayerError(f"layer {layer.name!r}: the da core has no {type(layer).__name__}; {INSTEAD}")
-
-
-def windows(tensor: Tensor, seen: Window) -> Places:
-    """Return the elements of each window: (output pixels of all images, kernel pixels, channels)."""
-    pads = ((0, 0), (seen.pad_top, seen.pad_bottom), (seen.pad_left, seen.pad_right), (0, 0))
-    images = np.pad(np.arange(tensor.size).reshape(-1, *tensor.image), pads, constant_values=-1)
-    height, width = window_shape(tensor, seen)
-    (rows, columns), (down, across) = seen.kernel, seen.stride
-    cut = [
-        images[:, kh : kh + (height - 1) * down + 1 : down, kw : kw + (width - 1) * across + 1 : across]
-        for kh in range(rows)
-        for kw in range(columns)
-    ]
-    return np.stack(cut, axis=3).reshape(-1, seen.size, tensor.channels)
 
 
 def _taken(x: Numbers, places: Places, instead: Number) -> list[Number]:
@@ -89,19 +85,32 @@ def _taken(x: Numbers, places: Places, instead: Number) -> list[Number]:
 
 
 # ---------------------------------------------------------------- products with constants
+def _windows(tensor: Tensor, seen: Window) -> Places:
+    """Return the elements of each window: (output pixels of all images, kernel pixels, channels)."""
+    places: Places = window_elements(tensor, seen, np.arange(tensor.size)[None], -1)[0]
+    return places
+
+
 @_unrolled.register
 def _(layer: Dense, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
-    if layer.window is None:
-        places = np.arange(layer.x.size).reshape(-1, layer.n_in)
-    else:
-        places = windows(layer.x, layer.window).reshape(-1, layer.n_in)
-    check_count(layer.name, len(places) * layer.weight.raw.size)
-    return _vectors(graph, layer, x, places, layer.weight, layer.bias)
+    if layer.vectors == 1 and layer.window is None:
+        return dense(graph, Matrix(layer.name, layer.weight, layer.bias, layer.accum), x)
+    places = np.arange(layer.x.size) if layer.window is None else _windows(layer.x, layer.window)
+    vectors = places.reshape(-1, layer.n_in)
+    check_count(layer.name, len(vectors) * layer.n_in * layer.n_out)
+    weights, biases = layer.weight.raw.reshape(-1, layer.n_in, layer.n_out), layer.bias.raw.reshape(-1, layer.n_out)
+    found: dict[int, list[Number]] = {}
+    for turn, weight in enumerate(weights):  # all vectors of a matrix, then those of the next
+        for at in range(turn, len(vectors), len(weights)):
+            bias = Constants(biases[at % len(biases)], layer.bias.fraction)
+            matrix = Matrix(layer.name, Constants(weight, layer.weight.fraction), bias, layer.accum)
+            found[at] = dense(graph, matrix, _taken(x, vectors[at], zero(graph)))
+    return [y for at in range(len(vectors)) for y in found[at]]
 
 
 @_unrolled.register
 def _(layer: Depthwise, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
-    places, (weight, bias) = windows(layer.x, layer.window), (layer.weight, layer.bias)
+    places, (weight, bias) = _windows(layer.x, layer.window), (layer.weight, layer.bias)
     check_count(layer.name, len(places) * layer.weight.raw.size)
     channels = [
         _vectors(
@@ -114,10 +123,10 @@ def _(layer: Depthwise, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
 
 
 def _vectors(
-    graph: AdderGraph, layer: Dense | Depthwise, x: Numbers, places: Places, weight: Constants, bias: Constants
+    graph: AdderGraph, layer: Depthwise, x: Numbers, places: Places, weight: Constants, bias: Constants
 ) -> list[Number]:
     """Apply a matrix to each vector of elements. places: (vectors, n_in)."""
-    matrix = Matrix(layer.name, "", weight, bias, layer.accum, layer.y.precision)
+    matrix = Matrix(layer.name, weight, bias, layer.accum)
     return [y for vector in places for y in dense(graph, matrix, _taken(x, vector, zero(graph)))]
 
 
@@ -126,7 +135,7 @@ def _vectors(
 def _(layer: Pool, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
     kind = layer.x.precision
     lowest = Number(graph.constant(-(1 << (kind.width - 1)) if kind.signed else 0), kind.fraction)
-    places = windows(layer.x, layer.window)
+    places = _windows(layer.x, layer.window)
     return [_pooled(graph, layer, x, pixel[:, c], lowest) for pixel in places for c in range(layer.x.channels)]
 
 
@@ -174,19 +183,21 @@ def _(layer: LayerNorm, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
 
 # ---------------------------------------------------------------- elementwise
 @_unrolled.register
-def _(layer: Map, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
+def _(layer: Map, graph: AdderGraph, x: Numbers) -> Iterable[Number]:
+    if layer.function is MapFunction.LINEAR:
+        return x
+    if layer.function is MapFunction.RELU:
+        return (relu(graph, number) for number in x)
     if layer.function is not MapFunction.STEP:
         check_weights(layer.name, layer.scale.raw)
+    if layer.function is MapFunction.AFFINE:
+        return _affine(graph, layer, x)
     scales, biases = (cycle(values.raw.reshape(-1).tolist() or [0]) for values in (layer.scale, layer.bias))
     return [_mapped(graph, layer, number, scale, bias) for number, scale, bias in zip(x, scales, biases, strict=False)]
 
 
-def _mapped(graph: AdderGraph, layer: Map, x: Number, scale: int, bias: int) -> Number:  # noqa: PLR0911 - one a function
+def _mapped(graph: AdderGraph, layer: Map, x: Number, scale: int, bias: int) -> Number:
     match layer.function:
-        case MapFunction.LINEAR:
-            return x
-        case MapFunction.RELU:
-            return relu(graph, x)
         case MapFunction.LEAKY:
             below = Number(graph.clamp(x.node, None, 0), x.fraction)
             return total(graph, relu(graph, x), _times(graph, layer, below, scale))
@@ -198,10 +209,14 @@ def _mapped(graph: AdderGraph, layer: Map, x: Number, scale: int, bias: int) -> 
         case MapFunction.STEP:
             return _stepped(graph, x, (scale, layer.scale.fraction), (bias, layer.bias.fraction))
     line = plus(graph, _times(graph, layer, x, scale), bias, layer.bias.fraction)
-    if layer.function is MapFunction.AFFINE:
-        return line
     part = _clamped(graph, line, 1, 0)
     return part if layer.function is MapFunction.HARD_SIGMOID else plus(graph, Number(part.node, part.fraction - 1), -1, 0)
+
+
+def _affine(graph: AdderGraph, layer: Map, x: Numbers) -> list[Number]:
+    scales, biases = (np.resize(values.raw, len(x)).tolist() for values in (layer.scale, layer.bias))
+    products = [_times(graph, layer, number, scale) for number, scale in zip(x, scales, strict=True)]
+    return [plus(graph, y, bias, layer.bias.fraction) for y, bias in zip(products, biases, strict=True)]
 
 
 def _stepped(graph: AdderGraph, x: Number, above: tuple[int, int], below: tuple[int, int]) -> Number:
@@ -233,24 +248,7 @@ def _(layer: Quantise, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
 
 @_unrolled.register
 def _(layer: Table, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
-    return [_looked_up(graph, layer, number) for number in x]
-
-
-def _looked_up(graph: AdderGraph, layer: Table, x: Number) -> Number:
-    """As table_value in the table's stage, which has the index of each x."""
-    values, to = tuple(map(int, layer.values.raw)), layer.y.precision
-    size = len(values)
-    steps = scaled(graph, x, size)
-    if layer.negative_only:
-        steps = relu(graph, total(graph, zero(graph), steps, subtract=True))
-    whole = graph.drop(steps.node, steps.fraction + layer.span_log2, Rounding.TRN_ZERO)
-    if not layer.negative_only:
-        whole = graph.add(whole, graph.constant(size // 2))
-    found = Number(graph.lookup(graph.clamp(whole, 0, size - 1), values), to.fraction)
-    if not layer.negative_only:
-        return found
-    above = cast(graph, _times(graph, layer, relu(graph, x), int(layer.scale.raw[0])), to)
-    return total(graph, above, where_negative(graph, found, x))
+    return [looked_up(graph, layer, number) for number in x]
 
 
 @_unrolled.register
@@ -301,7 +299,59 @@ def _address(graph: AdderGraph, x: Number, kind: FixedPoint, size: int) -> int:
     return graph.drop(bits, kind.width - (size.bit_length() - 1), Rounding.TRN)
 
 
+# ---------------------------------------------------------------- two inputs
+@_unrolled.register
+def _(layer: Merge, graph: AdderGraph, a: Numbers, b: Numbers) -> Iterable[Number]:
+    return (merged(graph, layer.operation, x, y) for x, y in zip(a, b, strict=True))
+
+
+@_unrolled.register
+def _(layer: Dot, graph: AdderGraph, a: Numbers, b: Numbers) -> Iterable[Number]:
+    products = [cast(graph, product(graph, x, y), layer.accum) for x, y in zip(a, b, strict=True)]
+    return [summed(graph, products, layer.accum)]
+
+
+@_unrolled.register
+def _(layer: Matmul, graph: AdderGraph, a: Numbers, b: Numbers) -> Iterable[Number]:
+    check_count(layer.name, layer.y.size * layer.n_in)
+    vectors = np.arange(len(a)).reshape(len(layer.places), -1, layer.n_in)
+    return [
+        summed(graph, [product(graph, a[i], b[j]) for i, j in zip(left, right, strict=True)], layer.accum)
+        for lefts, rights in zip(vectors.tolist(), layer.places.tolist(), strict=True)
+        for left in lefts
+        for right in rights
+    ]
+
+
+@_unrolled.register
+def _(layer: Concatenate, graph: AdderGraph, a: Numbers, b: Numbers) -> Iterable[Number]:
+    del graph
+    runs = [prod(tensor.shape[layer.axis :]) for tensor in layer.inputs]
+    turns = zip(*(_runs(numbers, run) for numbers, run in zip((a, b), runs, strict=True)), strict=True)
+    return [y for left, right in turns for y in (*left, *right)]
+
+
+def _runs(numbers: Numbers, length: int) -> Iterable[Numbers]:
+    return (numbers[at : at + length] for at in range(0, len(numbers), length))
+
+
+@_unrolled.register
+def _(layer: GarNet, graph: AdderGraph, a: Numbers, b: Numbers) -> Iterable[Number]:
+    return garnet(graph, layer, a, b)
+
+
 # ---------------------------------------------------------------- wires
+@_unrolled.register
+def _(_layer: Reshape, _graph: AdderGraph, x: Numbers) -> Iterable[Number]:
+    return x
+
+
+@_unrolled.register
+def _(layer: Permute, graph: AdderGraph, x: Numbers) -> Iterable[Number]:
+    del graph
+    return [x[place] for place in layer.places.tolist()]
+
+
 @_unrolled.register
 def _(layer: Upsample, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
     image = np.arange(prod(layer.x.image)).reshape(layer.x.image)
@@ -319,8 +369,8 @@ def _(layer: ZeroPad, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
 @_unrolled.register
 def _(layer: Recurrent, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
     check_count(layer.name, layer.steps * layer.weight.raw.size)
-    matrix = Matrix(layer.name, "", layer.weight, layer.bias, layer.accum, layer.accum)
-    unit = _lstm if layer.cell is Cell.LSTM else _gru
+    matrix = Matrix(layer.name, layer.weight, layer.bias, layer.accum)
+    unit = lstm if layer.cell is Cell.LSTM else gru
     state = held = [zero(graph)] * layer.units
     given: list[Number] = []
     for at in range(0, len(x), layer.units * layer.cell):
@@ -333,23 +383,3 @@ def _(layer: Recurrent, graph: AdderGraph, x: Numbers) -> Sequence[Number]:
         state, held = ([one[side] for one in both] for side in (0, 1))
         given = given + state if layer.sequences else state
     return given
-
-
-def _lstm(graph: AdderGraph, layer: Recurrent, x: Sequence[Number], u: Sequence[Number], held: Number) -> tuple[Number, Number]:
-    """The new state of a unit, and its new cell state. x, u: the gates of the input and of the state before."""
-    accum, y = layer.accum, layer.y.precision
-    sums = [cast(graph, total(graph, a, b), accum) for a, b in zip(x, u, strict=True)]
-    i, f, o = (_looked_up(graph, layer.gate, sums[gate]) for gate in (0, 1, 3))
-    c = _looked_up(graph, layer.act, sums[2])
-    kept = cast(graph, total(graph, product(graph, c, i), product(graph, held, f)), y)
-    return cast(graph, product(graph, o, _looked_up(graph, layer.late_act, kept)), y), kept
-
-
-def _gru(graph: AdderGraph, layer: Recurrent, x: Sequence[Number], u: Sequence[Number], held: Number) -> tuple[Number, Number]:
-    """The new state of a unit, twice, as _lstm."""
-    accum = layer.accum
-    z, r = (_looked_up(graph, layer.gate, cast(graph, total(graph, x[g], u[g]), accum)) for g in (0, 1))
-    h = _looked_up(graph, layer.act, cast(graph, total(graph, x[2], cast(graph, product(graph, r, u[2]), accum)), accum))
-    rest = plus(graph, total(graph, zero(graph), z, subtract=True), 1, 0)
-    state = cast(graph, total(graph, product(graph, h, rest), product(graph, held, z)), layer.y.precision)
-    return state, state

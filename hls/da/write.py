@@ -11,8 +11,8 @@ from hypersonic.hls.core import AXIS_RTL, Core, Logic, Operations
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.da.emit import Lanes, core_module, network_module
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import Layer, Network, Unrolled
 from hypersonic.hls.da.schedule import Schedule, schedule
+from hypersonic.hls.network.base import Network, element_types
 from hypersonic.hls.row import Row
 
 #: clocks that a result spends in axis_fifo: one in its memory, one in its output register
@@ -32,7 +32,7 @@ def write_core(
     inputs, outputs: the network's tensors, in its order. progress: called with a line for work that takes time. Raises
     UnsupportedLayerError, with the layer's name.
     """
-    x, y = Lanes(network.input_types), Lanes(network.output_types)
+    x, y = Lanes(element_types(network.inputs)), Lanes(element_types(network.outputs))
     counts: dict[str, int] = {}
     plan = schedule(adder_graph(network, progress, counts), y.widths)
     directory.mkdir(parents=True, exist_ok=True)
@@ -44,14 +44,10 @@ def write_core(
     core = Core(
         name, CoreKind.DA, top, sources, inputs, outputs, ii=1, latency_cycles=plan.stages + _FIFO_CLOCKS,
         logic=Logic(plan.estimated_luts, plan.register_bits),
-        layers=tuple(Operations(layer.name, _kind(layer), counts[layer.name]) for layer in network.layers),
+        layers=tuple(Operations(layer.name, type(layer).__name__, counts[layer.y.name]) for layer in network.layers),
     )  # fmt: skip
     core.save(directory)
     return core, _figures(core, plan)
-
-
-def _kind(layer: Layer) -> str:
-    return type(layer.read if isinstance(layer, Unrolled) else layer).__name__
 
 
 def _figures(core: Core, plan: Schedule) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.frontend.softmax.faults import check_softmax
 from hypersonic.hls.model_graph import input_precision, is_streamed, number_of, strategy_of
-from hypersonic.hls.rf.layers import WeightsIn
+from hypersonic.hls.network.base import WeightsIn
 
 #: log2 of the range of x that each table of nnet_activation.h covers
 _SPANS = {"sigmoid": 4, "tanh": 3, "softplus": 4, "softsign": 4, "elu": 3, "selu": 3, "silu": 4, "gelu": 3, "hard_silu": 3}

@@ -15,7 +15,7 @@ from typing import Any
 from hypersonic.hls.fixed import Overflow, Rounding
 from hypersonic.hls.frontend.checks import integer
 from hypersonic.hls.frontend.description import DescriptionError
-from hypersonic.hls.rf.layers import WeightsIn
+from hypersonic.hls.network.base import WeightsIn
 
 Settings = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ _STRATEGIES = (
     "da",
 )
 
-#: values of WeightsIn, this project's own key: block RAM, UltraRAM, the card's DDR or HBM (rf/layers.py)
+#: values of WeightsIn, this project's own key: block RAM, UltraRAM, the card's DDR or HBM (network/base.py)
 _PLACES = tuple(place for place in WeightsIn if place is not WeightsIn.LUT)
 
 _MODES = ["|".join(mode.removeprefix("AP_") for mode in modes) for modes in (Rounding, Overflow)]

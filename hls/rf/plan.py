@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans a Pipeline for an RfNetwork: the number of multipliers, the lanes of each stream, and the FIFOs.
+"""Plans a Pipeline for an Network: the number of multipliers, the lanes of each stream, and the FIFOs.
 
 A reuse factor is defined as in hls4ml: the multiplications of one vector (one window) that share a multiplier. The file of a
 layer's stage (hls/rf/stages/) says which ones the layer supports. The slowest layer sets the interval of rows; stages without
@@ -13,10 +13,10 @@ from dataclasses import replace
 from math import ceil, gcd, lcm
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.network.base import Layer, Multiplying, Network, Tensor
 from hypersonic.hls.rf.fifos import with_fifos
-from hypersonic.hls.rf.layers import Layer, Multiplying, RfNetwork, Tensor
 from hypersonic.hls.rf.needs import divisors
-from hypersonic.hls.rf.registry import check_stage, layer_type, sharing
+from hypersonic.hls.rf.registry import check_stage, layer_plan, sharing
 from hypersonic.hls.rf.stage import Pipeline, Stage, Stream
 from hypersonic.hls.rf.top.scope import Scope
 from hypersonic.hls.rf.wires.fifo import fifo_stage
@@ -27,16 +27,16 @@ from hypersonic.hls.rf.wires.lanes import lanes_stage
 WHOLE_ROW_BITS = 8192
 
 
-def plan(network: RfNetwork, whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
+def plan(network: Network, whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
     """Return the pipeline for a network, with FIFOs that are deep enough. Raises UnsupportedLayerError."""
     return with_fifos(build(network, whole_row_bits))
 
 
-def build(network: RfNetwork, whole_row_bits: int, weight_widths: Mapping[str, int] | None = None) -> Pipeline:
+def build(network: Network, whole_row_bits: int, weight_widths: Mapping[str, int] | None = None) -> Pipeline:
     """Return the pipeline with FIFOs of two beats in front of joins. weight_widths: given for a sketch (fit/sketch.py)."""
     builder = Builder(network, whole_row_bits, weight_widths)
     for layer in network.layers:
-        layer_type(layer).plan(builder, layer)
+        layer_plan(layer).plan(builder, layer)
     return builder.pipeline()
 
 
@@ -46,7 +46,7 @@ class Builder:
     The layers' plans see it as a Planner (rf/stage_type.py), which documents the methods that they call.
     """
 
-    def __init__(self, network: RfNetwork, whole_row_bits: int, weight_widths: Mapping[str, int] | None) -> None:
+    def __init__(self, network: Network, whole_row_bits: int, weight_widths: Mapping[str, int] | None) -> None:
         self.weight_widths = weight_widths
         self._network = network
         self._scope = Scope(len(network.layers))
@@ -185,7 +185,7 @@ def _bits(tensor: Tensor) -> int:
 
 
 # ---------------------------------------------------------------- reuse factors
-def interval(network: RfNetwork) -> int:
+def interval(network: Network) -> int:
     """Return the clocks per row of the slowest layer."""
     return max((_layer_clocks(layer) for layer in network.layers), default=1)
 
@@ -197,7 +197,7 @@ def _layer_clocks(layer: Layer) -> int:
     return shared.vectors(layer) * shared.taken(layer)
 
 
-def notes(network: RfNetwork) -> tuple[str, ...]:
+def notes(network: Network) -> tuple[str, ...]:
     """Return a sentence for each reuse factor that differs from the one the user asked for."""
     return tuple(text for layer in network.layers if (text := _note(layer)))
 

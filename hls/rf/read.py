@@ -1,97 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads hls4ml's ModelGraph, after its optimisers, as an RfNetwork; refuses layers that the rf core cannot compute exactly.
-
-hls4ml is not imported here. In an io_stream graph hls4ml inserts a Clone where a tensor is read more than once, a Repack for a
-Reshape, and a ZeroPadding before a padded convolution; an io_parallel graph has none of them. Both kinds of graph are read.
-"""
+"""Reads hls4ml's ModelGraph as a network that the rf core computes: with layers that it has no stage for as others, and with
+zero padding folded into the windows behind it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
-from hypersonic.hls.model_graph import TIME_DISTRIBUTED, is_end, steps_of
-from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor
-from hypersonic.hls.rf.parts.attributes import refuse, streamed, tensor
-from hypersonic.hls.rf.parts.binary import reads_bits
-from hypersonic.hls.rf.parts.maps import Map, linear
-from hypersonic.hls.rf.registry import ACTIVATION_CLASSES, ACTIVATIONS, JOINS, READERS
-from hypersonic.hls.rf.stage_type import Reader
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.depthwise import Depthwise
-from hypersonic.hls.rf.stages.zero_pad import ZeroPad
-from hypersonic.hls.rf.steps import check_inside, check_passed, over_steps
+import numpy as np
 
-#: hls4ml's classes that the core does not compute in io_parallel either
-_ARRAYS_ONLY = ("TimeDistributed", "GarNet", "GarNetStack")
-
-#: why layers that the da core computes cannot be computed here
-_SATURATING = (
-    "it sums distances in ap_fixed<12,4>, which saturates after each product, and the multipliers sum in another order"
-)
-_REASONS = dict.fromkeys(("GarNet", "GarNetStack"), f"{_SATURATING}; take the da core")
+from hypersonic.hls.fixed import Constants
+from hypersonic.hls.network.attributes import unsupported
+from hypersonic.hls.network.base import Layer, Network, Tensor
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.depthwise import Depthwise
+from hypersonic.hls.network.layers.dot import Dot
+from hypersonic.hls.network.layers.garnet import GarNet
+from hypersonic.hls.network.layers.merge import Merge, MergeOperation
+from hypersonic.hls.network.layers.zero_pad import ZeroPad
+from hypersonic.hls.network.read import distinct, read_network
+from hypersonic.hls.rf.registry import layer_plan
 
 
-def read_rf_network(model: Any) -> RfNetwork:
+def read_rf_network(model: Any) -> Network:
     """Return the network of a ModelGraph. Raises UnsupportedLayerError, which names the layer."""
-    layers = list(model.get_layers())
-    sources, taken = _sources(layers), {name for layer in layers for name in layer.outputs}
-    inside = steps_of(layers)
-    tensors: dict[str, Tensor] = {}
-    read: list[Layer] = []
-    inputs: list[Tensor] = []
+    return for_rf(read_network(model))
+
+
+def for_rf(network: Network) -> Network:
+    """Return a network as the rf core computes it. Raises UnsupportedLayerError for a layer that it cannot compute exactly."""
+    taken = {tensor.name for tensor in (*network.inputs, *(layer.y for layer in network.layers))}
+    layers = tuple(each for layer in network.layers for each in distinct(tuple(_steps(layer)), taken))
     for layer in layers:
-        if layer.class_name in ("Input", "InputLayer"):
-            inputs.append(tensor(layer.get_output_variable(), layer.outputs[0], layer))
-            tensors[layer.outputs[0]] = inputs[-1]
-        elif layer.class_name == "Clone":
-            copied = _cloned(layer, tensors[layer.inputs[0]])
-            read += [copied] if isinstance(copied, Map) else []
-            tensors |= dict.fromkeys(layer.outputs, copied.y if isinstance(copied, Map) else copied)
-        elif layer.class_name == TIME_DISTRIBUTED and not streamed(layer):
-            name = layer.inputs[0]
-            tensors[layer.outputs[0]] = _passed(layer, tensors[name if name in tensors else sources[name]])
-        else:
-            taking = [tensors[name if name in tensors else sources[name]] for name in layer.inputs]
-            steps = _read(layer, taking, inside.get(layer.name, 0))
-            read += distinct(steps, taken)
-            tensors[layer.outputs[0]] = steps[-1].y
-    ordered = [next(t for t in inputs if t.name == name) for name in model.inputs]
-    outputs = tuple(tensors[_output_name(layers, name)] for name in model.outputs)
-    return RfNetwork(model.config.get_project_name(), tuple(ordered), outputs, fold_padding(tuple(read), outputs))
+        layer_plan(layer).check(layer)
+    return replace(network, layers=fold_padding(layers, network.outputs))
 
 
-def distinct(layers: tuple[Layer, ...], taken: set[str]) -> tuple[Layer, ...]:
-    """Return the layers of one layer of the model with unique names for the tensors between them.
-
-    taken: the names of all tensors; the new ones are added to it.
-    """
-    renamed: dict[str, str] = {}
-    steps: list[Layer] = []
-    for layer in layers:
-        read = _with_tensors(layer, ("x", "a", "b"), renamed)
-        if layer is not layers[-1]:
-            renamed[layer.y.name] = _free(layer.y.name, taken)
-            taken.add(renamed[layer.y.name])
-            read = _with_tensors(read, ("y",), renamed)
-        steps.append(read)
-    return tuple(steps)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    return name if name not in taken else next(free for n in count(2) if (free := f"{name}_{n}") not in taken)
-
-
-def _with_tensors(layer: Layer, fields: tuple[str, ...], renamed: dict[str, str]) -> Layer:
-    """Return the layer with the tensors in the given fields renamed."""
-    tensors = {field: getattr(layer, field, None) for field in fields}
-    named: dict[str, Any] = {
-        field: replace(tensor, name=renamed[tensor.name])
-        for field, tensor in tensors.items()
-        if isinstance(tensor, Tensor) and tensor.name in renamed
-    }
-    return replace(layer, **named)
+def _steps(layer: Layer) -> Iterator[Layer]:
+    """Yield the layers that compute a layer in the rf core."""
+    match layer:
+        case GarNet():
+            raise unsupported(
+                layer.name,
+                "it sums distances in ap_fixed<12,4>, which saturates after each product, and the multipliers sum in another "
+                "order; take the da core",
+            )
+        case Dot():
+            products = Tensor(f"{layer.name}_products", layer.a.shape, layer.accum)
+            ones, zero = Constants(np.ones((layer.a.size, 1), np.int64), 0), Constants(np.zeros(1, np.int64), 0)
+            yield Merge(layer.name, layer.a, layer.b, products, MergeOperation.MULTIPLY)
+            yield Dense(layer.name, products, layer.y, ones, zero, layer.accum, layer.reuse_factor, layer.requested)
+        case _:
+            yield layer
 
 
 def fold_padding(layers: tuple[Layer, ...], outputs: tuple[Tensor, ...]) -> tuple[Layer, ...]:
@@ -117,58 +78,3 @@ def _folded(layer: Dense | Depthwise, pad: ZeroPad) -> Layer | None:
     if seen is None or seen.padded or top >= seen.kernel[0] or left >= seen.kernel[1] or pad.x.precision != pad.y.precision:
         return None
     return replace(layer, x=pad.x, window=replace(seen, pad_top=top, pad_bottom=bottom, pad_left=left, pad_right=right))
-
-
-def _sources(layers: list[Any]) -> dict[str, str]:
-    """Return aliases of tensors, layer name -> tensor name, because the optimisers may refer to a tensor by its layer."""
-    return {layer.name: layer.outputs[0] for layer in layers if layer.outputs and layer.name not in layer.outputs}
-
-
-def _output_name(layers: list[Any], name: str) -> str:
-    known = {output for layer in layers for output in layer.outputs}
-    return name if name in known else next(layer.outputs[0] for layer in layers if layer.name == name)
-
-
-def _passed(layer: Any, x: Tensor) -> Tensor:
-    """Return what is behind a TimeDistributed of hls4ml's graph: x as the images of its steps, or as one tensor again."""
-    y = tensor(layer.get_output_variable(), layer.outputs[0], layer)
-    check_passed(layer, x, y)
-    steps = 0 if is_end(layer) else int(layer.get_attr("n_time_steps"))
-    return over_steps(replace(x, shape=y.shape), steps)
-
-
-def _read(layer: Any, inputs: list[Tensor], steps: int) -> tuple[Layer, ...]:
-    """steps: of the TimeDistributed around the layer, or 0."""
-    y, name = over_steps(tensor(layer.get_output_variable(), layer.outputs[0], layer), steps), layer.class_name
-    expected = 2 if name in JOINS else 1
-    if name in _ARRAYS_ONLY and streamed(layer):
-        raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream")
-    if name in _REASONS:
-        raise refuse(layer, _REASONS[name])
-    if expected == 1 and len(inputs) == 2:
-        raise refuse(layer, "no stage of the rf core computes it with two inputs")
-    if name not in READERS and name not in ACTIVATION_CLASSES:
-        known = ", ".join(sorted({*READERS, *ACTIVATION_CLASSES}))
-        raise refuse(layer, f"no stage of the rf core computes it; it computes {known}")
-    if len(inputs) != expected:
-        raise refuse(layer, f"it has {len(inputs)} inputs, expected {expected}")
-    reads_bits(layer)
-    reader: Reader = READERS.get(name, _activation)
-    read = reader(layer, *inputs, y)
-    several = read if isinstance(read, tuple) else (read,)
-    if steps:
-        check_inside(layer, several)
-    return several
-
-
-def _activation(layer: Any, x: Tensor, y: Tensor) -> Layer | tuple[Layer, ...]:
-    function = str(layer.get_attr("activation")).lower()
-    if function not in ACTIVATIONS:
-        raise refuse(layer, f"the activation is {function}, the rf core computes {', '.join(sorted(ACTIVATIONS))}")
-    return ACTIVATIONS[function](layer, x, y)
-
-
-def _cloned(layer: Any, x: Tensor) -> Tensor | Map:
-    """Return the tensor itself, or a cast if hls4ml gives the copies another type, as for a Repack behind a Clone."""
-    y = tensor(layer.get_output_variable(layer.outputs[0]), layer.outputs[0], layer)
-    return x if x.precision == y.precision else linear(layer.name, x, replace(y, shape=x.shape))

@@ -1,56 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All stages, found by layer, by module and by hls4ml's names. Every file of rf/stages/ and rf/wires/ defines a STAGE."""
+"""All stages, found by layer and by module. Every file of rf/stages/ and rf/wires/ defines a STAGE."""
 
 from __future__ import annotations
 
 import pkgutil
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.network.base import Layer, Multiplying
+from hypersonic.hls.network.collect import collect
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf import stages, wires
-from hypersonic.hls.rf.layers import Layer, Multiplying, TwoInputs
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Width
 from hypersonic.hls.rf.stage import Stage
-from hypersonic.hls.rf.stage_type import LayerType, Reader, Sharing, StageType
+from hypersonic.hls.rf.stage_type import LayerPlan, Sharing, StageType
 
-
-def collect(package: ModuleType) -> dict[str, StageType]:
-    """Return file name -> STAGE of a package. Raises ImportError if it has no modules, or one without a STAGE."""
-    modules = [import_module(f"{package.__name__}.{module.name}") for module in pkgutil.iter_modules(package.__path__)]
-    if not modules:
-        raise ImportError(f"{package.__name__} has no modules, expected one for each stage of the rf core")
-    types = {module.__name__.rpartition(".")[2]: getattr(module, "STAGE", None) for module in modules}
-    if without := [name for name, kind in types.items() if not isinstance(kind, StageType)]:
-        raise ImportError(f"{package.__name__}: {', '.join(without)} has no STAGE, expected a StageType in every file")
-    return {name: kind for name, kind in types.items() if kind}
-
-
-STAGES = {**collect(stages), **collect(wires)}
+STAGES = {
+    **collect(stages, pkgutil.iter_modules(stages.__path__), "STAGE", StageType),
+    **collect(wires, pkgutil.iter_modules(wires.__path__), "STAGE", StageType),
+}
 
 _BY_MODULE = {module: kind for kind in STAGES.values() for module in kind.modules}
-_LAYERS: dict[type, LayerType[Any]] = {kind.layer.noun: kind.layer for kind in STAGES.values() if kind.layer}
-
-#: hls4ml's class name of a layer -> its reader; activations are not included
-READERS: dict[str, Reader] = {name: reader for layer in _LAYERS.values() for name, reader in layer.readers.items()}
-#: hls4ml's class names of layers with two inputs
-JOINS = frozenset(name for noun, layer in _LAYERS.items() if issubclass(noun, TwoInputs) for name in layer.readers)
-#: hls4ml's name of an activation function -> its reader
-ACTIVATIONS: dict[str, Reader] = {name: reader for layer in _LAYERS.values() for name, reader in layer.activations.items()}
-#: hls4ml's class names of layers whose attribute `activation` is the name of such a function
-ACTIVATION_CLASSES = ("Activation", "ParametrizedActivation", "HardActivation", "PReLU")
+_PLANS: dict[type, LayerPlan[Any]] = {kind.layer.noun: kind.layer for kind in STAGES.values() if kind.layer}
 
 
-def layer_type(layer: Layer) -> LayerType[Any]:
-    """Return the LayerType of a layer, by its class."""
-    return _LAYERS[type(layer)]
+def layer_plan(layer: Layer) -> LayerPlan[Any]:
+    """Return the LayerPlan of a layer, by its class."""
+    return _PLANS[type(layer)]
 
 
 def sharing(layer: Multiplying) -> Sharing[Any]:
     """Return how the layer's multiplications share multipliers. Raises TypeError for a stage that does not define it."""
-    shared = layer_type(layer).sharing
+    shared = layer_plan(layer).sharing
     if shared is None:
         raise TypeError(f"layer {layer.name!r}: the stage of {type(layer).__name__} has no sharing, expected one of products")
     return shared

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from hypersonic.hls.network.base import Layer, Multiplying, OneInput, Tensor, TwoInputs
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.layers import Layer, Multiplying, OneInput, Tensor, TwoInputs
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Limit, Numbers
 from hypersonic.hls.rf.stage import Stage, Stream
 
 L = TypeVar("L", bound=OneInput | TwoInputs)
 P = TypeVar("P", bound=Multiplying)
-
-#: (layer of hls4ml's ModelGraph, input tensors..., result) -> the layer, or several in sequence
-Reader = Callable[..., Layer | tuple[Layer, ...]]
 
 
 class Planner(Protocol):
@@ -80,18 +77,17 @@ class Sharing(Generic[P]):
 
 
 @dataclass(frozen=True)
-class LayerType(Generic[L]):
-    """A kind of layer and how it is read and planned.
+class LayerPlan(Generic[L]):
+    """How a kind of layer becomes stages.
 
-    noun: its class. plan: adds its stages. readers: by hls4ml's class name. activations: readers by hls4ml's name of an
-    activation function. sharing: for subclasses of Products and PairProducts.
+    noun: its class. plan: adds its stages. sharing: for subclasses of Products and PairProducts. check: raises
+    UnsupportedLayerError for a layer that the stages do not compute exactly.
     """
 
     noun: type[L]
     plan: Callable[[Planner, L], None]
-    readers: Mapping[str, Reader] = field(default_factory=dict)
-    activations: Mapping[str, Reader] = field(default_factory=dict)
     sharing: Sharing[Any] | None = None
+    check: Callable[[L], None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -106,11 +102,11 @@ class StageType:
     modules: tuple[str, ...]
     cost: Callable[[Stage, Numbers], Amounts]
     limits: tuple[Limit, ...]
-    layer: LayerType[Any] | None = None
+    layer: LayerPlan[Any] | None = None
     text: Callable[[Stage], Iterator[str]] | None = None
     long: tuple[str, ...] = ()
 
 
-def no_stage(layer: LayerType[Any]) -> StageType:
+def no_stage(layer: LayerPlan[Any]) -> StageType:
     """Return the StageType of a layer that is only wires."""
     return StageType((), lambda _stage, _numbers: NOTHING, NO_LIMIT, layer)

@@ -12,7 +12,7 @@ from typing import Any
 
 from hypersonic.hls.core import Core, core_signals, module_header
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.network.base import Network
 from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
 from hypersonic.hls.rf.registry import stage_type
@@ -25,7 +25,7 @@ from hypersonic.hls.row import Row
 
 
 def write_rf_core(
-    network: RfNetwork,
+    network: Network,
     name: str,
     inputs: Row,
     outputs: Row,

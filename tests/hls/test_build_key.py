@@ -80,8 +80,9 @@ EDITS = {
     "frontend/graph.py": {"da", "rf", "csim"},
     "csim/bridge.cpp": {"da", "rf", "csim"},
     "plugin/keras_2.py": {"da", "rf", "csim"},  # hls4ml loads the plugin in every conversion
-    "rf/layers.py": {"da", "rf", "csim"},  # the front end asks what the rf core computes
-    "rf/stages/table.py": {"da", "rf"},  # the da core unrolls what the rf core's stages read
+    "network/base.py": {"da", "rf", "csim"},  # the front end knows where weights can be
+    "network/layers/table.py": {"da", "rf"},
+    "rf/stages/table.py": {"rf"},
     "rtl/axis/axis_skid.sv": {"da", "rf"},
     "rf/timing.py": {"rf"},
     "rf/fit/search.py": {"rf"},
@@ -121,17 +122,18 @@ def test_a_comment_a_docstring_or_the_layout_leaves_every_key_alone(room: Room) 
     assert room.changed("rf/stages/__init__.py", lambda _: "") == set()
 
 
-def test_a_new_stage_changes_the_keys_of_the_cores_that_search_the_folder(room: Room) -> None:
+@pytest.mark.parametrize(("folder", "kinds"), [("rf/stages", {"rf"}), ("network/layers", {"da", "rf"})])
+def test_a_new_file_changes_the_keys_of_the_cores_that_search_the_folder(room: Room, folder: str, kinds: set[str]) -> None:
     before = room.keys()
-    (room.folder / "rf" / "stages" / "new.py").write_text("STAGE = None\n")
+    (room.folder / folder / "new.py").write_text("STAGE = None\n")
     after = room.keys()
-    assert {kind for kind in before if before[kind] != after[kind]} == {"da", "rf"}
+    assert {kind for kind in before if before[kind] != after[kind]} == kinds
 
 
 def test_a_module_that_moves_changes_the_key(room: Room) -> None:
     before = room.keys()
-    (room.folder / "rf" / "layers").mkdir()
-    (room.folder / "rf" / "layers.py").rename(room.folder / "rf" / "layers" / "__init__.py")
+    (room.folder / "network" / "base").mkdir()
+    (room.folder / "network" / "base.py").rename(room.folder / "network" / "base" / "__init__.py")
     after = room.keys()
     assert all(before[kind] != after[kind] for kind in before)
 
@@ -184,7 +186,7 @@ def test_no_module_that_a_key_counts_reads_docstrings_or_its_own_text() -> None:
 BY_COMPUTED_NAME = {
     "hypersonic/__init__.py": "the package's public names, which hls/ does not use",
     "hls/__init__.py": "the room's public name, which no module of hls/ uses",
-    "hls/rf/registry.py": "every module of the two packages that it searches, which find_modules adds",
+    "hls/network/collect.py": "every module of a package that its caller searches, which find_modules adds",
     "hls/frontend/fields.py": "the module of a table, a root of the program",
     "hls/csim/rows.py": "the module of a gate's rows, a root of the program",
     "hls/frontend/zoo_weights.py": "the module of a network, whose result is the model file",

@@ -12,7 +12,6 @@ import pytest
 
 from hypersonic.hls.core import Core, Signal
 from hypersonic.hls.core_kind import CONVERTED, CORE_CHOICES, CoreKind
-from hypersonic.hls.da.network import Activation, Network, Source
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import ProjectError
 from hypersonic.hls.fixed import FixedPoint
@@ -21,13 +20,15 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 from hypersonic.sim.bench_weights import write_bench_weights
+from tests.hls.network import made
 
 KIND = FixedPoint(9, 5)
 
 
 def da_core(directory: Path) -> Core:
     row = Row((TensorSpec("x", (3,), KIND),))
-    network = Network("net", (Source("x", 3, KIND),), (Activation("r", "x", True, KIND),), ("r",))
+    x = made.vector("x", 3, KIND)
+    network = made.network("net", [x], [made.activation("r", x, True, KIND)], ["r"])
     return write_core(network, "net", row, row, directory)[0]
 
 

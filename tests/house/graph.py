@@ -16,7 +16,11 @@ Graph = dict[str, set[str]]
 
 
 #: a module that imports every module of a package by its name
-BY_NAME = {f"{PACKAGE}.cli": f"{PACKAGE}.commands", f"{PACKAGE}.hls.rf.registry": f"{PACKAGE}.hls.rf.stages"}
+BY_NAME = {
+    f"{PACKAGE}.cli": f"{PACKAGE}.commands",
+    f"{PACKAGE}.hls.network.registry": f"{PACKAGE}.hls.network.layers",
+    f"{PACKAGE}.hls.rf.registry": f"{PACKAGE}.hls.rf.stages",
+}
 
 
 def read_sources(root: Path) -> dict[str, Path]:

@@ -26,8 +26,8 @@ from tests.house.graph import (
 #: folders of a room that stand on each other
 MOST_LAYERS = 8
 
-#: modules in a row, each of which imports the next
-LONGEST_CHAIN = 14
+#: modules in a row, each of which imports the next; six are layers of a network that are read as others
+LONGEST_CHAIN = 17
 
 
 @cache

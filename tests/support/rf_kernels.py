@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.kernel.write import write_kernel
-from hypersonic.hls.rf.layers import WeightsIn
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.row import Row
 from hypersonic.sim.bench_core import bench_core_wire
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench

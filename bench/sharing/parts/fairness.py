@@ -27,7 +27,7 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.hls.core import Core
-from hypersonic.hls.rf.layers import WeightsIn
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
 from hypersonic.host.opening import open_device
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core

@@ -13,7 +13,7 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH
 from hypersonic.hls.frontend.softmax.faults import Tables, reachable, tables_of
 from hypersonic.hls.model_graph import MOVES, input_precision
-from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
+from hypersonic.hls.network.tables import exp_values, inverse_values
 
 _ROWS = 2000
 

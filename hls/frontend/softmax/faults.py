@@ -20,7 +20,7 @@ from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, FixedPoint, Overflow
 from hypersonic.hls.frontend.softmax.exact import INVERSE, NORMALISED, sum_type
 from hypersonic.hls.model_graph import input_precision, is_streamed, precision_of, result_precision
-from hypersonic.hls.rf.parts.tables import exp_values, inverse_values
+from hypersonic.hls.network.tables import exp_values, inverse_values
 
 Range = tuple[float, float]
 Numbers = NDArray[np.float64]

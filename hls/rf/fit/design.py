@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.layers import WeightsIn
 
 #: a layer whose multipliers work for a smaller fraction of the time is marked as coarse
 BUSY = 0.85

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.fit.design import Card, Design, Fit, LayerFit, Point
-from hypersonic.hls.rf.layers import WeightsIn
 
 
 def card_to_json(card: Card) -> dict[str, Any]:

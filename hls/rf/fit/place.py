@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import block_rams, fifo_cost, flow_cost, skid_cost, ultra_rams
-from hypersonic.hls.rf.layers import WeightsIn
 from hypersonic.hls.rf.registry import has_multipliers, stage_cost
 from hypersonic.hls.rf.stage import Feed, Pipeline, Stage, feed_beats
 from hypersonic.hls.weight_stream import WEIGHT_BITS

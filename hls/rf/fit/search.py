@@ -14,15 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, exp, log
 
+from hypersonic.hls.network.base import Multiplying, Network, WeightsIn
+from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
 from hypersonic.hls.rf.fit.design import BUSY, Card, Design, Fit, FitError, LayerFit, Point, cheapest
 from hypersonic.hls.rf.fit.place import pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths
-from hypersonic.hls.rf.layers import Multiplying, RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS
 from hypersonic.hls.rf.registry import has_multipliers, sharing
 from hypersonic.hls.rf.stage import Pipeline
-from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import Clocks, busy, clocks, row_interval
 
 #: number of designs sketched at even ratios from the fastest to the smallest, and then between the last that does not fit and
@@ -34,7 +34,7 @@ _COARSE, _FINE = 32, 16
 _SPAN_GAIN = 2
 
 
-def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) -> Fit:
+def fit(network: Network, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) -> Fit:
     """Return the fastest design that fits the card. Raises FitError if none does, and UnsupportedLayerError as plan() does."""
     search = _Search(network, card, whole_row_bits)
     designs = search.designs()
@@ -50,7 +50,7 @@ def fit(network: RfNetwork, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) ->
     return Fit(network.name, card, chosen, timed.latency, layers, best, len(designs))
 
 
-def with_reuse_factors(network: RfNetwork, factors: Mapping[str, int]) -> RfNetwork:
+def with_reuse_factors(network: Network, factors: Mapping[str, int]) -> Network:
     """Return the network with those reuse factors (layer name -> factor), without hls4ml's rounding of them."""
     layers = tuple(
         replace(layer, reuse_factor=factors[layer.name], requested=factors[layer.name])
@@ -61,7 +61,7 @@ def with_reuse_factors(network: RfNetwork, factors: Mapping[str, int]) -> RfNetw
     return replace(network, layers=layers)
 
 
-def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNetwork:
+def with_weights_in(network: Network, places: Mapping[str, WeightsIn]) -> Network:
     """Return the network with its weights in those places (by layer name); weights of other layers are in block RAM."""
     layers = tuple(
         replace(layer, weights_in=places.get(layer.name, WeightsIn.BRAM)) if isinstance(layer, Dense) else layer
@@ -70,7 +70,7 @@ def with_weights_in(network: RfNetwork, places: Mapping[str, WeightsIn]) -> RfNe
     return replace(network, layers=layers)
 
 
-def with_design(network: RfNetwork, design: Design) -> RfNetwork:
+def with_design(network: Network, design: Design) -> Network:
     """Return the network with a design's reuse factors and places of weights. Weights that the user wants to be loaded at run
     time still are if the design has them in block RAM."""
     asked = {layer.name for layer in network.layers if isinstance(layer, Dense) and layer.weights_in is WeightsIn.LOADED}
@@ -99,7 +99,7 @@ def front(points: Sequence[Point]) -> tuple[Point, ...]:
 class _Search:
     """Designs by their target interval, each computed once."""
 
-    def __init__(self, network: RfNetwork, card: Card, whole_row_bits: int) -> None:
+    def __init__(self, network: Network, card: Card, whole_row_bits: int) -> None:
         self._network, self._card, self._whole_row_bits = with_weights_in(network, {}), card, whole_row_bits
         self._widths = weight_widths(network)
         working = [layer for layer in network.layers if isinstance(layer, Multiplying)]
@@ -204,7 +204,7 @@ def _layers(pipeline: Pipeline, timed: Clocks, design: Design, slowest: Mapping[
         )  # fmt: skip
 
 
-def _misfit(network: RfNetwork, card: Card, designs: Sequence[Design]) -> str:
+def _misfit(network: Network, card: Card, designs: Sequence[Design]) -> str:
     """Return the message for a network that does not fit, with the figures of the design that exceeds the card least."""
     nearest = min(designs, key=lambda design: design.unit.fullest(card.whole))
     lacking = "; ".join(

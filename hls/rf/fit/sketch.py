@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hypersonic.hls.network.base import Network
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.raw import signed_width
 from hypersonic.hls.rf.fifos import with_depth
-from hypersonic.hls.rf.layers import RfNetwork
-from hypersonic.hls.rf.parts.casts import signed_width
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, build
 from hypersonic.hls.rf.stage import Pipeline, Stage
-from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import offered, row_interval
 
 
-def weight_widths(network: RfNetwork) -> dict[str, int]:
+def weight_widths(network: Network) -> dict[str, int]:
     """Return layer name -> bits of the narrowest type for its weights. It reads every weight, so call it once per search."""
     return {layer.name: signed_width(layer.weight.raw) for layer in network.layers if isinstance(layer, Dense)}
 
 
-def sketch(network: RfNetwork, widths: Mapping[str, int], whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
+def sketch(network: Network, widths: Mapping[str, int], whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
     """Return the approximate pipeline, whose weight memories hold zeros. Raises UnsupportedLayerError.
 
     widths: weight_widths of the network.

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import KINDS, LABELS
 from hypersonic.hls.rf.fit.design import BUSY, Fit, LayerFit, Point
-from hypersonic.hls.rf.layers import WeightsIn
 
 #: number of points that a table shows; of more, evenly spaced ones are shown
 _ROWS = 24

@@ -3,13 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from hypersonic.hls.fixed import MAX_WIDTH, OVERFLOW_CODES, ROUNDING_CODES, Constants, FixedPoint, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Rounding
 from hypersonic.hls.rf.stage import Value
 
 
@@ -32,26 +26,3 @@ def accumulator_parameters(product_fraction: int, accum: FixedPoint) -> dict[str
         "ACC_WIDTH": accum.width,
         "ACC_SIGNED": int(accum.signed),
     }
-
-
-def signed_width(raw: NDArray[Any]) -> int:
-    """Return the bits of the narrowest two's complement type that holds all numbers; 1 for an empty array."""
-    if not raw.size:
-        return 1
-    low, high = int(raw.min()), int(raw.max())
-    return 1 + max((~low if low < 0 else low).bit_length(), (~high if high < 0 else high).bit_length())
-
-
-def at_fraction(values: Constants, fraction: int) -> NDArray[Any]:
-    """Return the raw values with `fraction` fraction bits, at least as many as before, as exact integers of any size."""
-    return values.raw.astype(object) << (fraction - values.fraction)
-
-
-def raw_array(numbers: Sequence[Any], width: int) -> NDArray[Any]:
-    """Return raw values of a type of `width` bits as an array; its dtype is object if int64 is too narrow."""
-    return np.array(numbers, dtype=object if width > MAX_WIDTH else np.int64)
-
-
-def cast_all(values: Constants, to: FixedPoint) -> list[int]:
-    """Return the raw values of the numbers cast to another type."""
-    return [to.cast(int(value), values.fraction) for value in values.raw.reshape(-1)]

@@ -9,50 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, Rounding
+from hypersonic.hls.network.attributes import unsupported
+from hypersonic.hls.network.raw import cast_all
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.layers import Window
-from hypersonic.hls.rf.parts.attributes import refuse, streamed
-from hypersonic.hls.rf.parts.casts import accumulator_parameters, cast_all, result_parameters
+from hypersonic.hls.rf.parts.casts import accumulator_parameters, result_parameters
 from hypersonic.hls.rf.parts.limits import Numbers
 from hypersonic.hls.rf.stage import Memory, Value
 
 #: the roundings with which rf_mac can cast a product
 PRODUCT_ROUNDINGS = (Rounding.TRN, Rounding.RND)
-
-
-#: hls4ml strategies that compute the same sums
-_STRATEGIES = ("latency", "resource", "resource_unrolled")
-
-
-def reuse(layer: Any) -> tuple[int, int]:
-    """Return the reuse factor per window that hls4ml chose, and the one that the user asked for.
-
-    ParallelizationFactor windows in parallel have the same multipliers and clocks as one window with a reuse factor that is
-    smaller by that factor.
-    """
-    taken = int(layer.get_attr("reuse_factor") or 1)
-    asked = int(layer.model.config.get_reuse_factor(layer) or taken)
-    windows = int(layer.get_attr("parallelization_factor", 1) or 1) if "Conv" in layer.class_name else 1
-    return max(1, taken // windows), max(1, asked // windows)
-
-
-def check_strategy(layer: Any) -> bool:
-    """Return whether hls4ml has transposed the weights. Raises UnsupportedLayerError for other strategies than these."""
-    strategy = str(layer.get_attr("strategy")).lower()
-    if strategy not in _STRATEGIES:
-        raise refuse(layer, f"Strategy is {strategy}, expected Latency, Resource or ResourceUnrolled")
-    return bool(layer.get_attr("_weights_transposed", False))
-
-
-def check_one_row(layer: Any, seen: Window) -> None:
-    """Raise UnsupportedLayerError for a convolution whose vertical stride hls4ml 1.3.0's io_stream C++ ignores."""
-    pointwise = layer.class_name.startswith("Pointwise")
-    if streamed(layer) and layer.class_name.endswith("2D") and seen.kernel[0] == 1 < seen.stride[0] and not pointwise:
-        raise refuse(
-            layer,
-            f"its kernel is {seen.kernel[0]}x{seen.kernel[1]} with stride {seen.stride[0]} from row to row, which hls4ml's "
-            "io_stream leaves out: use io_parallel",
-        )
 
 
 def sum_range(x: FixedPoint, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
@@ -67,10 +32,10 @@ def sum_range(x: FixedPoint, weight: NDArray[np.int64], bias: NDArray[np.int64])
     return int(min(least)), int(max(most))
 
 
-def check_accumulator(layer: Any, x: FixedPoint, weight: Constants, bias: Constants, accum: FixedPoint) -> None:
+def check_accumulator(layer: str, x: FixedPoint, weight: Constants, bias: Constants, accum: FixedPoint) -> None:
     """Raise UnsupportedLayerError if the result depends on the order of the sum or needs a rounding that rf_mac does not have.
 
-    weight.raw: (n_in, n_out); bias.raw: (n_out,).
+    layer: its name. weight.raw: (n_in, n_out); bias.raw: (n_out,).
     """
     product = x.fraction + weight.fraction
     fraction = max(product, accum.fraction)
@@ -79,7 +44,7 @@ def check_accumulator(layer: Any, x: FixedPoint, weight: Constants, bias: Consta
     _check_sums(layer, sums, product, len(weight.raw), accum)
 
 
-def check_pair_accumulator(layer: Any, a: FixedPoint, b: FixedPoint, terms: int, accum: FixedPoint) -> None:
+def check_pair_accumulator(layer: str, a: FixedPoint, b: FixedPoint, terms: int, accum: FixedPoint) -> None:
     """Raise UnsupportedLayerError as check_accumulator does, for sums of `terms` products of a number of each type."""
     product = a.fraction + b.fraction
     ends = [x * y << max(accum.fraction - product, 0) for x in (a.min_raw, a.max_raw) for y in (b.min_raw, b.max_raw)]
@@ -90,11 +55,11 @@ def _saturates(accum: FixedPoint) -> bool:
     return accum.overflow is not Overflow.WRAP
 
 
-def _check_sums(layer: Any, sums: tuple[int, int], product: int, terms: int, accum: FixedPoint) -> None:
+def _check_sums(layer: str, sums: tuple[int, int], product: int, terms: int, accum: FixedPoint) -> None:
     """sums: bounds of all partial sums. product: fraction bits of a product; the sums have these, or accum's if it has more."""
     cut = product - accum.fraction
     if cut > 0 and accum.rounding not in PRODUCT_ROUNDINGS:
-        raise refuse(
+        raise unsupported(
             layer,
             f"accum is {accum}: it cuts {cut} bits of each product by {accum.rounding}, the multipliers round by "
             f"AP_TRN or AP_RND",
@@ -105,7 +70,7 @@ def _check_sums(layer: Any, sums: tuple[int, int], product: int, terms: int, acc
     grace = terms << max(cut, 0)  # each product may be rounded by one unit
     floor = accum.min_raw + (accum.overflow is Overflow.SAT_SYM)
     if low - grace < floor << (fraction - accum.fraction) or high + grace > accum.max_raw << (fraction - accum.fraction):
-        raise refuse(
+        raise unsupported(
             layer,
             f"accum is {accum} and its sums can leave that range, where saturation depends on the order: give it "
             "more integer bits, or AP_WRAP",

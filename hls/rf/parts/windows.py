@@ -9,20 +9,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.rf.layers import Tensor, Window
+from hypersonic.hls.network.base import Tensor, Window
+from hypersonic.hls.network.windows import window_shape
 from hypersonic.hls.rf.needs import KEPT, Beats, in_turn, shared
 
 #: number of rows over which the interval is measured
 _ROWS = 6
-
-
-def window_shape(tensor: Tensor, seen: Window) -> tuple[int, int]:
-    """Return the height and width of the output."""
-    height, width, _ = tensor.image
-    return (
-        (height + seen.pad_top + seen.pad_bottom - seen.kernel[0]) // seen.stride[0] + 1,
-        (width + seen.pad_left + seen.pad_right - seen.kernel[1]) // seen.stride[1] + 1,
-    )
 
 
 def window_needs(tensor: Tensor, seen: Window, beats_a_pixel: int) -> Beats:

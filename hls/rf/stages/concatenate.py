@@ -3,32 +3,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
-from typing import Any
 
 import numpy as np
 
+from hypersonic.hls.network.base import Tensor
+from hypersonic.hls.network.layers.concatenate import Concatenate
+from hypersonic.hls.network.layers.map import linear
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import skid_cost
-from hypersonic.hls.rf.layers import Tensor, TwoInputs
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
-from hypersonic.hls.rf.parts.maps import linear
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
 from hypersonic.hls.rf.stages.map import map_stage
-
-
-@dataclass(frozen=True)
-class Concatenate(TwoInputs):
-    """Concatenation of a and b, each cast to the type of y; nnet_merge.h. axis: in the shape per row, from 0."""
-
-    axis: int
-
-
-def _read(layer: Any, a: Tensor, b: Tensor, y: Tensor) -> Concatenate:
-    axis = int(layer.get_attr("axis"))
-    return Concatenate(layer.name, a, b, y, axis - 1 if axis > 0 else axis + len(y.shape))
 
 
 def _plan(plan: Planner, layer: Concatenate) -> None:
@@ -70,4 +58,4 @@ def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
     return skid_cost(stage.outputs[0].width + 1) + Amounts(lut=24 + stage.outputs[0].width, ff=15)
 
 
-STAGE = StageType(("rf_concat",), _cost, NO_LIMIT, LayerType(Concatenate, _plan, {"Concatenate": _read}))
+STAGE = StageType(("rf_concat",), _cost, NO_LIMIT, LayerPlan(Concatenate, _plan))

@@ -3,59 +3,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from hypersonic.hls.fixed import Constants
+from hypersonic.hls.network.layers.depthwise import Depthwise
+from hypersonic.hls.network.raw import signed_width
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
-from hypersonic.hls.rf.layers import Products, Tensor, Window
 from hypersonic.hls.rf.needs import divisors, groups
-from hypersonic.hls.rf.parts.attributes import constants, precision, refuse, window
-from hypersonic.hls.rf.parts.casts import signed_width
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
-from hypersonic.hls.rf.parts.products import (
-    accumulator_bias,
-    arithmetic,
-    bias_memory,
-    check_accumulator,
-    check_one_row,
-    check_strategy,
-    reuse,
-    tree_cost,
-)
+from hypersonic.hls.rf.parts.products import accumulator_bias, arithmetic, bias_memory, check_accumulator, tree_cost
 from hypersonic.hls.rf.parts.windows import least_interval
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.window import add_window
 
 #: clocks from the edge that accepts a window's last beat to the edge at which its result can be accepted, without the registers
 #: of the adder tree
 DEPTHWISE_CLOCKS = 9
-
-
-@dataclass(frozen=True, eq=False)
-class Depthwise(Products):
-    """Each channel c by itself:  y[p][c] = result(accum(bias[c]) + sum_k accum(x[window p, k][c] * weight[k][c])).
-
-    nnet_sepconv2d_latency.h, nnet_depthwise_product.h (depth multiplier 1). hls4ml splits a SeparableConv into this and a 1x1
-    convolution. weight: (kernel pixels, channels), kernel pixels in the order (row, column). bias: (channels,).
-    """
-
-    window: Window
-
-
-# ---------------------------------------------------------------- in hls4ml's graph
-def _read(layer: Any, x: Tensor, y: Tensor) -> Depthwise:
-    check_strategy(layer)
-    if y.channels != x.channels:
-        raise refuse(layer, f"{x.channels} channels become {y.channels}, expected a depth multiplier of 1")
-    seen, flat = window(layer, "filt"), constants(layer, "weight")
-    check_one_row(layer, seen)
-    weight = Constants(flat.raw.reshape(seen.size, x.channels), flat.fraction)
-    bias, accum = constants(layer, "bias"), precision(layer, "accum_t")
-    check_accumulator(layer, x.precision, weight, bias, accum)
-    return Depthwise(layer.name, x, y, weight, bias, accum, *reuse(layer), seen)
 
 
 # ---------------------------------------------------------------- multipliers
@@ -123,14 +85,15 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     )
 
 
+def _check(layer: Depthwise) -> None:
+    check_accumulator(layer.name, layer.x.precision, layer.weight, layer.bias, layer.accum)
+
+
 STAGE = StageType(
     ("rf_depthwise",),
     _cost,
     (product, accumulator, shift),
-    LayerType(
-        Depthwise,
-        _plan,
-        readers={"DepthwiseConv1D": _read, "DepthwiseConv2D": _read},
-        sharing=Sharing(_taken, lambda layer: layer.y.size // layer.y.channels, _choices),
+    LayerPlan(
+        Depthwise, _plan, check=_check, sharing=Sharing(_taken, lambda layer: layer.y.size // layer.y.channels, _choices)
     ),
 )

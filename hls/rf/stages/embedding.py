@@ -3,42 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from hypersonic.hls.fixed import Constants
+from hypersonic.hls.network.layers.embedding import Embedding
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import flow_cost, roms_cost
-from hypersonic.hls.rf.layers import OneInput, Tensor
 from hypersonic.hls.rf.needs import parts
-from hypersonic.hls.rf.parts.attributes import constants, refuse
-from hypersonic.hls.rf.parts.casts import cast_all, raw_array
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
 
 #: clocks from the edge that accepts an index to the edge at which its first beat can be accepted
 EMBED_CLOCKS = 6
-
-
-@dataclass(frozen=True, eq=False)
-class Embedding(OneInput):
-    """Replacement of each x, an integer below the vocabulary, by a row of the table; nnet_embed.h.
-
-    table: (vocabulary, n_out) raw integers of y's type.
-    """
-
-    table: Constants
-
-
-def _read(layer: Any, x: Tensor, y: Tensor) -> Embedding:
-    flat, n_out = constants(layer, "embeddings"), int(layer.get_attr("n_out"))
-    if x.precision.fraction != 0 or x.precision.signed:
-        raise refuse(
-            layer, f"its input is {x.precision}: give it an unsigned type of whole numbers, as ap_ufixed<4,4> for 16 words"
-        )
-    words = raw_array(cast_all(flat, y.precision), y.precision.width).reshape(-1, n_out)
-    return Embedding(layer.name, x, y, Constants(words, y.precision.fraction))
 
 
 def _plan(plan: Planner, layer: Embedding) -> None:
@@ -68,4 +42,4 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     )
 
 
-STAGE = StageType(("rf_embed",), _cost, NO_LIMIT, LayerType(Embedding, _plan, {"Embedding": _read}))
+STAGE = StageType(("rf_embed",), _cost, NO_LIMIT, LayerPlan(Embedding, _plan))

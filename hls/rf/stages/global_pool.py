@@ -3,48 +3,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from hypersonic.hls.fixed import FixedPoint
+from hypersonic.hls.network.layers.global_pool import GlobalPool
+from hypersonic.hls.network.layers.pool import PoolOperation
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import memory_cost
-from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
 from hypersonic.hls.rf.needs import in_turn
-from hypersonic.hls.rf.parts.attributes import precision, streamed
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
-from hypersonic.hls.rf.stages.pool import (
-    DIVIDE_CLOCKS,
-    POOL_CLOCKS,
-    PoolOperation,
-    cast_before,
-    casts_after,
-    pool_cost,
-    pool_operation,
-    pool_types,
-    pool_width,
-)
-
-
-@dataclass(frozen=True)
-class GlobalPool(OneInput):
-    """Pooling of each channel over all pixels: Pool with the whole image as its window."""
-
-    operation: PoolOperation
-    accum: FixedPoint
-
-
-def _read(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """Read a GlobalPooling1D or GlobalPooling2D."""
-    operation, accum = pool_operation(layer), precision(layer, "accum_t")
-    height, width, _ = x.image
-    before, source = cast_before(layer, x, operation, accum, height * width, streamed=streamed(layer))
-    result, after = casts_after(layer, source, y, operation, accum)
-    return (*before, GlobalPool(layer.name, source, result, operation, accum), *after)
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
+from hypersonic.hls.rf.stages.pool import DIVIDE_CLOCKS, POOL_CLOCKS, pool_cost, pool_types, pool_width
 
 
 def _plan(plan: Planner, layer: GlobalPool) -> None:
@@ -76,5 +45,5 @@ STAGE = StageType(
     ("rf_global_pool",),
     _cost,
     (accumulator, quotient, shift),
-    LayerType(GlobalPool, _plan, {"GlobalPooling1D": _read, "GlobalPooling2D": _read}),
+    LayerPlan(GlobalPool, _plan),
 )

@@ -10,67 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.fixed import Constants
-from hypersonic.hls.model_graph import is_binary
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.raw import at_fraction, signed_width
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
-from hypersonic.hls.rf.layers import Tensor
-from hypersonic.hls.rf.parts.attributes import NONE, constants, number, parameter
-from hypersonic.hls.rf.parts.casts import at_fraction, result_parameters, signed_width
+from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, shift
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
-from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
-
-# ---------------------------------------------------------------- in hls4ml's graph
-#: hls4ml's name of an activation -> function, and the attributes (value, type) of its scale and of its bias
-_MAPS: dict[str, tuple[MapFunction, tuple[str, str] | None, tuple[str, str] | None]] = {
-    "linear": (MapFunction.LINEAR, None, None),
-    "relu": (MapFunction.RELU, None, None),
-    **dict.fromkeys(("leakyrelu", "leaky_relu"), (MapFunction.LEAKY, ("activ_param", "param_t"), None)),
-    "thresholdedrelu": (MapFunction.THRESHOLD, None, ("activ_param", "param_t")),
-    "hard_sigmoid": (MapFunction.HARD_SIGMOID, ("slope", "slope_t"), ("shift", "shift_t")),
-    "hard_tanh": (MapFunction.HARD_TANH, ("slope", "slope_t"), ("shift", "shift_t")),
-}
-
-
-_CAPS = {"relu1": 1, "relu6": 6}
-
-
-def _activation(layer: Any, x: Tensor, y: Tensor) -> Map:
-    function = str(layer.get_attr("activation")).lower()
-    if function in _CAPS:
-        return Map(layer.name, x, y, MapFunction.CAP, NONE, number(_CAPS[function]))
-    if function == "capped_relu":
-        return Map(layer.name, x, y, MapFunction.CAP, NONE, parameter(layer, "activ_param", "param_t"))
-    if function == "binary_tanh":
-        return _binary(layer, x, y, Constants(np.zeros(1, np.int64), x.precision.fraction))
-    if function == "prelu":
-        return Map(layer.name, x, y, MapFunction.LEAKY, constants(layer, "param"), NONE)
-    kind, scale, bias = _MAPS[function]
-    return Map(layer.name, x, y, kind, *(parameter(layer, *where) if where else NONE for where in (scale, bias)))
-
-
-def _binary(layer: Any, x: Tensor, y: Tensor, threshold: Constants) -> Map:
-    """1 where x >= threshold, otherwise -1, or 0 if hls4ml's result is binary: the bit that stands for -1."""
-    fraction = max(threshold.fraction, x.precision.fraction)
-    above = at_fraction(threshold, fraction) - 1  # x has no value between the number before the threshold and the threshold
-    least = Constants(np.array([x.precision.min_raw - 1], dtype=object), x.precision.fraction)
-    below = least if is_binary(layer.get_output_variable()) else Constants(above, fraction)
-    return Map(layer.name, x, y, MapFunction.STEP, Constants(above, fraction), below)
-
-
-def _quantised_tanh(layer: Any, x: Tensor, y: Tensor) -> Map:
-    """Read a binary or ternary tanh with the normalisation before it, as thresholds for each channel (nnet_batchnorm.h)."""
-    if int(layer.get_attr("quantize")) == _TERNARY:
-        return Map(layer.name, x, y, MapFunction.STEP, constants(layer, "threshold_hi"), constants(layer, "threshold_lo"))
-    return _binary(layer, x, y, constants(layer, "threshold"))
-
-
-_TERNARY = 3  # hls4ml's number of values
-
-
-def _batch_normalization(layer: Any, x: Tensor, y: Tensor) -> Map:
-    return Map(layer.name, x, y, MapFunction.AFFINE, constants(layer, "scale"), constants(layer, "bias"))
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
 
 
 # ---------------------------------------------------------------- in RTL
@@ -231,15 +178,6 @@ STAGE = StageType(
     ("rf_map",),
     _cost,
     (_mapped, _bound, shift),
-    LayerType(
-        Map,
-        _plan,
-        readers={
-            "BatchNormalization": _batch_normalization,
-            "ApplyAlpha": _batch_normalization,
-            "BatchNormalizationQuantizedTanh": _quantised_tanh,
-        },
-        activations=dict.fromkeys((*_MAPS, *_CAPS, "capped_relu", "prelu", "binary_tanh"), _activation),
-    ),
+    LayerPlan(Map, _plan),
     long=("LOW", "HIGH"),
 )

@@ -1,73 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of two tensors (an Einsum, as in an attention head), as rf_matmul between rf_permute."""
+"""Products of two tensors, as rf_matmul between rf_permute."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.network.base import Tensor
+from hypersonic.hls.network.layers.matmul import Matmul
+from hypersonic.hls.network.layers.permute import Permute
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import memory_cost, roms_cost
-from hypersonic.hls.rf.layers import Layer, PairProducts, Tensor
 from hypersonic.hls.rf.needs import vectors
-from hypersonic.hls.rf.parts.attributes import precision, refuse, streamed
 from hypersonic.hls.rf.parts.casts import accumulator_parameters, result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, accumulator, shift
-from hypersonic.hls.rf.parts.products import check_pair_accumulator, reuse
+from hypersonic.hls.rf.parts.products import check_pair_accumulator
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stage_type import LayerType, Planner, Sharing, StageType
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.dense import MAC_CLOCKS, Shape, mac_cost, matrix_shapes, nearest_shape, tree_registers
-from hypersonic.hls.rf.stages.permute import Permute, permuted, transposed_places
-
-
-@dataclass(frozen=True, eq=False)
-class Matmul(PairProducts):
-    """y[i][v][j] = result(sum over c of a[i][v][c] * b[places[i][j][c]]), each sum in accum after every product; nnet_einsum.h.
-
-    a: (matrices * vectors, n_in). y: (matrices * vectors, n_out). places: (matrices, n_out, n_in), of elements of b. accum
-    rounds a product as it rounds the sum with it, because its earlier sums are on its own grid.
-    """
-
-    places: NDArray[np.int64]
-
-    @property
-    def n_in(self) -> int:
-        """Products of a sum."""
-        return int(self.places.shape[2])
-
-    @property
-    def n_out(self) -> int:
-        """Sums of a vector."""
-        return int(self.places.shape[1])
-
-    @property
-    def vectors(self) -> int:
-        """Number of vectors per row, of all matrices."""
-        return self.y.size // self.n_out
-
-
-# ---------------------------------------------------------------- in hls4ml's graph
-def _read(layer: Any, a: Tensor, b: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """Read hls4ml's Einsum: axes `in place` count the matrices, free ones the vectors and the results of a vector."""
-    if streamed(layer):
-        raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream: use io_parallel")
-    if str(strategy := layer.get_attr("strategy")).lower() != "latency":
-        raise refuse(layer, f"its Strategy is {strategy}, expected Latency")
-    names = ("n_inplace", "n_free0", "n_free1", "n_contract")
-    matrices, free, out, terms = (int(layer.get_attr(name)) for name in names)
-    accum = precision(layer, "accum_t")
-    check_pair_accumulator(layer, a.precision, b.precision, terms, accum)
-    rows = Tensor(f"{layer.name}_rows", (matrices * free, terms), a.precision)
-    sums = Tensor(f"{layer.name}_sums", (matrices * free, out), y.precision)
-    places = transposed_places(layer, "inp1_shape", "inp1_tpose_idxs").reshape(matrices, out, terms)
-    return (
-        Permute(layer.name, a, rows, transposed_places(layer, "inp0_shape", "inp0_tpose_idxs")),
-        Matmul(layer.name, rows, b, sums, accum, *reuse(layer), places),
-        Permute(layer.name, sums, y, transposed_places(layer, "out_interpert_shape", "out_tpose_idxs")),
-    )
+from hypersonic.hls.rf.stages.permute import permuted
 
 
 # ---------------------------------------------------------------- in RTL
@@ -142,14 +95,18 @@ def _product(numbers: Numbers) -> Width:
     return Width(numbers["X_WIDTH"] + _weight(numbers), MAX_CAST_WIDTH, "a product")
 
 
+def _check(layer: Matmul) -> None:
+    check_pair_accumulator(layer.name, layer.a.precision, layer.b.precision, layer.n_in, layer.accum)
+
+
 STAGE = StageType(
     ("rf_matmul",),
     _cost,
     (_product, accumulator, shift),
-    LayerType(
+    LayerPlan(
         Matmul,
         _plan,
-        {"Einsum": _read},
+        check=_check,
         sharing=Sharing(lambda layer: _shape(layer).reuse_factor, lambda layer: layer.vectors, _choices),
     ),
 )

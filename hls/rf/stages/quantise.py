@@ -4,49 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.model_graph import element_types
+from hypersonic.hls.fixed import Overflow, Rounding
+from hypersonic.hls.network.attributes import unsupported
+from hypersonic.hls.network.layers.quantise import ElementType, Quantise
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, flow_cost, roms_cost
-from hypersonic.hls.rf.layers import OneInput, Tensor
-from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
-from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
 
-#: a type of an element; None makes it 0
-ElementType = FixedPoint | None
-
+#: what rf_quantise computes
 _ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
 _OVERFLOWS = (Overflow.WRAP, Overflow.SAT, Overflow.SAT_SYM)
 
 #: latency of rf_quantise; includes two clocks of the output FIFO
 _CLOCKS = 7
-
-
-@dataclass(frozen=True, eq=False)
-class Quantise(OneInput):
-    """y[i] = result(types[i](x[i])). types: one for each element of a row, with one rounding and one overflow mode."""
-
-    types: tuple[ElementType, ...]
-
-
-# ---------------------------------------------------------------- in hls4ml's graph
-def _read(layer: Any, x: Tensor, y: Tensor) -> Quantise:
-    types = element_types(layer, x.size)
-    for kind in set(types):
-        if kind and (kind.rounding not in _ROUNDINGS or kind.overflow not in _OVERFLOWS):
-            raise refuse(
-                layer, f"it quantises to {kind}, expected the modes {', '.join(_ROUNDINGS)} and {', '.join(_OVERFLOWS)}"
-            )
-    return Quantise(layer.name, x, y, types)
 
 
 # ---------------------------------------------------------------- in RTL
@@ -108,4 +86,11 @@ def _number(numbers: Numbers) -> Width:
     return Width(numbers["V_WIDTH"], MAX_CAST_WIDTH, "a number")
 
 
-STAGE = StageType(("rf_quantise",), _cost, (_number, shift), LayerType(Quantise, _plan, {"FixedPointQuantizer": _read}))
+def _check(layer: Quantise) -> None:
+    for kind in set(layer.types):
+        if kind and (kind.rounding not in _ROUNDINGS or kind.overflow not in _OVERFLOWS):
+            expected = f"{', '.join(_ROUNDINGS)} and {', '.join(_OVERFLOWS)}"
+            raise unsupported(layer.name, f"it quantises to {kind}, expected the modes {expected}")
+
+
+STAGE = StageType(("rf_quantise",), _cost, (_number, shift), LayerPlan(Quantise, _plan, check=_check))

@@ -3,37 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-from hypersonic.hls.rf.layers import Layer, OneInput, Tensor
-from hypersonic.hls.rf.parts.maps import linear
-from hypersonic.hls.rf.stage_type import LayerType, Planner, no_stage
-
-
-@dataclass(frozen=True)
-class Reshape(OneInput):
-    """A new shape for the same elements in the same order."""
-
-    name: str
-    x: Tensor
-    y: Tensor
-
-
-def _reshape(layer: Any, x: Tensor, y: Tensor) -> Reshape:
-    return Reshape(layer.name, x, Tensor(y.name, y.shape, x.precision))
-
-
-def _repack(layer: Any, x: Tensor, y: Tensor) -> tuple[Layer, ...]:
-    """Read hls4ml's Reshape in io_stream, which also casts if its result has another type."""
-    if x.precision == y.precision:
-        return (_reshape(layer, x, y),)
-    copied = linear(layer.name, x, Tensor(f"{y.name}_cast", x.shape, y.precision))
-    return copied, _reshape(layer, copied.y, y)
+from hypersonic.hls.network.layers.reshape import Reshape
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, no_stage
 
 
 def _plan(plan: Planner, layer: Reshape) -> None:
     plan.offer(layer.y, plan.take(layer.x))
 
 
-STAGE = no_stage(LayerType(Reshape, _plan, {"Reshape": _reshape, "Repack": _repack}))
+STAGE = no_stage(LayerPlan(Reshape, _plan))

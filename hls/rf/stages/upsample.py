@@ -3,39 +3,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
+from hypersonic.hls.network.layers.upsample import Upsample
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import flow_cost, memory_cost
-from hypersonic.hls.rf.layers import OneInput, Tensor
-from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
 
 #: clocks from the edge that accepts a beat to the edge at which its first copy can be accepted
 UPSAMPLE_CLOCKS = 4
-
-
-@dataclass(frozen=True)
-class Upsample(OneInput):
-    """Repetition of each pixel; nnet_image.h resize_nearest. factor: repetitions (down, across)."""
-
-    factor: tuple[int, int]
-
-
-def _read(layer: Any, x: Tensor, y: Tensor) -> Upsample:
-    (height, width, _), (new_height, new_width, _) = x.image, y.image
-    if str(layer.get_attr("algorithm")) != "nearest" or new_height % height or new_width % width:
-        raise refuse(
-            layer,
-            f"it resizes {height}x{width} to {new_height}x{new_width} by {layer.get_attr('algorithm')}, expected whole "
-            "factors and nearest",
-        )
-    return Upsample(layer.name, x, y, (new_height // height, new_width // width))
 
 
 def _plan(plan: Planner, layer: Upsample) -> None:
@@ -64,4 +42,4 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     )
 
 
-STAGE = StageType(("rf_upsample",), _cost, NO_LIMIT, LayerType(Upsample, _plan, {"Resize": _read}))
+STAGE = StageType(("rf_upsample",), _cost, NO_LIMIT, LayerPlan(Upsample, _plan))

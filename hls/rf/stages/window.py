@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from hypersonic.hls.network.base import OneInput, Tensor, Window
+from hypersonic.hls.network.windows import window_shape
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import flow_cost, memory_cost
-from hypersonic.hls.rf.layers import OneInput, Tensor, Window
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, Numbers, Width
-from hypersonic.hls.rf.parts.windows import enough_lines, fewest_lines, window_needs, window_shape
+from hypersonic.hls.rf.parts.windows import enough_lines, fewest_lines, window_needs
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import Planner, StageType
 

@@ -3,33 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
+from hypersonic.hls.network.layers.zero_pad import ZeroPad
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import skid_cost
-from hypersonic.hls.rf.layers import OneInput, Tensor
-from hypersonic.hls.rf.parts.attributes import refuse
 from hypersonic.hls.rf.parts.limits import NO_LIMIT, Numbers
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
-from hypersonic.hls.rf.stage_type import LayerType, Planner, StageType
-
-
-@dataclass(frozen=True)
-class ZeroPad(OneInput):
-    """Zero padding; nnet_padding.h. pad: pixels (top, bottom, left, right)."""
-
-    pad: tuple[int, int, int, int]
-
-
-def _read(layer: Any, x: Tensor, y: Tensor) -> ZeroPad:
-    if str(layer.get_attr("data_format", "channels_last")) != "channels_last":
-        raise refuse(layer, "data_format is channels_first, expected channels_last")
-    sides = tuple(int(layer.get_attr(f"pad_{side}", 0) or 0) for side in ("top", "bottom", "left", "right"))
-    top, bottom, left, right = (*sides[2:], 0, 0) if layer.class_name.endswith("1D") else sides
-    return ZeroPad(layer.name, x, y, (top, bottom, left, right))
+from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
 
 
 def _plan(plan: Planner, layer: ZeroPad) -> None:
@@ -56,4 +37,4 @@ def _cost(stage: Stage, _numbers: Numbers) -> Amounts:
     return skid_cost(stage.outputs[0].width + 1) + Amounts(lut=24 + stage.outputs[0].width, ff=15)
 
 
-STAGE = StageType(("rf_pad",), _cost, NO_LIMIT, LayerType(ZeroPad, _plan, {"ZeroPadding1D": _read, "ZeroPadding2D": _read}))
+STAGE = StageType(("rf_pad",), _cost, NO_LIMIT, LayerPlan(ZeroPad, _plan))

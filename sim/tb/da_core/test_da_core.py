@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.network import Dense, Network
-from hypersonic.hls.da.network import Source as NetworkInput
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.network.base import Network, Tensor
+from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source
@@ -32,10 +32,10 @@ WEIGHT = np.array([[1, -1], [2, 3]])
 
 
 def network(depth: int) -> Network:
-    bias, result = Constants(np.full(2, 5), 0), fixed_point(WIDTH_OUT, 0)
-    names = ["x", *(f"d{i}" for i in range(depth))]
-    dense = (Dense(name, before, Constants(WEIGHT, 0), bias, fixed_point(40, 0), result) for before, name in pairwise(names))
-    return Network("bench", (NetworkInput("x", 2, fixed_point(WIDTH_IN, 0)),), tuple(dense), (names[-1],))
+    bias, weight, result = Constants(np.full(2, 5), 0), Constants(WEIGHT, 0), fixed_point(WIDTH_OUT, 0)
+    tensors = [Tensor("x", (2,), fixed_point(WIDTH_IN, 0)), *(Tensor(f"d{i}", (2,), result) for i in range(depth))]
+    layers = tuple(Dense(y.name, x, y, weight, bias, fixed_point(40, 0), 1, 1) for x, y in pairwise(tensors))
+    return Network("bench", tuple(tensors[:1]), tuple(tensors[-1:]), layers)
 
 
 def answer(x: list[int], depth: int) -> list[int]:

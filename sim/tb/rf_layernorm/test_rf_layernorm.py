@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
-from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.network.base import Tensor
+from hypersonic.hls.network.layers.layernorm import LayerNorm, normalised_vector
 from hypersonic.hls.rf.stage import Stage, Stream
-from hypersonic.hls.rf.stages.layernorm import LayerNorm, layernorm_stage, normalised_vector
+from hypersonic.hls.rf.stages.layernorm import layernorm_stage
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 #: a type by its width and the bits right of its point

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.network.base import Tensor
+from hypersonic.hls.network.layers.permute import Permute
 from hypersonic.hls.rf.stage import Stage, Stream
-from hypersonic.hls.rf.stages.permute import Permute, permute_stage, widest_run
+from hypersonic.hls.rf.stages.permute import permute_stage, widest_run
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 KIND = FixedPoint(7, 3)

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.network.base import Tensor
+from hypersonic.hls.network.layers.quantise import ElementType, Quantise
 from hypersonic.hls.rf.stage import Stream
-from hypersonic.hls.rf.stages.quantise import ElementType, Quantise, quantise_stage
+from hypersonic.hls.rf.stages.quantise import quantise_stage
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 #: a type by its width and the bits right of its point

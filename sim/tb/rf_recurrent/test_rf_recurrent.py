@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
-from hypersonic.hls.rf.layers import Tensor
+from hypersonic.hls.network.base import Tensor
+from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
+from hypersonic.hls.network.layers.table import Table, table_value
 from hypersonic.hls.rf.stage import Stage, Stream
-from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent, Shape, recurrent_stage, step_clocks
-from hypersonic.hls.rf.stages.table import Table, table_value
+from hypersonic.hls.rf.stages.recurrent import Shape, recurrent_stage, step_clocks
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 #: a type by its width and the bits right of its point

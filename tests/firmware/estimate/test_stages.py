@@ -20,9 +20,9 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.fixed import Constants, FixedPoint
 from hypersonic.hls.model_graph import edge
+from hypersonic.hls.network.base import Network, Tensor
+from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.layers import RfNetwork, Tensor
-from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -227,7 +227,7 @@ def test_a_core_is_its_stages_and_what_joins_them(tmp_path: Path) -> None:
     weight, bias = (Constants(np.ones(shape, dtype=np.int64), 4) for shape in ((8, 4), (4,)))
     layer = Dense("d", x, y, weight, bias, fixed_point(24, 10), 16, 16)
     inputs, outputs = (Row((TensorSpec(one.name, one.shape, edge(one.precision, one.name)),)) for one in (x, y))
-    core, figures = write_rf_core(RfNetwork("tiny", (x,), (y,), (layer,)), "tiny", inputs, outputs, tmp_path)
+    core, figures = write_rf_core(Network("tiny", (x,), (y,), (layer,)), "tiny", inputs, outputs, tmp_path)
     for file in core.memories:
         file.unlink()  # nothing reads them
 

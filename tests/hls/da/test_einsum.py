@@ -13,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from hypersonic.hls.da.einsum import read_einsum, read_einsum_dense
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import Network, Source
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.network.base import Layer as Read
+from hypersonic.hls.network.base import Network, Tensor
+from hypersonic.hls.network.evaluate import evaluate
+from hypersonic.hls.network.registry import READERS
+from tests.hls.network import made
 
 #: a type by its width and the bits right of its point
 fixed_point = FixedPoint.with_fraction
@@ -54,13 +57,18 @@ class Weights(list[str]):
 
 
 class Layer(SimpleNamespace):
-    """A layer as hls4ml's backend leaves it."""
+    """A layer as hls4ml's backend leaves it, in io_parallel."""
+
+    model = SimpleNamespace(config=SimpleNamespace(get_config_value=lambda _: "io_parallel", get_reuse_factor=lambda _layer: 1))
 
     def get_attr(self, name: str, default: Any = None) -> Any:
-        return self.attributes.get(name, default)
+        return {"strategy": "latency", **self.attributes}.get(name, default)
 
-    def get_output_variable(self) -> Any:
-        return SimpleNamespace(type=SimpleNamespace(precision=precision(self.result)))
+
+def read(layer: Layer, inputs: list[Tensor], y: Tensor) -> Network:
+    """The network of one layer, read in several steps."""
+    steps: tuple[Read, ...] = READERS[layer.class_name](layer, *inputs, y)  # type: ignore[assignment]
+    return made.network("n", inputs, steps, [y.name])
 
 
 def shape(axes: str) -> tuple[int, ...]:
@@ -112,9 +120,9 @@ def test_an_einsum_of_two_tensors_is_summed_as_the_cpp_sums_it(
         "inp0_tpose_idxs": plan["in_transpose_idxs"][0], "inp1_tpose_idxs": plan["in_transpose_idxs"][1],
         "out_tpose_idxs": plan["out_transpose_idxs"], "accum_t": SimpleNamespace(precision=precision(accum)),
     }  # fmt: skip
-    layer = read_einsum(Layer(name="e", attributes=attributes, result=to), ("x", "y"))
     sizes = [int(np.prod(one)) for one in shapes]
-    network = Network("n", (Source("x", sizes[0], X), Source("y", sizes[1], Y)), (layer,), ("e",))
+    inputs, out = [made.vector("x", sizes[0], X), made.vector("y", sizes[1], Y)], prod(plan["out_interpert_shape"])
+    network = read(Layer(name="e", class_name="Einsum", attributes=attributes), inputs, made.vector("e", out, to))
     rows = rows_of(sizes, seed)
     expected = []
     for row in rows:
@@ -133,6 +141,7 @@ def test_an_einsum_of_two_tensors_is_summed_as_the_cpp_sums_it(
             answers[i, first, second] = to.cast(total, accum.fraction)
         expected.append(answers.reshape(plan["out_interpert_shape"]).transpose(plan["out_transpose_idxs"]).reshape(-1))
     np.testing.assert_array_equal(adder_graph(network).evaluate(rows), np.array(expected, dtype=np.int64))
+    np.testing.assert_array_equal(evaluate(network, rows).astype(np.int64), np.array(expected, dtype=np.int64))
 
 
 @pytest.mark.parametrize("equation", MATRICES)
@@ -153,16 +162,22 @@ def test_an_einsum_dense_is_numpys_einsum_where_nothing_is_rounded(equation: str
         "weight": Weights(laid, fixed_point(5, 3)),
         "bias": Weights(bias.transpose(np.argsort(plan["out_transpose_idxs"])), fixed_point(6, 5)),
     }
-    read = read_einsum_dense(Layer(name="e", attributes=attributes, weights=weights, result=fixed_point(24, 5)), ("x",))
     rows = rng.integers(X.min_raw, X.max_raw, (30, int(np.prod(data))), endpoint=True)
-    network = Network("n", (Source("x", rows.shape[1], X),), (read,), ("e",))
+    layer = Layer(name="e", class_name="EinsumDense", attributes=attributes, weights=weights)
+    network = read(layer, [made.vector("x", rows.shape[1], X)], made.vector("e", bias.size, fixed_point(24, 5)))
     products = np.stack([np.einsum(equation, row.reshape(data), weight) for row in rows]).reshape(30, -1)
     np.testing.assert_array_equal(adder_graph(network).evaluate(rows), products + bias.reshape(-1))
+    np.testing.assert_array_equal(evaluate(network, rows).astype(np.int64), products + bias.reshape(-1))
 
 
 def test_one_that_is_too_large_to_unroll_is_refused_by_name() -> None:
-    layer = Layer(name="wide", attributes={"n_inplace": 64, "n_free0": 64, "n_free1": 64, "n_contract": 2})
+    wide = {"inp0_shape": (64, 64, 2), "inp1_shape": (64, 64, 2), "out_interpert_shape": (64, 64, 64)}
+    axes = dict.fromkeys(("inp0_tpose_idxs", "inp1_tpose_idxs", "out_tpose_idxs"), (0, 1, 2))
+    sizes = {"n_inplace": 64, "n_free0": 64, "n_free1": 64, "n_contract": 2}
+    attributes = {**wide, **axes, **sizes, "accum_t": SimpleNamespace(precision=precision(X))}
+    inputs = [made.vector(name, 8192, X) for name in ("x", "y")]
+    network = read(Layer(name="wide", class_name="Einsum", attributes=attributes), inputs, made.vector("e", 1 << 18, X))
     with pytest.raises(
         UnsupportedLayerError, match="layer 'wide': unrolled it has 524288 products, the da core takes up to 262144"
     ):
-        read_einsum(layer, ("x", "y"))
+        adder_graph(network)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,28 +12,18 @@ import pytest
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import (
-    Activation,
-    Concatenation,
-    Dense,
-    Layer,
-    Merge,
-    MergeOperation,
-    Network,
-    Scaling,
-    Source,
-    Unrolled,
-    Wiring,
-)
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import ProjectError, ToolError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
-from hypersonic.hls.rf.layers import Tensor
-from hypersonic.hls.rf.stages.table import Table
+from hypersonic.hls.network.base import Layer, Network, Tensor, element_types
+from hypersonic.hls.network.layers.merge import MergeOperation
+from hypersonic.hls.network.layers.table import Table
+from hypersonic.hls.network.layers.zero_pad import ZeroPad
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.spec import SpecMismatchError, TensorSpec
 from hypersonic.hls.verilator import LOG, lint, warnings
+from tests.hls.network import made
 
 #: a type by its width and the bits right of its point
 fixed_point = FixedPoint.with_fraction
@@ -49,64 +40,46 @@ def network(name: str, seed: int, *, signed: bool, wide: bool) -> Network:
     accum = fixed_point(90 if wide else 30, 11 + 6)
     scaled = fixed_point(60 if wide else 14, 9, True, Rounding.RND_CONV, Overflow.SAT)
     result = fixed_point(12, 5, signed, Rounding.TRN, Overflow.SAT)
+    x, t = made.vector("x", 3, source), made.vector("t", 2, other)
+    drawn = fixed_point(16, 4, True, Rounding.RND, Overflow.WRAP)
+    bn = made.scaling("bn", x, constants(3), constants(3), scaled)
+    both = made.concatenation("both", bn.y, t, scaled)
+    first = made.dense("wide", both.y, constants(5, 5), constants(5), accum, drawn)
+    relu = made.activation("relu", first.y, True, fixed_point(11, 3, False, Rounding.RND_CONV, Overflow.SAT))
+    narrow = made.dense("narrow", relu.y, constants(5, 2), constants(2), fixed_point(28, 9), result)
+    symmetric = fixed_point(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM)
+    added = made.merge("sum", narrow.y, t, MergeOperation.ADD, symmetric)
+    back = made.dense("back", relu.y, constants(5, 2), constants(2), fixed_point(28, 9), result)
+    wraps = fixed_point(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP)
+    least = made.merge("least", added.y, back.y, MergeOperation.MINIMUM, wraps)
+    zeroed = fixed_point(12, 6, signed, Rounding.RND, Overflow.SAT_ZERO)
+    times = made.merge("times", added.y, back.y, MergeOperation.MULTIPLY, zeroed)
+    padded = ZeroPad("padded", replace(times.y, shape=(2, 1)), Tensor("padded", (3, 1), fixed_point(10, 5)), (0, 1, 0, 0))
+    moved = made.moved("moved", padded.y, (1, 2, 0))
+    sigmoid, elu = curve("sigmoid", added.y, rng, negative_only=False), curve("elu", moved.y, rng, negative_only=True)
     layers: tuple[Layer, ...] = (
-        Scaling("bn", "x", constants(3), constants(3), scaled),
-        Concatenation("both", ("bn", "t"), (3, 2), scaled),
-        Dense(
-            "wide",
-            "both",
-            constants(5, 5),
-            constants(5),
-            accum,
-            fixed_point(16, 4, True, Rounding.RND, Overflow.WRAP),
-        ),
-        Activation("relu", "wide", True, fixed_point(11, 3, False, Rounding.RND_CONV, Overflow.SAT)),
-        Dense("narrow", "relu", constants(5, 2), constants(2), fixed_point(28, 9), result),
-        Merge(
-            "sum",
-            ("narrow", "t"),
-            MergeOperation.ADD,
-            fixed_point(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM),
-        ),
-        Dense("back", "relu", constants(5, 2), constants(2), fixed_point(28, 9), result),
-        Merge(
-            "least",
-            ("sum", "back"),
-            MergeOperation.MINIMUM,
-            fixed_point(13, 6, True, Rounding.RND_ZERO, Overflow.WRAP),
-        ),
-        Merge(
-            "times",
-            ("sum", "back"),
-            MergeOperation.MULTIPLY,
-            fixed_point(12, 6, signed, Rounding.RND, Overflow.SAT_ZERO),
-        ),
-        Wiring("moved", "times", (1, -1, 0), fixed_point(10, 5)),
-        curve("sigmoid", "sum", fixed_point(9, 4, signed, Rounding.RND_INF, Overflow.SAT_SYM), rng, negative_only=False),
-        curve("elu", "moved", fixed_point(10, 5), rng, negative_only=True),
-    )
-    return Network(name, (Source("x", 3, source), Source("t", 2, other)), layers, ("least", "sum", "moved", "sigmoid", "elu"))
+        bn, both, first, relu, narrow, added, back, least, times, padded, moved, sigmoid, elu
+    )  # fmt: skip
+    return made.network(name, [x, t], layers, ["least", "sum", "moved", "sigmoid", "elu"])
 
 
-def curve(name: str, source: str, kind: FixedPoint, rng: np.random.Generator, *, negative_only: bool) -> Unrolled:
-    """A function in a table of 40 entries, of a source with two or three elements."""
-    size, to = 3 if negative_only else 2, fixed_point(7, 4)
-    x, y = Tensor(source, (size,), kind), Tensor(name, (size,), to)
+def curve(name: str, x: Tensor, rng: np.random.Generator, *, negative_only: bool) -> Table:
+    """A function in a table of 40 entries."""
+    to = fixed_point(7, 4)
     values = Constants(rng.integers(to.min_raw, to.max_raw, 40), to.fraction)
-    return Unrolled(name, (source,), Table(name, x, y, values, 3, negative_only, Constants(np.array([3]), 1)))
+    return Table(name, x, made.vector(name, x.size, to), values, 3, negative_only, Constants(np.array([3]), 1))
 
 
-def row(network: Network, names: Iterable[str]) -> Row:
-    return Row(tuple(TensorSpec(name, (network.sizes[name],), network.results[name]) for name in names))
+def row(tensors: Iterable[Tensor]) -> Row:
+    return Row(tuple(TensorSpec(tensor.name, (tensor.size,), tensor.precision) for tensor in tensors))
 
 
 def written(net: Network, directory: Path) -> Core:
-    inputs, outputs = row(net, [source.name for source in net.inputs]), row(net, net.outputs)
-    return write_core(net, net.name, inputs, outputs, directory / net.name)[0]
+    return write_core(net, net.name, row(net.inputs), row(net.outputs), directory / net.name)[0]
 
 
 def rows(net: Network, count: int) -> np.ndarray:
-    low, high = ([getattr(to, end) for to in net.input_types] for end in ("min_raw", "max_raw"))
+    low, high = ([getattr(to, end) for to in element_types(net.inputs)] for end in ("min_raw", "max_raw"))
     return np.random.default_rng(2).integers(low, high, (count, len(low)), endpoint=True)
 
 
@@ -155,27 +128,29 @@ def random_casts(seed: int) -> Network:
         modes = Rounding(rng.choice(list(Rounding))), Overflow(rng.choice(list(Overflow)))
         return fixed_point(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
 
-    def layer(name: str, at: str, other: str) -> Layer:
+    def layer(name: str, at: Tensor, other: Tensor) -> Layer:
         match int(rng.integers(8)):
             case 0:
                 numbers = Constants(rng.integers(-4, 5, (2, 2)), 2), Constants(rng.integers(-9, 9, 2), 2)
-                return Dense(name, at, *numbers, fixed_point(60, 30), kind())
+                return made.dense(name, at, *numbers, fixed_point(60, 30), kind())
             case 1:
-                return Scaling(name, at, Constants(rng.integers(-9, 9, 2), 2), Constants(rng.integers(-9, 9, 2), 2), kind())
+                numbers = Constants(rng.integers(-9, 9, 2), 2), Constants(rng.integers(-9, 9, 2), 2)
+                return made.scaling(name, at, *numbers, kind())
             case 2:
-                return Merge(name, (at, other), MergeOperation(rng.choice(list(MergeOperation))), kind())
+                return made.merge(name, at, other, MergeOperation(rng.choice(list(MergeOperation))), kind())
             case relu:
-                return Activation(name, at, relu > 6, kind())
+                return made.activation(name, at, relu > 6, kind())
 
     sources, layers, outputs = [], list[Layer](), []
     for chain in range(20):
-        drawn, at = kind(), f"x{chain}"
-        sources.append(Source(at, 2, fixed_point(drawn.width, drawn.fraction, drawn.signed)))
+        drawn = kind()
+        sources.append(made.vector(f"x{chain}", 2, fixed_point(drawn.width, drawn.fraction, drawn.signed)))
+        at = sources[-1]
         for step in range(int(rng.integers(1, 5))):
-            layers.append(layer(f"l{chain}_{step}", at, f"x{rng.integers(chain + 1)}"))
-            at = layers[-1].name
-        outputs.append(at)
-    return Network("net", tuple(sources), tuple(layers), tuple(outputs))
+            layers.append(layer(f"l{chain}_{step}", at, sources[rng.integers(chain + 1)]))
+            at = layers[-1].y
+        outputs.append(at.name)
+    return made.network("net", sources, layers, outputs)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -186,20 +161,14 @@ def test_casts_one_behind_another_are_clean_under_wall_whatever_their_types(seed
 
 def wide(size: int, bits: int, *, read: bool) -> Network:
     """read: every element is an output; else a few are summed, and the rest is not looked at."""
-    source = Source("x", size, fixed_point(bits, 4))
+    x = made.vector("x", size, fixed_point(bits, 4))
     if read:
-        return Network("wide", (source,), (Activation("r", "x", True, fixed_point(bits, 4)),), ("r",))
+        return made.network("wide", [x], [made.activation("r", x, True, fixed_point(bits, 4))], ["r"])
     weight = np.zeros((size, 1), np.int64)
     weight[::97] = 3
-    layer = Dense(
-        "d",
-        "x",
-        Constants(weight, 2),
-        Constants(np.array([1]), 2),
-        fixed_point(30, 6),
-        fixed_point(16, 6),
-    )
-    return Network("wide", (source,), (layer,), ("d",))
+    bias = Constants(np.array([1]), 2)
+    layer = made.dense("d", x, Constants(weight, 2), bias, fixed_point(30, 6), fixed_point(16, 6))
+    return made.network("wide", [x], [layer], ["d"])
 
 
 def test_a_row_of_65536_bits_most_of_which_are_not_read_is_clean_under_wall(tmp_path: Path) -> None:
@@ -225,8 +194,9 @@ def test_a_row_of_19200_bits_and_a_core_that_verilator_warns_of_are_simulated(tm
 
 def test_a_network_that_ignores_its_inputs_is_still_a_core(tmp_path: Path) -> None:
     zero = Constants(np.zeros((2, 1), np.int64), 0)
-    layer = Dense("d", "x", zero, Constants(np.array([5]), 1), fixed_point(8, 2), fixed_point(8, 2))
-    net = Network("deaf", (Source("x", 2, fixed_point(4, 0)),), (layer,), ("d",))
+    x = made.vector("x", 2, fixed_point(4, 0))
+    layer = made.dense("d", x, zero, Constants(np.array([5]), 1), fixed_point(8, 2), fixed_point(8, 2))
+    net = made.network("deaf", [x], [layer], ["d"])
     core = written(net, tmp_path)
     lint(core.sources, core.top)
     with RtlCore(core, optimisation="-O0") as rtl:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GarNet in the adder graph against the loops of hls4ml's C++, in integers; tests/hls/layers compares it with the C++."""
+"""GarNet in the adder graph, and in the network's own integers, against the loops of hls4ml's C++."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hypersonic.hls.da.garnet import DISTANCE, edge_weights, read_garnet
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.network import GarNet, GarNetStep, Network, Source
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
+from hypersonic.hls.network.evaluate import evaluate
+from hypersonic.hls.network.layers.garnet import DISTANCE, LAYER, GarNet, GarNetStep, edge_weights
+from tests.hls.network import made
 
 X, COUNT, OFFSET = FixedPoint(7, 3), FixedPoint(4, 4, signed=False), FixedPoint(8, 2, True, Rounding.RND, Overflow.SAT)
 WRAPS = FixedPoint(10, 0, False), FixedPoint(12, 2, False), FixedPoint(14, 4), FixedPoint(12, 5)
@@ -53,7 +54,7 @@ def loops(layer: GarNet, row: list[int], counted: FixedPoint) -> list[int]:
     *numbers, count = row
     there = present(layer, Fraction(count, 1 << counted.fraction))
     width = len(numbers) // layer.vertices
-    data, kind = [numbers[at : at + width] for at in range(0, len(numbers), width)], layer.data
+    data, kind = [numbers[at : at + width] for at in range(0, len(numbers), width)], layer.a.precision
     table, edge, aggregate = edge_weights(layer.edge), layer.edge, layer.aggregate
     block = layer.vertices // layer.blocks
     for at, one in enumerate(layer.steps):
@@ -88,7 +89,7 @@ def loops(layer: GarNet, row: list[int], counted: FixedPoint) -> list[int]:
                     term = (means[a][k + 1] >> shift) * int(one.weight.raw[o, a, k]), aggregate.fraction + one.weight.fraction
                     y = summed(aggregate, (y, aggregate.fraction), term)
                 base[o][a] = y
-        to, finest = layer.result, edge.fraction + aggregate.fraction
+        to, finest = layer.y.precision, edge.fraction + aggregate.fraction
         if at < len(layer.steps) - 1:
             data, kind = [[0] * outputs for _ in range(layer.vertices)], to
             for v in there:
@@ -118,14 +119,16 @@ def test_garnets_are_summed_as_the_cpp_sums_them(
     rng, vertices = np.random.default_rng(blocks + 2 * count), 4
     steps = (step(rng, 2, 2, 2), step(rng, 2, 1, 2))[:count]
     edge, edge_sum, aggregate, result = kinds
-    layer = GarNet("g", ("x", "n"), vertices, blocks, steps, X, edge, edge_sum, aggregate, result)
-    network = Network("n", (Source("x", 2 * vertices, X), Source("n", 1, counted)), (layer,), ("g",))
+    a, b = made.vector("x", 2 * vertices, X), made.vector("n", 1, counted)
+    layer = GarNet("g", a, b, made.vector("g", 2, result), vertices, blocks, steps, edge, edge_sum, aggregate)
+    network = made.network("n", [a, b], [layer], ["g"])
     x = rng.integers(X.min_raw, X.max_raw, (40, 2 * vertices), endpoint=True)
     x[20:] >>= 3
     counts = rng.integers(counted.min_raw >> 1, 8 << counted.fraction, (40, 1))
     rows = np.concatenate([x, np.clip(counts, None, counted.max_raw)], axis=1)
     expected = [loops(layer, row, counted) for row in rows.tolist()]
     np.testing.assert_array_equal(adder_graph(network).evaluate(rows), np.array(expected, dtype=np.int64))
+    np.testing.assert_array_equal(evaluate(network, rows).astype(np.int64), np.array(expected, dtype=np.int64))
     assert len(np.unique(expected)) > 4
 
 
@@ -134,10 +137,6 @@ def test_the_edge_weight_of_no_distance_is_the_greatest_number_below_1() -> None
     assert table[2048] == 1023
     assert table[0] == table[-1] == 0
     assert table[2048 + 256] == int(np.exp(-1.0) * 1024)
-
-
-class FixedPrecisionType(SimpleNamespace):
-    """A type under the name that hls4ml's class has."""
 
 
 @pytest.mark.parametrize(
@@ -152,11 +151,6 @@ class FixedPrecisionType(SimpleNamespace):
 )
 def test_options_that_hls4mls_cpp_gets_wrong_are_refused_by_name(given: dict[str, Any], words: str) -> None:
     attributes = {"n_vertices": 4, "reuse_factor": 1, "collapse": "mean", **given}
-    modes = {"rounding_mode": "TRN", "saturation_mode": "WRAP", "saturation_bits": 0}
-    kind = FixedPrecisionType(width=4, integer=4, signed=False, **modes)
-    variable = SimpleNamespace(type=SimpleNamespace(precision=kind))
-    layer = SimpleNamespace(
-        name="g", class_name="GarNet", inputs=["x", "n"], get_attr=attributes.get, get_input_variable=lambda _: variable
-    )
+    layer = SimpleNamespace(name="g", class_name="GarNet", inputs=["x", "n"], get_attr=attributes.get)
     with pytest.raises(UnsupportedLayerError, match=rf"layer 'g' \(GarNet\): .*{words}"):
-        read_garnet(layer, ("x", "n"))
+        LAYER.readers["GarNet"](layer, made.vector("x", 8, X), made.vector("n", 1, COUNT), made.vector("g", 2, X))

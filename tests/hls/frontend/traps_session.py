@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.da.read import read_network
+from hypersonic.hls.da.read import read_da_network
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 from hypersonic.hls.frontend.notes import hls4ml_warnings, notes
@@ -319,7 +319,7 @@ def outcome(case: Case, directory: Path) -> list[str]:
         if case.core == "rf":
             return [*lines, *_planned(plan(read_rf_network(graph)))]
         if case.core == "da":
-            read_network(graph)
+            read_da_network(graph)
         if case.core == "edges":
             tensor_types(graph)
     except ConversionError as error:

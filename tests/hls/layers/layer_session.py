@@ -24,7 +24,7 @@ import yaml
 
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.read import read_network
+from hypersonic.hls.da.read import read_da_network
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.description import read_description, sides_of
 from hypersonic.hls.frontend.graph import model_graph
@@ -197,9 +197,9 @@ def difference_simplified() -> float:
 
 
 def compute(graph: Any, core: CoreKind) -> Any:
-    """The core of a ModelGraph: an AdderGraph or an RfNetwork."""
+    """The core of a ModelGraph: an AdderGraph or an Network."""
     if core is CoreKind.DA:
-        return adder_graph(read_network(graph))
+        return adder_graph(read_da_network(graph))
     network = read_rf_network(graph)
     plan(network)
     return network

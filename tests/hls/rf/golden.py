@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.fixed import Overflow
+from hypersonic.hls.network.base import Network
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rf.layers import RfNetwork
 
 
 def golden(path: Path, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -20,7 +20,7 @@ def golden(path: Path, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
     return Csim(compile_csim(project, optimisation="-O0"), project).predict_raw(x_raw)
 
 
-def random_rows(network: RfNetwork, count: int, seed: int) -> NDArray[np.int64]:
+def random_rows(network: Network, count: int, seed: int) -> NDArray[np.int64]:
     """Half of them anywhere in the range, half near zero, and both ends."""
     rng, parts = np.random.default_rng(seed), []
     for tensor in network.inputs:

@@ -11,16 +11,16 @@ import numpy as np
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
-from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
-from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
-from hypersonic.hls.rf.stages.concatenate import Concatenate
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.global_pool import GlobalPool
-from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
-from hypersonic.hls.rf.stages.quantise import Quantise
-from hypersonic.hls.rf.stages.upsample import Upsample
-from hypersonic.hls.rf.stages.zero_pad import ZeroPad
+from hypersonic.hls.network.base import Layer, Network, Tensor, Window
+from hypersonic.hls.network.layers.concatenate import Concatenate
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.global_pool import GlobalPool
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.merge import Merge, MergeOperation
+from hypersonic.hls.network.layers.pool import Pool, PoolOperation
+from hypersonic.hls.network.layers.quantise import Quantise
+from hypersonic.hls.network.layers.upsample import Upsample
+from hypersonic.hls.network.layers.zero_pad import ZeroPad
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -37,7 +37,7 @@ def kind(rng: np.random.Generator, widest: int = 18) -> FixedPoint:
     return fixed_point(width + signed, int(rng.integers(-3, width + 4)), signed, *modes)
 
 
-def network(seed: int) -> RfNetwork:
+def network(seed: int) -> Network:
     """Layers on images of 3x3, each behind one of the last three before it; all tensors that nobody reads leave."""
     rng = np.random.default_rng(seed)
     tensors = [Tensor("input_1", (3, 3, 1), fixed_point(9, 4)), Tensor("input_2", (3, 3, 1), fixed_point(5, 6, False))]
@@ -80,14 +80,14 @@ def network(seed: int) -> RfNetwork:
     pad = ZeroPad("pad", up.y, Tensor("pad", (7, 7, 2), joined.y.precision), (1, 0, 0, 1))
     layers += [joined, pooled, up, pad]
     unread = [one.y for one in layers if one.y.name not in read(layers)]
-    return RfNetwork("net", inputs, tuple(unread), tuple(layers))
+    return Network("net", inputs, tuple(unread), tuple(layers))
 
 
 def read(layers: Sequence[Layer]) -> set[str]:
     return {tensor.name for layer in layers for tensor in layer.inputs}
 
 
-def clean(drawn: RfNetwork, name: str, directory: Path) -> Core:
+def clean(drawn: Network, name: str, directory: Path) -> Core:
     """Write its core and lint it."""
     x, y = (
         Row(tuple(TensorSpec(t.name, t.shape, t.precision.checked()) for t in side)) for side in (drawn.inputs, drawn.outputs)
@@ -97,5 +97,5 @@ def clean(drawn: RfNetwork, name: str, directory: Path) -> Core:
     return core
 
 
-def single(layer: Any) -> RfNetwork:
-    return RfNetwork("net", (layer.x,), (layer.y,), (layer,))
+def single(layer: Any) -> Network:
+    return Network("net", (layer.x,), (layer.y,), (layer,))

@@ -23,25 +23,26 @@ import numpy as np
 from hypersonic.firmware.estimate.module_tree import module_of
 from hypersonic.firmware.estimate.yosys import MAP, plain, run
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
+from hypersonic.hls.network.base import Network, Tensor
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.depthwise import Depthwise
+from hypersonic.hls.network.layers.recurrent import Recurrent
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.layers import RfNetwork, Tensor
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.stage import Pipeline, Stage
-from hypersonic.hls.rf.stages.dense import Dense, dense_shapes
-from hypersonic.hls.rf.stages.depthwise import Depthwise
-from hypersonic.hls.rf.stages.recurrent import Recurrent
+from hypersonic.hls.rf.stages.dense import dense_shapes
 from hypersonic.hls.rf.write import _instance, module_files
 from tests.hls.rf.fit.networks import Net, facile_v2, jets, recurrent, resnet50, separable, transformer
 
 _ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
 
 
-def networks() -> Iterator[RfNetwork]:
+def networks() -> Iterator[Network]:
     yield from (jets(), facile_v2(), separable(), recurrent(), transformer(), resnet50(((1, 4),), 16))
     yield Net(6, 6, 4).convolution(4, 3).relu().pool(2, 2).convolution(8, 1).average().dense(6).network("small")
 
 
-def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
+def drawn(network: Network, rng: np.random.Generator) -> Network:
     """With random types of results, weights and accumulators, and reuse factors that leave up to 64 multipliers."""
     kinds: dict[str, FixedPoint] = {}
 
@@ -69,7 +70,7 @@ def drawn(network: RfNetwork, rng: np.random.Generator) -> RfNetwork:
             changed["reuse_factor"] = int(rng.choice(few)) if few else max(dense_shapes(layer))
         layers.append(replace(layer, **changed))
     inputs, outputs = (tuple(typed(tensor) for tensor in side) for side in (network.inputs, network.outputs))
-    return RfNetwork(network.name, inputs, outputs, tuple(layers))
+    return Network(network.name, inputs, outputs, tuple(layers))
 
 
 def measured(stage: Stage) -> Amounts:

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.read import read_network
+from hypersonic.hls.da.read import read_da_network
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.graph import snap_weights
 from hypersonic.hls.frontend.keras.model import conversion_options, use_keras_2
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.model_graph import edge
+from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.project import HlsProject
-from hypersonic.hls.rf.layers import Tensor
 from hypersonic.hls.rf.read import read_rf_network
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
@@ -90,7 +90,7 @@ def _graph_of_layers(layers: list[dict[str, Any]], names: Config, options: dict[
 def _write_da(graph: Any, inputs: Row, outputs: Row, path: Path) -> None:
     """The da core of the same graph, if it takes it: <path>/core.json and adders.pickle, else the words of its refusal."""
     try:
-        adders = adder_graph(network := read_network(graph))
+        adders = adder_graph(network := read_da_network(graph))
         write_core(network, "da", inputs, outputs, path)
         (path / "adders.pickle").write_bytes(pickle.dumps(adders))
     except UnsupportedLayerError as error:

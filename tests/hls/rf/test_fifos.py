@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
-from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
+from hypersonic.hls.network.base import Layer, Network, Tensor, Window
+from hypersonic.hls.network.layers.concatenate import Concatenate
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.merge import Merge, MergeOperation
+from hypersonic.hls.network.layers.pool import Pool, PoolOperation
+from hypersonic.hls.network.layers.upsample import Upsample
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.stages.concatenate import Concatenate
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
-from hypersonic.hls.rf.stages.upsample import Upsample
 from tests.hls.rf.untimed import blocks
 
 KIND, WIDE = FixedPoint.with_fraction(8, 4), FixedPoint.with_fraction(24, 8)
@@ -52,14 +52,14 @@ class Drawing:
     def concatenate(self, a: Tensor, b: Tensor) -> Tensor:
         return self._made(Concatenate(self._name(), a, b, self._like(a, a.channels + b.channels), 2))
 
-    def network(self) -> RfNetwork:
+    def network(self) -> Network:
         """With all that nobody reads side by side as its one output."""
         read = {tensor.name for layer in self.layers for tensor in (getattr(layer, side, None) for side in "xab") if tensor}
         ends = [tensor for tensor in self.tensors if tensor.name not in read]
         while len(ends) > 1:
             a, b = ends.pop(), ends.pop()
             ends.append(self.concatenate(a, b))
-        return RfNetwork("net", tuple(self.inputs), (ends[0],), tuple(self.layers))
+        return Network("net", tuple(self.inputs), (ends[0],), tuple(self.layers))
 
     def _name(self) -> str:
         return f"layer_{len(self.layers)}"
@@ -74,7 +74,7 @@ class Drawing:
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> RfNetwork:
+def networks(draw: st.DrawFn) -> Network:
     drawing = Drawing(draw(st.integers(1, 2)), draw(st.sampled_from((1, 2))))
     for _ in range(draw(st.integers(1, 9))):
         x, other = (draw(st.sampled_from(drawing.tensors[-5:])) for _ in range(2))
@@ -94,7 +94,7 @@ def networks(draw: st.DrawFn) -> RfNetwork:
 
 @settings(max_examples=60, deadline=None)
 @given(networks(), st.sampled_from((0, 1 << 20)))
-def test_no_network_blocks_whatever_its_branches(network: RfNetwork, whole_row_bits: int) -> None:
+def test_no_network_blocks_whatever_its_branches(network: Network, whole_row_bits: int) -> None:
     assert blocks(plan(network, whole_row_bits)) == ""
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.passes.gated import SPANS
-from hypersonic.hls.rf.parts.tables import CURVES, curve_values
+from hypersonic.hls.network.tables import CURVES, curve_values
 
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "silu": lambda x: x / (1 + exp(-x)),

@@ -13,15 +13,15 @@ import pytest
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.rf.layers import RfNetwork, Tensor
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
+from hypersonic.hls.network.base import Network, Tensor
+from hypersonic.hls.network.evaluate import evaluate
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.stages.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.verilator import lint
 from tests.hls.rf.golden import random_rows
 from tests.hls.rf.lint_networks import clean, fixed_point, network, read, single
-from tests.hls.rf.reference import evaluate
 
 Parameters = dict[str, int]
 Draw = Callable[["Drawn"], Parameters]
@@ -278,7 +278,7 @@ def test_a_clamp_below_zero_is_written_as_wide_as_its_module_has_it(tmp_path: Pa
     assert ".LOW(-64'sd32)" in core.sources[-1].read_text()
 
 
-def argmax(y: FixedPoint) -> RfNetwork:
+def argmax(y: FixedPoint) -> Network:
     none, unused = Constants(np.zeros(0, np.int64), 0), fixed_point(8, 4)
     x = Tensor("x", (3,), fixed_point(8, 4))
     return single(Softmax("s", x, Tensor("y", (3,), y), SoftmaxKind.ARGMAX, unused, unused, unused, none, none))

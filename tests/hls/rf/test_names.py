@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, WeightsIn
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
-from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
-from hypersonic.hls.rf.read import distinct
-from hypersonic.hls.rf.stages.concatenate import Concatenate
-from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.network.base import Layer, Network, Tensor, WeightsIn
+from hypersonic.hls.network.evaluate import evaluate
+from hypersonic.hls.network.layers.concatenate import Concatenate
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.merge import Merge, MergeOperation
+from hypersonic.hls.network.read import distinct
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
@@ -26,7 +27,6 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint
 from tests.hls.frontend.layer_names import NAMES
 from tests.hls.rf.golden import random_rows
-from tests.hls.rf.reference import evaluate
 
 #: a type by its width and the bits right of its point
 fixed_point = FixedPoint.with_fraction
@@ -41,7 +41,7 @@ COUNT = 10
 KERAS = ["input_1", "input_2", "activation", "dense", "activation_1", "add", "activation_2", "dense_1", "add_1", "concatenate"]
 
 
-def residual(names: list[str]) -> RfNetwork:
+def residual(names: list[str]) -> Network:
     """Two blocks whose first tensor is read twice, joined with a second input; weights at every place."""
     called = {f"t{index}": Tensor(name, (8,), KIND) for index, name in enumerate(names)}
     x, z, first, dense, second, add, third, again, last, join = called.values()
@@ -60,10 +60,10 @@ def residual(names: list[str]) -> RfNetwork:
         relu(add, third), product(third, again, WeightsIn.DRAM), Merge(last.name, again, third, last, MergeOperation.ADD),
         Concatenate(join.name, last, z, joined, 0),
     )  # fmt: skip
-    return RfNetwork("net", (x, z), (joined,), layers)
+    return Network("net", (x, z), (joined,), layers)
 
 
-def written(network: RfNetwork, name: str, directory: Path, whole_row_bits: int = 8192) -> Core:
+def written(network: Network, name: str, directory: Path, whole_row_bits: int = 8192) -> Core:
     x, y = (
         Row(tuple(TensorSpec(f"t{index}", tensor.shape, tensor.precision.checked()) for index, tensor in enumerate(side)))
         for side in (network.inputs, network.outputs)
@@ -143,4 +143,4 @@ def test_a_tensor_inside_a_layer_of_the_model_is_called_as_no_other() -> None:
 def test_a_network_that_makes_a_tensor_twice_is_no_network() -> None:
     a, b = Tensor("a", (4,), KIND), Tensor("b", (4,), KIND)
     with pytest.raises(ValueError, match="'b' are made twice"):
-        RfNetwork("net", (a,), (b,), tuple(Map(name, a, b, MapFunction.RELU, NONE, NONE) for name in "cd"))
+        Network("net", (a,), (b,), tuple(Map(name, a, b, MapFunction.RELU, NONE, NONE) for name in "cd"))

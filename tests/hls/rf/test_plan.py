@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.fixed import Constants, FixedPoint
+from hypersonic.hls.network.base import Network, Tensor, Window
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.merge import Merge, MergeOperation
+from hypersonic.hls.network.windows import window_shape
 from hypersonic.hls.rf.cost import block_rams, ultra_rams
-from hypersonic.hls.rf.layers import RfNetwork, Tensor, Window
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
-from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
-from hypersonic.hls.rf.parts.windows import fewest_lines, window_interval, window_needs, window_shape
+from hypersonic.hls.rf.parts.windows import fewest_lines, window_interval, window_needs
 from hypersonic.hls.rf.plan import notes, plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Memory, port_beats, port_width
-from hypersonic.hls.rf.stages.dense import Dense, dense_shape
+from hypersonic.hls.rf.stages.dense import dense_shape
 from hypersonic.hls.rf.timing import clocks, waiting
 
 #: a type by its width and the bits right of its point
@@ -36,8 +38,8 @@ def dense(n_in: int, n_out: int, reuse_factor: int, window: Window | None = None
     return Dense("d", source, Tensor("y", y_shape, KIND), weight, bias, WIDE, reuse_factor, reuse_factor, window)
 
 
-def network(*layers: Dense | Map | Merge) -> RfNetwork:
-    return RfNetwork("net", (layers[0].x if not isinstance(layers[0], Merge) else layers[0].a,), (layers[-1].y,), layers)
+def network(*layers: Dense | Map | Merge) -> Network:
+    return Network("net", (layers[0].x if not isinstance(layers[0], Merge) else layers[0].a,), (layers[-1].y,), layers)
 
 
 @settings(deadline=None)
@@ -102,7 +104,7 @@ def test_a_branch_waits_in_a_fifo_for_the_other() -> None:
 def test_rows_of_several_large_inputs_wait_for_the_last_of_them() -> None:
     a, b = (Tensor(name, (64, 8), KIND) for name in "ab")
     join = Merge("join", a, b, Tensor("z", (64, 8), KIND), MergeOperation.ADD)
-    pipeline = plan(RfNetwork("net", (a, b), (join.y,), (join,)), whole_row_bits=1024)
+    pipeline = plan(Network("net", (a, b), (join.y,), (join,)), whole_row_bits=1024)
     depths = {stage.name: int(stage.parameters["DEPTH"]) for stage in pipeline.stages if stage.module == "axis_fifo"}
     assert depths["join_fifo_a"] >= pipeline.inputs[0].beats > depths["join_fifo_b"]
     assert clocks(pipeline).ii == 2 * pipeline.inputs[0].beats

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.da.graph import AdderGraph
-from hypersonic.hls.rf.layers import RfNetwork
+from hypersonic.hls.network.base import Network
+from hypersonic.hls.network.evaluate import evaluate
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls, compile_cores
 from hypersonic.hls.verilator import lint
 from tests.hls.rf.golden import golden, random_rows
-from tests.hls.rf.reference import evaluate
 
 ROOT = Path(__file__).resolve().parents[3]
 SEED = int(os.environ.get("HYPERSONIC_RF_SEED", "1"))
@@ -52,7 +52,7 @@ class Made:
     """A converted network, its core and the integers its C++ answers."""
 
     core: Core
-    network: RfNetwork
+    network: Network
     x: NDArray[np.int64]
     y: NDArray[np.int64]
     adders: AdderGraph | None

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.fixed import Constants
-from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn
+from hypersonic.hls.network.base import Network, Tensor, WeightsIn
+from hypersonic.hls.network.evaluate import evaluate
+from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Feed, Memory, clocks_a_word, feed_beats, row_beats, words_a_beat
-from hypersonic.hls.rf.stages.dense import Dense
 from hypersonic.hls.rf.timing import clocks
 from hypersonic.hls.rf.top.weights import weight_streams
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 from tests.hls.rf.golden import random_rows
-from tests.hls.rf.reference import evaluate
 from tests.hls.rf.weight_networks import KIND, image_network, layer, written
 
 ROWS = 25
@@ -63,7 +63,7 @@ def test_weights_in_ultra_ram_cost_no_clock_and_those_in_the_cards_memory_the_be
 def test_a_row_takes_as_long_as_its_weights_take_through_the_port() -> None:
     """All the multipliers there could be, and words that fill the port many times over."""
     x = Tensor("x", (64,), KIND)
-    network = RfNetwork("net", (x,), (layer("a", x, 64, 2).y,), (replace(layer("a", x, 64, 2), weights_in=WeightsIn.DRAM),))
+    network = Network("net", (x,), (layer("a", x, 64, 2).y,), (replace(layer("a", x, 64, 2), weights_in=WeightsIn.DRAM),))
     told = figures(pipeline := plan(network), timed := clocks(pipeline))
     assert timed.ii == told["dram_beats"] == 2 * -(-64 * 64 * 7 // 2 // WEIGHT_BITS)
     assert told["ramb36"] == told["uram288"] == 0

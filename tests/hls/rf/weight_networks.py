@@ -11,8 +11,8 @@ import numpy as np
 
 from hypersonic.hls.core import Core
 from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.rf.layers import RfNetwork, Tensor, WeightsIn, Window
-from hypersonic.hls.rf.stages.dense import Dense
+from hypersonic.hls.network.base import Network, Tensor, WeightsIn, Window
+from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -30,16 +30,16 @@ def layer(name: str, x: Tensor, n_out: int, reuse_factor: int, window: Window | 
     return Dense(name, x, Tensor(f"{name}_y", shape, KIND), weight, bias, ACCUM, reuse_factor, reuse_factor, window)
 
 
-def image_network(places: Mapping[str, WeightsIn]) -> RfNetwork:
+def image_network(places: Mapping[str, WeightsIn]) -> Network:
     """A convolution of 24 words a pixel, a pointwise one of words wider than a beat, and one of words far narrower."""
     conv = layer("conv", Tensor("x", (6, 5, 4), KIND), 16, 24, Window((3, 3), (1, 1)))
     wide = layer("wide", conv.y, 12, 2)
     narrow = layer("narrow", wide.y, 6, 36)
     layers = tuple(replace(one, weights_in=places.get(one.name, WeightsIn.BRAM)) for one in (conv, wide, narrow))
-    return RfNetwork("net", (conv.x,), (narrow.y,), layers)
+    return Network("net", (conv.x,), (narrow.y,), layers)
 
 
-def written(network: RfNetwork, directory: Path) -> Core:
+def written(network: Network, directory: Path) -> Core:
     rows = [
         Row((TensorSpec(t.name, t.shape, FixedPoint(t.precision.width, t.precision.width - t.precision.fraction)),))
         for t in (network.inputs[0], network.outputs[0])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hypersonic.building.weights import describe_weights
-from hypersonic.hls.rf.layers import WeightsIn
+from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.timing import clocks

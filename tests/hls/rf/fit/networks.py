@@ -6,19 +6,19 @@ from __future__ import annotations
 import numpy as np
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
-from hypersonic.hls.rf.layers import Layer, RfNetwork, Tensor, Window
-from hypersonic.hls.rf.parts.maps import Map, MapFunction
-from hypersonic.hls.rf.parts.merges import Merge, MergeOperation
-from hypersonic.hls.rf.parts.windows import window_shape
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.depthwise import Depthwise
-from hypersonic.hls.rf.stages.global_pool import GlobalPool
-from hypersonic.hls.rf.stages.layernorm import LayerNorm
-from hypersonic.hls.rf.stages.matmul import Matmul
-from hypersonic.hls.rf.stages.pool import Pool, PoolOperation
-from hypersonic.hls.rf.stages.recurrent import Cell, Recurrent
-from hypersonic.hls.rf.stages.reshape import Reshape
-from hypersonic.hls.rf.stages.table import Table
+from hypersonic.hls.network.base import Layer, Network, Tensor, Window
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.depthwise import Depthwise
+from hypersonic.hls.network.layers.global_pool import GlobalPool
+from hypersonic.hls.network.layers.layernorm import LayerNorm
+from hypersonic.hls.network.layers.map import Map, MapFunction
+from hypersonic.hls.network.layers.matmul import Matmul
+from hypersonic.hls.network.layers.merge import Merge, MergeOperation
+from hypersonic.hls.network.layers.pool import Pool, PoolOperation
+from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
+from hypersonic.hls.network.layers.reshape import Reshape
+from hypersonic.hls.network.layers.table import Table
+from hypersonic.hls.network.windows import window_shape
 
 KIND, ACCUM = FixedPoint.with_fraction(8, 4), FixedPoint.with_fraction(24, 12)
 _NONE = Constants(np.zeros(0, dtype=np.int64), 0)
@@ -126,41 +126,41 @@ class Net:
         self.x = straight
         return self.plus(short).relu()
 
-    def network(self, name: str) -> RfNetwork:
-        return RfNetwork(name, (self.input,), (self.x,), tuple(self.layers))
+    def network(self, name: str) -> Network:
+        return Network(name, (self.input,), (self.x,), tuple(self.layers))
 
 
-def jets() -> RfNetwork:
+def jets() -> Network:
     return Net(16).dense(64).relu().dense(32).relu().dense(32).relu().dense(5).network("jets")
 
 
-def facile_v2() -> RfNetwork:
+def facile_v2() -> Network:
     net = Net(47)
     for width in (256, 64, 64, 31, 11):
         net.dense(width).relu()
     return net.dense(1).network("facile_v2")
 
 
-def emtrk() -> RfNetwork:
+def emtrk() -> Network:
     return Net(48, 48, 1).convolution(48, 5).relu().flat().dense(128).relu().dense(32).relu().dense(3).network("emtrk")
 
 
-def separable() -> RfNetwork:
+def separable() -> Network:
     return Net(24, 20, 6).convolution(8, 3, 2).relu().depthwise(3).pool(2, 2).average().dense(10).network("separable")
 
 
-def recurrent() -> RfNetwork:
+def recurrent() -> Network:
     net = Net(5, 3).recurrent(Cell.LSTM, 8, 16, sequences=True).recurrent(Cell.GRU, 6, 12, sequences=True)
     return net.recurrent(Cell.GRU, 4, 1, sequences=True).recurrent(Cell.LSTM, 4, 4).dense(3).network("recurrent")
 
 
-def transformer() -> RfNetwork:
+def transformer() -> Network:
     net = Net(4, 6).layernorm()
     net.dense(6, 6).layernorm().times(net.input, 6)
     return net.times(net.x, 2).network("transformer")
 
 
-def resnet50(stages: tuple[tuple[int, int], ...] = ((3, 64), (4, 128), (6, 256), (3, 512)), side: int = 224) -> RfNetwork:
+def resnet50(stages: tuple[tuple[int, int], ...] = ((3, 64), (4, 128), (6, 256), (3, 512)), side: int = 224) -> Network:
     net = Net(side, side, 3).convolution(64, 7, 2).relu().pool(3, 2, 1)
     for stage, (blocks, filters) in enumerate(stages):
         for block in range(blocks):

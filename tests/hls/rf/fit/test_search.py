@@ -16,13 +16,13 @@ from hypersonic.building.fit.card import FillError, card_of, rate_lines
 from hypersonic.building.fit.picture import draw_fit
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 from hypersonic.firmware.platform import PLATFORMS
+from hypersonic.hls.network.base import Network, WeightsIn
 from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import BUSY, Card, Fit, FitError
 from hypersonic.hls.rf.fit.exchange import card_from_json, card_to_json, fit_from_json, fit_to_json
 from hypersonic.hls.rf.fit.place import pipeline_cost
 from hypersonic.hls.rf.fit.search import fit, rate, with_design, with_reuse_factors
 from hypersonic.hls.rf.fit.text import fit_lines, slowest
-from hypersonic.hls.rf.layers import RfNetwork, WeightsIn
 from hypersonic.hls.rf.plan import interval, plan
 from hypersonic.hls.rf.stage import row_beats
 from hypersonic.hls.rf.timing import clocks
@@ -35,7 +35,7 @@ SMALL = Card("small", (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=60, uram=8
 NETWORKS = {"jets": jets, "facile_v2": facile_v2, "separable": separable, "transformer": transformer}
 
 
-def check(network: RfNetwork, result: Fit) -> None:
+def check(network: Network, result: Fit) -> None:
     """The interval of every point is plan()'s, and what the sketch estimates is near what plan() makes."""
     for point in result.points:
         if not point.design.reuse_factors:

@@ -2,8 +2,8 @@
 """Prints the hash of the RTL of a fixed set of networks, one line for each core, to see that a change of the compiler leaves
 what it writes as it was:
 
-    python -m bench.rtl_hashes > before.txt       # on the commit before the change
-    python -m bench.rtl_hashes | diff before.txt -
+    python -m bench.rtl.hashes > before.txt       # on the commit before the change
+    python -m bench.rtl.hashes | diff before.txt -
 
 The networks are those of bench/hunt.py for the first seeds, and small ones of the zoo. A hash covers the SystemVerilog, without
 its comments, the memory files and the weights' file. Nothing is compiled.
@@ -23,7 +23,7 @@ from hypersonic.hls.child import keras_2_environment
 from hypersonic.hls.frontend.description import find_model, read_description
 from hypersonic.hls.frontend.hgq import environment_of
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 SEEDS = 12
 #: models of the zoo that are converted in seconds, with each kind of core
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(only: str) -> int:
     """Hash a seed's networks, or a model of the zoo, in a process of its own."""
     environment = keras_2_environment() if only.isdigit() else environment_of(find_model(only))
-    argv = [sys.executable, "-m", "bench.rtl_hashes", "--only", only]
+    argv = [sys.executable, "-m", "bench.rtl.hashes", "--only", only]
     done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, errors="replace", check=False)
     sys.stdout.write("".join(f"{line}\n" for line in done.stdout.splitlines() if line.startswith("core ")))
     sys.stdout.flush()

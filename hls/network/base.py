@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks as the rf core computes them, bit for bit like hls4ml 1.3.0's C++: tensors, windows, layers.
+"""Networks as hls4ml 1.3.0's C++ computes them, bit for bit: tensors, windows, and what the layers have in common.
 
 Every number is an integer `raw` with the value raw * 2**-fraction. A cast to a type is ap_fixed's assignment (FixedPoint.cast):
-rounded, then wrapped or saturated, by the modes of that type. The source of each layer, in hls4ml's nnet_utils, is named in the
-file of its stage (hls/rf/stages/). Elements of a tensor are in C order, channels last. A tensor of shape (L, C) is an image one
-pixel wide, so that a line buffer holds a few steps instead of the whole sequence.
+rounded, then wrapped or saturated, by the modes of that type. The source of each layer, in hls4ml's nnet_utils, is named in its
+file (hls/network/layers/). Elements of a tensor are in C order, channels last. A tensor of shape (L, C) is an image one pixel
+wide, so that a line buffer holds a few steps instead of the whole sequence.
 
 For Dense and Depthwise the C++ forms each exact product, casts it to accum_t, and adds it to an accumulator of type accum_t by
 an assignment (exact sum, cast to accum_t). If accum_t wraps, the order of the sum does not matter and a single wrap at the end
 gives the same result. If it saturates, the same holds as long as no partial sum in any order can leave its range;
-rf/parts/products.py proves that from the weights, or refuses the layer. Padding is zero, and a product with zero is zero.
+network/products.py proves that from the weights, or refuses the layer. Padding is zero, and a product with zero is zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
@@ -52,6 +53,11 @@ class Tensor:
     def images(self) -> int:
         """Number of images per row: 1, or the steps of a TimeDistributed, whose tensors have the shape (steps, *image)."""
         return prod(self.shape[:-3])
+
+
+def element_types(tensors: Iterable[Tensor]) -> tuple[FixedPoint, ...]:
+    """Return the type of every element of a row, all tensors in order."""
+    return tuple(tensor.precision for tensor in tensors for _ in range(tensor.size))
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ class WeightsIn(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class OneInput:
-    """A layer that computes y from x. The file of its stage in hls/rf/stages/ says how."""
+    """A layer that computes y from x. Its file in hls/network/layers/ says how."""
 
     name: str
     x: Tensor
@@ -156,7 +162,7 @@ Multiplying = Products | PairProducts
 
 
 @dataclass(frozen=True)
-class RfNetwork:
+class Network:
     """A network whose layers are in an order in which every tensor is computed before it is read.
 
     Tensors are identified by their names. Raises ValueError if two tensors have the same name.

@@ -12,16 +12,16 @@ from math import prod
 from typing import Any
 
 from hypersonic.hls.model_graph import is_end
-from hypersonic.hls.rf.layers import Layer, Tensor
-from hypersonic.hls.rf.parts.attributes import refuse, shape_text
-from hypersonic.hls.rf.parts.maps import Map
-from hypersonic.hls.rf.stages.dense import Dense
-from hypersonic.hls.rf.stages.depthwise import Depthwise
-from hypersonic.hls.rf.stages.global_pool import GlobalPool
-from hypersonic.hls.rf.stages.pool import Pool
-from hypersonic.hls.rf.stages.reshape import Reshape
-from hypersonic.hls.rf.stages.softmax import Softmax
-from hypersonic.hls.rf.stages.table import Table
+from hypersonic.hls.network.attributes import refuse, shape_text
+from hypersonic.hls.network.base import Layer, Tensor
+from hypersonic.hls.network.layers.dense import Dense
+from hypersonic.hls.network.layers.depthwise import Depthwise
+from hypersonic.hls.network.layers.global_pool import GlobalPool
+from hypersonic.hls.network.layers.map import Map
+from hypersonic.hls.network.layers.pool import Pool
+from hypersonic.hls.network.layers.reshape import Reshape
+from hypersonic.hls.network.layers.softmax import Softmax
+from hypersonic.hls.network.layers.table import Table
 
 #: layers whose stages compute one image after the other
 _BY_IMAGE = (Dense, Depthwise, GlobalPool, Map, Pool, Reshape, Softmax, Table)

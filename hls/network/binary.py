@@ -9,8 +9,8 @@ import numpy as np
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow
 from hypersonic.hls.model_graph import PRODUCTS_OF_BITS, is_binary, pads, takes_bits
-from hypersonic.hls.rf.parts.attributes import refuse
-from hypersonic.hls.rf.parts.casts import cast_all
+from hypersonic.hls.network.attributes import refuse
+from hypersonic.hls.network.raw import cast_all
 
 
 class BinarySums(NamedTuple):

@@ -11,15 +11,20 @@ import numpy as np
 from hypersonic.hls.errors import INSTEAD, UnsupportedLayerError
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, PrecisionError, Rounding
 from hypersonic.hls.model_graph import is_binary, precision_of, written_constants
-from hypersonic.hls.rf.layers import Tensor, Window
+from hypersonic.hls.network.base import Tensor, Window
 
 #: roundings that give the same result before and after adding a number that is on the coarser grid
 SHIFT_INVARIANT = (Rounding.TRN, Rounding.RND, Rounding.RND_MIN_INF)
 
 
 def refuse(layer: Any, why: str) -> UnsupportedLayerError:
-    """Return the error to raise for a layer that the rf core does not compute exactly. why: the reason, a clause."""
+    """Return the error to raise for a layer of hls4ml's graph that no core computes exactly. why: the reason, a clause."""
     return UnsupportedLayerError(f"layer {layer.name!r} ({layer.class_name}): {why}; {INSTEAD}")
+
+
+def unsupported(name: str, why: str) -> UnsupportedLayerError:
+    """Return the error to raise for a layer that a core does not compute exactly. name: the layer's. why: a clause."""
+    return UnsupportedLayerError(f"layer {name!r}: {why}; {INSTEAD}")
 
 
 def tensor(variable: Any, name: str, layer: Any) -> Tensor:
