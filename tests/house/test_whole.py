@@ -42,6 +42,14 @@ def test_the_hash_is_of_the_covered_files_only(tree: Path, name: str, content: s
     assert (hash_of("hls", tree) != before) == changes
 
 
+@pytest.mark.parametrize(("group", "changes"), [("hls", False), ("docs hls", True)])
+def test_words_count_where_the_documentation_shows_them(tree: Path, group: str, changes: bool) -> None:
+    before = hash_of(group, tree)
+    hash_of.cache_clear()
+    (tree / "hls" / "a.py").write_text('"""A docstring."""\n# a comment\n1')
+    assert (hash_of(group, tree) != before) == changes
+
+
 @pytest.mark.parametrize(
     ("name", "changes"), [("tests/a/helper.py", True), ("tests/a/test_b.py", False), ("tests/a/deeper/helper.py", False)]
 )

@@ -5,8 +5,8 @@
 `@pytest.mark.whole("deploy/image")` names other files and folders, or patterns of git's (`tests/*.txt` are those in all
 folders below). The option --whole says which of these tests run: `none`, `changed` (those of which the covered files differ
 from the record; `make test`) or `all` (`make test-all`). When all tests of a module with the same covered paths have passed,
-the hash of these files goes into RECORD, which is committed with the change. So CI runs them only for a change that nobody
-has run them on.
+the hash of these files goes into RECORD, which is committed with the change; of Python it is that of the code, without comments
+and docstrings. So CI runs them only for a change that nobody has run them on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from hypersonic.hls.cache import content_sha256
+from hypersonic.hls.sources import code_hash
 
 ROOT = Path(__file__).parents[2]
 RECORD = Path(__file__).with_name("whole.json")
@@ -46,9 +47,15 @@ def hash_of(group: str, root: Path = ROOT) -> str:
     beside = [f"{Path(covered[0]).parent}/*.py"] if Path(covered[0]).name.startswith("test_") else []
     names = [*_listed(covered, root), *(name for name in _listed(beside, root) if _is_helper(name, covered[0]))]
     files = [root / name for name in sorted(set(names)) if name]
+    words = "docs" in covered  # the site shows docstrings
     return content_sha256(
-        [part for file in files if file.is_file() for part in (str(file.relative_to(root)), file.read_bytes())]
+        [part for file in files if file.is_file() for part in (str(file.relative_to(root)), _content(file, words=words))]
     )
+
+
+def _content(file: Path, *, words: bool) -> bytes:
+    """Return what counts of a file; of Python without `words` what runs, without comments, docstrings and layout."""
+    return file.read_bytes() if words or file.suffix != ".py" else code_hash(file).encode()
 
 
 def _listed(patterns: Sequence[str], root: Path) -> list[str]:
