@@ -5,7 +5,7 @@ Answers are *far*
 - if they are numbers: if the rms of the difference is more than 5 % of their spread, or if more than 0.1 % of the rows are off
   by more than 5 % of their span;
 - if they are probabilities (behind a softmax): if a difference is more than 0.05, or more than the error of hls4ml's tables
-  where that is larger;
+  where that is larger, but not above 0.5: tables that may give any probability excuse none;
 - if they name a class (behind an argmax): if more than 1 % of the rows have another class.
 
 Spread is the standard deviation of the trained model's answers, span their largest less their smallest; for answers that are
@@ -31,6 +31,9 @@ FEW_ROWS = 0.001
 
 #: the largest difference of probabilities that is not far
 PROBABILITY = 0.05
+
+#: the error of tables beyond which they do not excuse a difference
+_USELESS = 0.5
 
 #: the share of rows that may have another class
 OTHER_CLASS = 0.01
@@ -88,7 +91,7 @@ class Difference:
             too_many = not self.other_class <= OTHER_CLASS
             return f"{percent(self.other_class)} of the rows have another class" if too_many else ""
         if judged.kind is Kind.PROBABILITIES:
-            most = max(PROBABILITY, judged.table_error)
+            most = max(PROBABILITY, judged.table_error if judged.table_error <= _USELESS else 0.0)
             return f"a probability is off by {self.worst:.3g}, more than {most:.3g}" if not self.worst <= most else ""
         if not self.share <= FAR:
             return f"the rms difference is {percent(self.share)} of the answers' spread"

@@ -30,9 +30,9 @@ def test_numbers_are_far_if_more_than_a_thousandth_of_the_rows_is_off_by_5_per_c
 @pytest.mark.parametrize(
     ("judged", "off", "far"),
     [(PROBABILITIES, 0.049, False), (PROBABILITIES, 0.051, True), (Judged(Kind.PROBABILITIES, 0.1), 0.09, False),
-     (Judged(Kind.PROBABILITIES, 0.1), 0.11, True)],
+     (Judged(Kind.PROBABILITIES, 0.1), 0.11, True), (Judged(Kind.PROBABILITIES, 0.67), 0.06, True)],
 )  # fmt: skip
-def test_probabilities_are_far_by_one_difference_unless_the_tables_allow_it(judged: Judged, off: float, far: bool) -> None:
+def test_probabilities_are_far_by_one_difference_unless_useful_tables_allow_it(judged: Judged, off: float, far: bool) -> None:
     got = WANTED.copy()
     got[7] += off
     assert bool(difference(got, WANTED).far_because(judged)) == far
