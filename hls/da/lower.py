@@ -12,7 +12,7 @@ from itertools import count
 from hypersonic.hls.da.cmvm import count_digits
 from hypersonic.hls.da.graph import AdderGraph
 from hypersonic.hls.da.numbers import Number, Numbers, cast
-from hypersonic.hls.da.unroll import unrolled
+from hypersonic.hls.da.registry import unrolled
 from hypersonic.hls.network.base import Network
 from hypersonic.hls.network.layers.dense import Dense
 

@@ -122,7 +122,7 @@ def test_a_comment_a_docstring_or_the_layout_leaves_every_key_alone(room: Room) 
     assert room.changed("rf/stages/__init__.py", lambda _: "") == set()
 
 
-@pytest.mark.parametrize(("folder", "kinds"), [("rf/stages", {"rf"}), ("network/layers", {"da", "rf"})])
+@pytest.mark.parametrize(("folder", "kinds"), [("da/layers", {"da"}), ("rf/stages", {"rf"}), ("network/layers", {"da", "rf"})])
 def test_a_new_file_changes_the_keys_of_the_cores_that_search_the_folder(room: Room, folder: str, kinds: set[str]) -> None:
     before = room.keys()
     (room.folder / folder / "new.py").write_text("STAGE = None\n")

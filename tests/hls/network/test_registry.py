@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from hypersonic.hls.da.registry import _UNROLL
 from hypersonic.hls.network import layers
 from hypersonic.hls.network.base import OneInput, TwoInputs
 from hypersonic.hls.network.collect import collect
@@ -42,6 +43,10 @@ NO_STAGE = [Dot, GarNet]
 def test_every_layer_has_stages_in_the_rf_core_that_it_does_not_read_as_others() -> None:
     planned = [kind.layer.noun for kind in STAGES.values() if kind.layer]
     assert Counter(layer.noun for layer in LAYERS.values()) == Counter([*planned, *NO_STAGE])
+
+
+def test_every_layer_is_computed_by_the_da_core() -> None:
+    assert set(_UNROLL) == {layer.noun for layer in LAYERS.values()}
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -14,7 +14,7 @@ from hypersonic.hls.fixed import FixedPoint, Rounding
 from hypersonic.hls.network.layers.garnet import DISTANCE, GarNet, GarNetStep, edge_weights
 
 
-def garnet(graph: AdderGraph, layer: GarNet, x: Numbers, count: Numbers) -> list[Number]:
+def _garnet(graph: AdderGraph, layer: GarNet, x: Numbers, count: Numbers) -> list[Number]:
     """Return the means of the outputs."""
     check_count(layer.name, sum(layer.vertices * 2 * step.distance.raw.size + step.weight.raw.size for step in layer.steps))
     for step in layer.steps:
@@ -150,3 +150,6 @@ def _vertices(
             outputs.append(summed(graph, [offset, *terms], layer.y.precision))
         given.append(outputs)
     return given
+
+
+UNROLL = {GarNet: _garnet}

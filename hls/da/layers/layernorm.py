@@ -14,7 +14,7 @@ from hypersonic.hls.fixed import Rounding
 from hypersonic.hls.network.layers.layernorm import LayerNorm
 
 
-def layer_normalization(graph: AdderGraph, layer: LayerNorm, x: Numbers) -> list[Number]:
+def _layernorm(graph: AdderGraph, layer: LayerNorm, x: Numbers) -> list[Number]:
     """Return the normalised numbers, vector after vector."""
     check_weights(layer.name, layer.scale.raw)
     channels = len(layer.scale.raw)
@@ -51,3 +51,6 @@ def _looked_up(graph: AdderGraph, layer: LayerNorm, variance: Number) -> Number:
     whole = graph.drop(steps.node, lost, Rounding.TRN_ZERO) if lost > 0 else graph.shift(steps.node, -lost)
     found = graph.lookup(graph.clamp(whole, 0, size - 1), tuple(map(int, layer.values.raw)))
     return Number(found, layer.values.fraction)
+
+
+UNROLL = {LayerNorm: _layernorm}
