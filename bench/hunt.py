@@ -5,9 +5,9 @@
 
 Each seed draws a network of every family (tests/hls/rf/families.py: a layer type each, with types, strategies and reuse
 factors) and networks of random topology (tests/hls/da/random_models.py). Every network is converted to an rf core, and in
-io_parallel to a da core too where that takes it. The rf core's RTL, in Verilator, and the da core's adders answer random rows;
-all are compared with the C++. Odd seeds are in io_stream, even ones in io_parallel. A seed draws the same networks each time:
---first SEED --minutes 0 repeats it.
+io_parallel to a da core too where that takes it. Random rows are computed by the rf core's RTL in Verilator, by the da core's
+adders and by the network in Python's integers (hls/network/evaluate.py), and all are compared with the C++. Odd seeds are in
+io_stream, even ones in io_parallel. A seed draws the same networks each time: --first SEED --minutes 0 repeats it.
 """
 
 from __future__ import annotations
@@ -107,13 +107,17 @@ def _compare(seed: int, directory: Path) -> tuple[int, list[str]]:
     import numpy as np
 
     from hypersonic.hls.core import Core
+    from hypersonic.hls.network.evaluate import evaluate
     from hypersonic.hls.rtl.simulate import RtlCore
     from tests.hls.rf.golden import golden, random_rows
 
     wanted, cores, adders, different = [], [], 0, []
     for project in sorted(file.parent for file in directory.glob("*/network.pickle")):
-        x = random_rows(pickle.loads((project / "network.pickle").read_bytes()), ROWS, seed)
+        network = pickle.loads((project / "network.pickle").read_bytes())
+        x = random_rows(network, ROWS, seed)
         y = golden(project, x)
+        if not np.array_equal(evaluate(network, x).astype(np.int64), y):
+            different.append(f"integers {project.name}")
         cores.append(Core.load(project / "core"))
         wanted.append((x, y))
         if (project / "da" / "adders.pickle").is_file():
