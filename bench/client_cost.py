@@ -3,10 +3,10 @@
 
     python bench/client_cost.py [--requests 200] [--rounds 5] [--json]
 
-The server is a null server in a process of its own: it answers every request with the same 64 kB. CPU time is this process's
-clock, all threads of it. Rounds of the clients alternate, and the figures are medians over the rounds. "bare grpcio" sends the
-same bytes again and again without retries, statistics or views. "16": 16 requests in flight, compared with tritonclient's
-async_infer. "message": the building of the request alone.
+The server is a null server in a process of its own: it answers every request with the same 64 kB. CPU time is that of this
+process with all its threads. Rounds of the clients alternate, and the figures are medians over the rounds. "bare grpcio" sends
+the same bytes again and again without retries, statistics or views. "16": 16 requests in flight, compared with tritonclient's
+async_infer. "message": only the building of the request.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ def null_server() -> Iterator[str]:
 
 
 def per_request_us(call: Callable[[int], None], requests: int) -> float:
-    """The CPU time of a request, in us. call: makes that many requests."""
+    """Return the CPU time of a request, in us. call: makes the number of requests that it is given."""
     begin = time.process_time_ns()
     call(requests)
     return (time.process_time_ns() - begin) / 1000 / requests
 
 
 def repeat(call: Callable[[], object]) -> Callable[[int], None]:
-    """Make the call as often as asked."""
+    """Return a function that makes the call a given number of times."""
 
     def calls(times: int) -> None:
         for _ in range(times):

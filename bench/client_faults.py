@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts lost requests while two of three servers go away and the third fails 30 % of its calls.
+"""Counts lost requests while two of three servers shut down and the third fails 30 % of its calls.
 
     python bench/client_faults.py [--requests 10000] [--json]
 
@@ -126,7 +126,7 @@ def as_bytes(result: Result) -> dict[str, bytes]:
 
 
 def run(requests: int) -> dict[str, Any]:
-    """Send FACILE's events and return the figures. The servers are killed, drained and failing, in this order."""
+    """Send FACILE's events and return the figures. The first server is killed, the second drains, and the third fails calls."""
     rows = log_flat_events(1, seed=3).rows
     events = [np.ascontiguousarray(rows[ROWS * n : ROWS * (n + 1)]) for n in range(EVENTS)]
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:

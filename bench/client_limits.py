@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what the client keeps to: attempts and deadline when all servers are dead, and resident memory over many requests.
+"""Measures the client's limits: attempts and deadline when all servers are dead, and resident memory over many requests.
 
     python bench/client_limits.py [--requests 100000] [--json]
 
@@ -62,7 +62,7 @@ def memory(requests: int) -> dict[str, Any]:
         for count, _ in enumerate(client.model("facile").map(rows for _ in range(requests))):
             if count % (requests // 10) == 0:
                 at.append(resident_mb())
-    time.sleep(1)  # gRPC's own threads end
+    time.sleep(1)  # until gRPC's own threads have ended
     left = {"threads": threading.active_count() - threads, "descriptors": open_descriptors() - descriptors}
     left["shared_memory"] = sum("hypersonic" in name for name in os.listdir("/dev/shm"))  # noqa: PTH208
     return {"request_kb": rows.nbytes // 1000, "resident_growth_mb": max(at[1:]) - at[1], "left_after_close": left}

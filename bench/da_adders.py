@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adders of the da core for the dense layers of a zoo model, and those that da4ml finds for each layer in one piece.
+"""The adders of the da core for a zoo model's dense layers, compared with those that da4ml finds for each layer as a whole.
 
 python -m bench.da_adders [MODEL] [--bits 8] [--core-only]
 
-The da core cuts a matrix that would take da4ml long (hls/da/cmvm.py); da4ml's own flow does not. The options are the same.
+The da core splits a matrix that takes da4ml too long (hls/da/cmvm.py); da4ml's own flow does not. The options are the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hypersonic.hls.da.graph import Add, AdderGraph
 from hypersonic.hls.frontend.description import ZOO
 
 _INPUT = -(1 << 11), (1 << 11) - 1
-_WHOLE = 1 << 62  # work that no matrix exceeds
+_WHOLE = 1 << 62  # an amount of work that no matrix exceeds
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,7 +69,7 @@ def _adders(weight: NDArray[np.int64], work: int) -> tuple[int, float]:
     """The adders for x @ weight, and seconds of processor time."""
     graph = AdderGraph()
     x = [graph.input(i, *_INPUT) for i in range(len(weight))]
-    cmvm._solution.cache_clear()  # the core's solution would answer for da4ml's, and its seconds would be none
+    cmvm._solution.cache_clear()  # otherwise the cached solution is returned and the time is zero
     begin = time.process_time()
     factored(graph, "dense", x, weight, work)
     return sum(isinstance(node.operation, Add) for node in graph.nodes), time.process_time() - begin

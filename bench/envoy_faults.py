@@ -3,7 +3,7 @@
 
     python -m bench.envoy_faults [--requests 20000] [--json]
 
-Each server has a model of the python backend that answers 2 x + 1 in INT32 after 1 ms. Each request has numbers of its own, and
+Each server has a model of the python backend that answers 2 x + 1 in INT32 after 1 ms. Each request has different numbers, and
 its answer is compared with them as integers. After a third of the requests one server gets the signal. The same number of
 requests is sent at the same time with tritonclient, which does not retry, and with hypersonic.client. Envoy has the
 configuration of deploy/envoy. Then one of three servers takes 60 ms for an answer, and its share of the requests is counted.

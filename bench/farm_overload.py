@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A farm in overload: the goodput for pairs of queue limit and deadline, as the table of sim/farm/overload.py.
+"""A farm in overload: the goodput for pairs of queue limit and deadline, as in the table of sim/farm/overload.py.
 
-100 servers of one compute unit at 1.5 times saturation, with retries as of this project's client. A second table raises the
+100 servers of one compute unit at 1.5 times saturation, with the retries of this project's client. A second table raises the
 rate from a share of the capacity to 1.2 times the capacity in a minute, and gives the load at which the busy share passes 0.8
 and the one at which p99 has doubled.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The size of a model of HGQ2 in the da core, and as da4ml's own tracer makes it from the same file.
+"""The size of an HGQ2 model in the da core, compared with what da4ml's own tracer makes of the same file.
 
 python -m bench.hgq_adders [MODEL ...]
 
@@ -62,7 +62,7 @@ def _core(file: Path) -> dict[str, Any]:
 
 
 def _child(argv: list[str]) -> dict[str, Any]:
-    """Run a program where HGQ2 is; return its last line, if that is JSON. Raises CalledProcessError."""
+    """Run a program in the environment of HGQ2; return its last line, if that is JSON. Raises CalledProcessError."""
     ran = subprocess.run(argv, env=environment(_say), stdout=subprocess.PIPE, text=True, check=True)
     last = ran.stdout.rpartition("\n")[2]
     found: dict[str, Any] = json.loads(last) if last.startswith("{") else {}

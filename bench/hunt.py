@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares random networks with hls4ml's C++ as integers, for a given time, and prints each seed with what was found.
+"""Compares random networks with hls4ml's C++ as integers, for a given time, and prints the result for each seed.
 
     python -m bench.hunt [--minutes 10] [--first SEED] [--families dense residual softmax ...]
 
 Each seed draws a network of every family (tests/hls/rf/families.py: a layer type each, with types, strategies and reuse
 factors) and networks of random topology (tests/hls/da/random_models.py). Every network is converted to an rf core, and in
-io_parallel to a da core too where that takes it. Random rows are computed by the rf core's RTL in Verilator, by the da core's
+io_parallel to a da core too if that supports it. Random rows are computed by the rf core's RTL in Verilator, by the da core's
 adders and by the network in Python's integers (hls/network/evaluate.py), and all are compared with the C++. Odd seeds are in
 io_stream, even ones in io_parallel. A seed draws the same networks each time: --first SEED --minutes 0 repeats it.
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: networks of random topology of a seed, and rows of each network
+#: networks of random topology per seed, and rows per network
 TOPOLOGIES = 3
 ROWS = 60
 
@@ -35,7 +35,7 @@ FAMILIES = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return 1 if a network was different, or a process ended in another way than by itself."""
+    """Return 1 if a network was different, or a process failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10, help="after that no seed is begun (default: 10)")
     parser.add_argument("--first", type=int, default=1, help="the first seed (default: 1)")
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def seeds_line(first: int, end: int, bad: Sequence[int]) -> str:
-    """Return the last line that is printed. bad: the seeds that were different, or whose process ended by a signal."""
+    """Return the last line that is printed. bad: the seeds that were different, or whose process failed."""
     found = f"different or ended: {', '.join(map(str, bad))}" if bad else "none different"
     return f"{end - first} seeds from {first}; {found}"
 

@@ -133,7 +133,7 @@ def _datatypes(row: Row) -> str:
 
 
 def queued(simulation: Simulation, run: tuple[int, int, int, int | None], runs: int) -> tuple[int, float]:
-    """Do `runs` runs, with as many in flight as the kernel takes; return the clocks, and the seconds that it took here."""
+    """Do `runs` runs, with as many in flight as the kernel takes; return the clocks, and the seconds on this machine."""
     busy, began = simulation.read(registers.BUSY_CYCLES), time.perf_counter()
     started = min(runs, registers.MAX_RUNS)
     for _ in range(started):

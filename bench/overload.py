@@ -3,10 +3,10 @@
 
     python -m bench.overload [--seconds 60] [--instances 8] [--run-ms 300] [--json]
 
-Three servers are behind the real Envoy. Each has 8 instances of a model that takes 300 ms for a request, as a server whose
+Three servers are behind the real Envoy. Each has 8 instances of a model that takes 300 ms for a request, like a server whose
 cards have 8 compute units. The queue of a server holds two requests for each instance, each for three runs at most
-(max_queue_size, default_timeout_microseconds). Saturation is what two requests in flight for each instance reach, measured
-before and after all else, because the machine may do other work.
+(max_queue_size, default_timeout_microseconds). Saturation is the rate with two requests in flight for each instance, measured
+before and after everything else, because the machine may do other work.
 A ramp of Poisson arrivals from 0.3 to 1.1 times saturation gives, at each step, the share of time in which the instances are
 busy (hypersonic_instance_busy_seconds_total) and the p99 of the latency. The metric fires above 0.88: the autoscaler of
 Kubernetes ignores 10 % above the 0.8 of deploy/kubernetes. Then requests arrive at 1.5 times saturation; the client is
@@ -43,9 +43,9 @@ instance_group [ {{ count: {instances} kind: KIND_CPU }} ]
 dynamic_batching {{ default_queue_policy {{ max_queue_size: {queued} default_timeout_microseconds: {microseconds} }} }}
 """
 RAMP = (0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
-#: the share of busy time above which servers are added: deploy/kubernetes wants 0.8, and Kubernetes ignores 10 % more
+#: the share of busy time above which servers are added: deploy/kubernetes sets 0.8, and Kubernetes ignores 10 % above it
 FIRES = 0.88
-#: seconds before each measurement, in which queues and instances fill
+#: seconds before each measurement, during which queues and instances fill
 WARM_S = 2.0
 _BUSY = re.compile(r"^hypersonic_instance_busy_seconds_total\{.*\} (\S+)$", re.MULTILINE)
 
@@ -88,7 +88,7 @@ class Report:
     deadline, relative to it.
 
     metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above FIRES, and p99 is more than twice that
-    of the first step; infinite if it is so at no load. busy_before_doubling: the busy share at the last step before that; a
+    of the first step; infinite if that happens at no load. busy_before_doubling: the busy share at the last step before that; a
     threshold up to this one fires before p99 has doubled.
     """
 
@@ -158,7 +158,7 @@ async def open_loop(site: Site, load: float, per_s: float, seconds: float, seed:
 
     async def ask(due: float) -> None:
         outcome = await site.ask()
-        outcomes.append((time.monotonic() - due, outcome))  # from when it was due: a client that is late does not hide it
+        outcomes.append((time.monotonic() - due, outcome))  # from when it was due, so late sending does not hide it
 
     async def arrivals(begin: float, seconds: float) -> list[asyncio.Task[None]]:
         due, tasks = begin, []
@@ -218,7 +218,7 @@ async def measure(running: Sequence[Program], edge: Envoy, what: Experiment) -> 
 
 
 def from_which_on(ramp: Sequence[Load], holds: Callable[[Load], bool]) -> float:
-    """Return the load of the first step after which it holds at every step; a single late answer makes no step of its own."""
+    """Return the load of the first step from which it holds at every step, so that a single late answer does not count."""
     steps = list(itertools.takewhile(holds, reversed(ramp)))
     return steps[-1].load if steps else math.inf
 

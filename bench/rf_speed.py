@@ -4,8 +4,8 @@
     python -m bench.rf_speed [--model facile=16000 ...] [--dense 1024 ...]
 
 A model's line has the CPU microseconds per row of csim and of the Verilated core, and their ratio (above 1: the core is
-faster). All integers are compared first. facile is also measured as hls4ml compiles it itself (build_lib.sh), with a call for
-each row; csim is the same C++ without a `volatile`. A dense layer's line has the million multiply-accumulates per second of CPU
+faster). All integers are compared first. facile is also measured as hls4ml itself compiles it (build_lib.sh), with one call per
+row; csim is the same C++ without a `volatile`. A dense layer's line has the million multiply-accumulates per second of CPU
 time, for a square layer of that size.
 """
 
@@ -36,7 +36,7 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore
 from hypersonic.hls.spec import TensorSpec
 
-#: makes a type from its width and its bits right of the binary point
+#: makes a type from its width and its number of fraction bits
 fixed_point = FixedPoint.with_fraction
 
 #: the number of multipliers of the dense layers, which determines the reuse factor

@@ -105,7 +105,7 @@ def silent_ms_per_s(server: Running, seconds: float) -> float:
 
 
 def idle(server: Running, connections: int, seconds: float) -> Idle:
-    """Measure the CPU time without requests. Each client has had one answer before."""
+    """Measure the CPU time without requests. Each client has received one answer before."""
     alone = silent_ms_per_s(server, seconds)
     with connected(server, connections) as channels:
         for channel in channels:

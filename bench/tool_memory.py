@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that Verilator takes for da cores of several sizes, beside the estimate of hls/bounded/need.py.
+"""The memory that Verilator takes for da cores of several sizes, compared with the estimate of hls/bounded/need.py.
 
 python -m bench.tool_memory [--kernel] [NETWORK ...] [--memory 4G]
 
 NETWORK: pool:N, an AveragePooling2D of N x N x 5 numbers; relu:N, N numbers; dense:N:L, L matrices of N x N with weights of 4
 bits. --kernel measures the kernel around the core, whose rows are FP32, as for hw_emu. Verilator's figure is its largest
 resident set. The last line is a fit of the constants, in the order of need.py, by least squares of the relative differences;
-need.py has round figures near it, none of them negative.
+need.py has rounded values near it, none of them negative.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def join(parts: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
 
 
 def no_rows(spec: ModelSpec) -> dict[str, NDArray[Any]]:
-    """Return the outputs for zero rows. An axis whose length the model leaves open has length 0."""
+    """Return the outputs for zero rows. An axis of variable length has length 0."""
     return {tensor.name: np.empty((0, *(max(n, 0) for n in tensor.shape)), tensor.dtype) for tensor in spec.outputs}
 
 

@@ -37,7 +37,7 @@ except ImportError as error:
 _FORM = "triton+grpc://HOST:PORT[,HOST:PORT..]/MODEL/VERSION"
 #: tritonclient's names of the TLS files, and ours
 _FILES = {"root_certificates": "root", "private_key": "key", "certificate_chain": "certificate"}
-#: fields of Server that client_args may have, too
+#: fields of Server that client_args may also have
 _OF_SERVER = ("token", "headers", "proxy")
 
 #: the clients of this process, by the `key` of the wrappers that share them
@@ -155,7 +155,7 @@ def _parsed(url: str) -> tuple[str, str, str]:
 
 
 def _servers(addresses: str, args: Mapping[str, Any]) -> tuple[Server, ...]:
-    """The servers of a URL, with what tritonclient's arguments say of TLS."""
+    """The servers of a URL, with the TLS settings and the fields of Server from client_args."""
     known = {"ssl", "verbose", *_FILES, *_OF_SERVER}
     if unknown := set(args) - known:
         raise ValueError(f"client_args has {', '.join(sorted(unknown))}, which this client does not take, only {sorted(known)}")
@@ -170,7 +170,7 @@ def _servers(addresses: str, args: Mapping[str, Any]) -> tuple[Server, ...]:
 def _key(servers: tuple[Server, ...], settings: Settings) -> str:
     """The name of the client of these servers and settings: equal for equal ones, and kept when the wrapper is pickled."""
     try:
-        pickled = import_module("cloudpickle").dumps((servers, settings))  # of coffea; it pickles lambdas, too
+        pickled = import_module("cloudpickle").dumps((servers, settings))  # a dependency of coffea; it also pickles lambdas
     except (ImportError, pickle.PicklingError, TypeError, AttributeError):
         return uuid.uuid4().hex
     return hashlib.sha256(pickled).hexdigest()

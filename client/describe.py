@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's description, asked before any work, so that a missing server or model is known at once."""
+"""A model's description, requested before any work, so that a missing server or model is reported at once."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Engine:
         self._asked: dict[Wanted, Future[ModelSpec | Fallback]] = {}
         self._baselines: dict[Wanted, dict[str, Sums]] = {}
         self._closed = False
-        # a client that is dropped without close(): no thread may stay behind. A fork keeps away from its parent's connections
+        # if a client is dropped without close(), no thread may remain. A fork must not touch its parent's connections
         weakref.finalize(self, _end, os.getpid(), self.pool, self._timer).atexit = False
 
     def deadline(self) -> float:
@@ -74,7 +74,7 @@ class Engine:
                 asked = self._asked[model] = others or Future()
             if others is None:
                 return self._ask(model, asked)
-            with suppress(CancelledError):  # the thread that asked was interrupted: this one asks
+            with suppress(CancelledError):  # the thread that asked was interrupted, so this one asks
                 return others.result()
         return known
 
@@ -89,7 +89,7 @@ class Engine:
             asked.set_result(described)
             return described
         finally:
-            asked.cancel()  # after Ctrl-C; otherwise it has its outcome, and this has no effect
+            asked.cancel()  # after Ctrl-C; otherwise it is done already, and this has no effect
             with self._lock:
                 del self._asked[model]
 

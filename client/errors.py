@@ -48,7 +48,7 @@ class AnswerError(ClientError):
 
 
 class CallError(Exception):
-    """A call of a transport failed. code: the gRPC status. text: the server's words, or gRPC's."""
+    """A call of a transport failed. code: the gRPC status. text: the error message of the server or of gRPC."""
 
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(code, text)
@@ -56,7 +56,7 @@ class CallError(Exception):
 
 
 class ServerError(ClientError):
-    """A server refused a request. server: its name. code: the gRPC status. text: the server's words."""
+    """A server refused a request. server: its name. code: the gRPC status. text: the server's error message."""
 
     def __init__(self, server: str, code: Code, text: str) -> None:
         super().__init__(f"{server}: {code.name}: {text}")
@@ -131,7 +131,7 @@ class DeadlineError(AllServersFailedError):
 #: the codes after which another attempt is safe and may succeed
 RETRYABLE = {Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.ABORTED, Code.DEADLINE_EXCEEDED, Code.CANCELLED}
 _ACCESS = {Code.UNAUTHENTICATED, Code.PERMISSION_DENIED}
-#: Triton's words for a request without the header of --grpc-restricted-protocol; its code is UNAVAILABLE
+#: Triton's message for a request without the header of --grpc-restricted-protocol; its code is UNAVAILABLE
 _RESTRICTED = "This protocol is restricted"
 
 

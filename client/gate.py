@@ -72,7 +72,7 @@ class Gate:
             self.leave(size)
 
     def _admit(self) -> list[Callable[[], None]]:
-        """Take room for those who have waited longest, as far as there is some; return their calls. Called with the lock."""
+        """Admit those who have waited longest while there is room; return their callbacks. Called with the lock held."""
         granted = []
         while self._waiting and self._fits(self._waiting[0][0]):
             size, call = self._waiting.popleft()

@@ -31,7 +31,7 @@ from hypersonic.client.streams import Answers, Sequence
 from hypersonic.client.tracing import trace_headers
 from hypersonic.client.transport.call import Headers
 
-#: an array or a dict of them, as the model has one output or several
+#: an array if the model has one output, a dict of arrays if it has several
 Outputs = NDArray[Any] | dict[str, NDArray[Any]]
 
 
@@ -52,7 +52,7 @@ class Prepared:
 
     @property
     def engine(self) -> Engine:
-        """The client's connections in this process: after a fork, others than before."""
+        """The client's connections in this process: new ones after a fork."""
         return self.client.engine
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -87,7 +87,7 @@ class Prepared:
         ]
 
     def message(self, inputs: Any, parameters: Mapping[str, Parameter]) -> tuple[bytes, int]:
-        """Return one serialized request, for a stream, and the bytes of its inputs. Raises InputError if one is not enough."""
+        """Return one serialized request, for a stream, and the bytes of its inputs. Raises InputError if several are needed."""
         spec = self.spec
         parts = list(batches.parts_of(spec, batches.as_inputs(spec, inputs), self.engine.settings.limits))
         if len(parts) != 1:
@@ -295,7 +295,7 @@ def _only(outputs: dict[str, NDArray[Any]]) -> Outputs:
 
 
 def _checked(model: str, outputs: tuple[str, ...], answer: Answer) -> Answer:
-    """Return the answer if it has the outputs that were asked for, and any. Raises AnswerError."""
+    """Return the answer if it has all outputs that were asked for, and at least one. Raises AnswerError."""
     for name in outputs or ("any",) * (not answer.outputs):
         if name not in answer.outputs:
             raise AnswerError(

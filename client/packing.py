@@ -95,7 +95,7 @@ class PackedRows:
 def _put(rows: NDArray[np.uint8], field: PackedField, codes: NDArray[Any]) -> None:
     """Set the bits of a field. rows: two bytes longer than a row.
 
-    Codes that are a whole number of bytes apart are shifted alike: they are set together, byte by byte of their windows.
+    Codes that begin at the same bit of different bytes need the same shift, so they are set together, one byte at a time.
     """
     apart = 8 // gcd(8, field.bits)
     words = codes.astype(np.uint32) & np.uint32((1 << field.bits) - 1)

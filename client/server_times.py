@@ -14,7 +14,7 @@ Sums = tuple[int, int, int, int, int, int]
 
 
 def read_sums(member: Member, model: Wanted, timeout_s: float) -> Sums | None:
-    """Return a server's sums for a model; None if it does not tell."""
+    """Return a server's sums for a model; None if it does not report them."""
     request = service_pb2.ModelStatisticsRequest(name=model[0], version=model[1]).SerializeToString()
     try:
         message = member.transport.unary("ModelStatistics", request, timeout_s, member.headers())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses of servers with the credentials for each; and what gives addresses: environment variables, DNS names, files."""
+"""The addresses of servers with their credentials. Addresses may come from environment variables, DNS names and files."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Timeout:
     """Times in seconds.
 
     total_s: of one request with all its attempts and pauses. attempt_s: of one attempt; None: what is left of the total.
-    connect_s: of making a connection. Both of the first are sent to the server as `grpc-timeout`.
+    connect_s: of making a connection. The shorter of attempt_s and the rest of total_s is sent to the server as `grpc-timeout`.
     """
 
     total_s: float = 60.0
@@ -53,9 +53,9 @@ class Timeout:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a client takes at a time.
+    """The limits on the work that a client has in flight.
 
-    in_flight: requests without an answer. bytes_in_flight: the bytes of their inputs; a larger request goes alone.
+    in_flight: requests without an answer. bytes_in_flight: the bytes of their inputs; a larger request is sent alone.
     message_bytes: the most bytes of a request or an answer; a larger batch is split. 2 GiB - 1 is gRPC's limit.
     """
 

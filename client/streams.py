@@ -86,7 +86,7 @@ class _Call:
         if message is None:
             raise self._failed(CallError(Code.UNAVAILABLE, "the server ended the stream before the last answer"))
         error_text, response = split_answer(message)
-        if error_text:  # without a code; the header triton_grpc_error would give it one, but tritonserver 2.51 dies of it
+        if error_text:  # without a code; the header triton_grpc_error would give it one, but tritonserver 2.51 crashes on it
             raise self._failed(CallError(Code.UNKNOWN, error_text))
         return read_answer(response)
 
@@ -135,8 +135,8 @@ class _Call:
 class Answers(Iterator[Result]):
     """The answers to one request, in their order; `index` counts them. Made by Model.stream().
 
-    The call starts with the first next(). close(), or no reference to the iterator any more, cancels it. One thread iterates;
-    any thread may close.
+    The call starts with the first next(). close() cancels it, and so does dropping the last reference to the iterator. One
+    thread iterates; any thread may close.
     """
 
     def __init__(self, prepared: Prepares, inputs: Any, parameters: Mapping[str, Parameter], timeout_s: float | None) -> None:

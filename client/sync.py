@@ -45,7 +45,7 @@ class Client:
     ) -> None:
         """servers: "host:port", a Server, or several. The other arguments replace parts of the settings.
 
-        connect: makes the transport of a server; tests have their own. Raises AddressError.
+        connect: makes the transport of a server; tests pass their own. Raises AddressError.
         """
         self.servers = as_servers(servers)
         self.settings = (settings or Settings()).updated(

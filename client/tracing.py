@@ -11,7 +11,7 @@ from hypersonic.client.transport.call import Headers
 
 
 def trace_headers() -> Headers:
-    """Return `traceparent` and its kin for the current span; nothing without a span or baggage."""
+    """Return `traceparent` and related headers for the current span; empty without a span or baggage."""
     functions = _opentelemetry()
     if functions is None:
         return ()

@@ -13,7 +13,7 @@ from hypersonic.hls.errors import MissingToolError
 #: processor time in seconds after which Yosys is ended, with SIGXCPU
 CPU_SECONDS = 3600
 
-# Yosys does not look for Python's KeyboardInterrupt, so Ctrl-C ends the process.
+# Yosys does not check for Python's KeyboardInterrupt, so Ctrl-C ends the process.
 _PROGRAM = """\
 import resource, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)

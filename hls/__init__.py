@@ -2,7 +2,7 @@
 """The compiler side: converts a trained model into an HLS project and an RTL core.
 
 overflows(hls_model, rows)          for users of hls4ml: what wraps in each layer of a ModelGraph (csim/overflow)
-compare(hls_model, predict, rows)   for them too: how far a ModelGraph is from the trained model (plugin/compare.py)
+compare(hls_model, predict, rows)   for users of hls4ml: how far a ModelGraph is from the trained model (plugin/compare.py)
 """
 
 from __future__ import annotations

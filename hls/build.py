@@ -74,8 +74,8 @@ def convert_model(
 
     core: one of CONVERTED; "" takes da or rf, as the YAML's Strategy says. card: for an rf core, the JSON text of
     rf.fit.exchange.card_to_json; the reuse factors are then chosen to fill that card, and the report has the search as "fit".
-    "" keeps the YAML's reuse factors. progress: called with one line of text per step. keep_refused: return a project that is
-    refused for what it computes too; HlsProject.refused says why.
+    "" keeps the YAML's reuse factors. progress: called with one line of text per step. keep_refused: also return a project
+    that is refused for what it computes; HlsProject.refused says why.
     Raises ConversionError, with the conversion's own message, for what the user can correct, and ConversionFailedError
     otherwise, and ToolMemoryError for one that needs more memory than its limit.
     """
@@ -133,7 +133,7 @@ def _replace(directory: Path, built: Path) -> None:
 
 
 def _files_beside(model_file: Path, reference: str) -> list[Path]:
-    """The file of rows, or the module beside the model that "module:function" names with those that it imports there."""
+    """The file of rows, or the module beside the model that "module:function" names and the modules it imports from there."""
     if is_rows_file(reference):
         file = model_file.parent / reference
         return [file] if file.is_file() else []

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixed-point numbers as the field writes them: ap_fixed<W,I,Q,O> (UG1399, "Arbitrary Precision Fixed-Point Data Types").
+"""Fixed-point numbers in the usual notation: ap_fixed<W,I,Q,O> (UG1399, "Arbitrary Precision Fixed-Point Data Types").
 
-A raw value is the integer in the register; the number it stands for is raw * 2**-fraction. Raw values travel as int64.
+A raw value is the integer in the register; the number it stands for is raw * 2**-fraction. Raw values are passed as int64.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BY_SIGN = frozenset({Rounding.TRN_ZERO, Rounding.RND_ZERO, Rounding.RND_INF})
 
 
 class Overflow(StrEnum):
-    """Overflow mode: what a value becomes that does not fit. Values are Vitis' names (UG1399)."""
+    """Overflow mode: what a value that does not fit becomes. Values are Vitis' names (UG1399)."""
 
     WRAP = "AP_WRAP"  # the upper bits are dropped
     SAT = "AP_SAT"  # the nearest end of the range

@@ -187,7 +187,7 @@ def written_constants(layer: Any, name: str) -> Constants:
 
 
 def is_binary(variable: Any) -> bool:
-    """Return whether hls4ml's variable has the XNOR type: bits, 1 for 1 and 0 for -1 to a product, numbers to all else."""
+    """Return whether hls4ml's variable has the XNOR type: bits, which a product reads as 1 and -1 (for 0)."""
     return type(variable.type.precision).__name__.endswith("XnorPrecisionType")
 
 

@@ -94,7 +94,7 @@ def files_beside(file: Path, directory: Path) -> list[Path]:
 def code_hash(file: Path) -> str:
     """Return the SHA-256 of what Python executes of a file: without comments, docstrings and layout, in 64 hex digits.
 
-    All bytes count of a file that Python cannot parse.
+    For a file that Python cannot parse, all bytes count.
     """
     return _read(file.read_bytes())[0]
 
@@ -143,7 +143,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _file(package: Path, name: str) -> Path | None:
-    """The file of a module of hls/, or None for what is not one."""
+    """The file of a module of hls/, or None if there is no such module."""
     files = _files(package, name.split(".")[1:]) if _is_ours(name) else ()
     return next((file for file in files if file.is_file()), None)
 
@@ -207,7 +207,7 @@ def _listed(program: Program, codes: Iterable[str]) -> tuple[list[Path], list[Pa
 def _codes(program: Program) -> dict[str, str]:
     """The modules of a program: file, relative to the package -> hash of its code.
 
-    To parse them takes half a second, so the answer is kept under the hash of all modules below hls/.
+    Parsing them takes half a second, so the result is cached under the hash of all modules below hls/.
     """
 
     def find() -> dict[str, str]:
@@ -218,7 +218,7 @@ def _codes(program: Program) -> dict[str, str]:
     parts = [sys.version, json.dumps([program.roots, program.cuts]), *_content(program, every)]
     try:
         place = cached("program", parts, lambda directory: _write(directory / "codes.json", find()))
-    except CacheError:  # who needs the build itself from the cache is told
+    except CacheError:  # a caller that needs the build itself gets this error from its own call
         return find()
     codes: dict[str, str] = json.loads((place / "codes.json").read_text())
     return codes

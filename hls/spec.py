@@ -51,7 +51,7 @@ DATATYPES = {
         *(Datatype(f"UINT{bits}", bits, signed=False) for bits in (8, 16, 32)),
     )
 }
-#: the datatypes whose bytes packed rows travel as
+#: the datatypes as which packed rows are sent
 PACKED = ("UINT8", "UINT16")
 #: bits; a double holds every raw value of this width, so that casts between raw types are exact
 _MAX_INTEGER_WIDTH = 53

@@ -38,7 +38,7 @@ class ModelOnCard:
         self.model, self.instances = model, instances
         self._card, self._open_instances = card, open_instances
         self._closed = False
-        #: the instances whose users no longer use the slots, until this is so for all
+        #: the names of the instances whose slots their users have released; cleared when all instances are opened again
         self.given_back: set[str] = set()
         self._recovered: dict[str, ModelInstance] = {}
         #: True while the instances are those of a device that was released
@@ -81,7 +81,7 @@ class ModelOnCard:
 
 
 class CardInstances:
-    """A card and the models on it. lock: reentrant; held while models come, recover and go. device: the open one."""
+    """A card and the models on it. lock: reentrant; held while models are opened, recovered, closed. device: the open one."""
 
     def __init__(self, device: Device, reopen: OpenDevice) -> None:
         """device: closed by this object from now on. reopen: opens the same card with the same xclbin."""
@@ -110,7 +110,7 @@ class CardInstances:
             return opened
 
     def open_anew(self, open_instances: OpenInstances) -> tuple[ModelInstance, ...]:
-        """Open instances; if that fails, the card is not left open without need. The lock is held."""
+        """Open instances; if that fails, close the card unless other models have instances on it. The lock is held."""
         try:
             return open_instances(self.device)
         except BaseException:

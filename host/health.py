@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The health of a compute unit, from its registers, where they can be read and are those of this project's kernels.
 
-    VERSION     the expected value: the card is present. All ones: it is gone (so PCI Express completes reads of absent devices)
+    VERSION     the expected value: the card is present. All ones: it is gone (PCI Express reads of absent devices give ones)
     CONTROL     ap_idle: no run is in flight. A hung unit is not idle, for any process that opens it, until its card is reset
     AXI_ERROR   since reset, the memory has responded to an access with an error, and results of this unit may be wrong
 

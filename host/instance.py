@@ -130,7 +130,7 @@ class Slot:
                 raise self._failed(state, rows, timeout_ms)
             self.in_flight_rows = None
             try:
-                self._unit.check_accesses()  # before a run of another model is started, which would get the blame
+                self._unit.check_accesses()  # before another model's run starts, which would be blamed
             finally:
                 self._unit.gate.done()
             self._unit.from_card.enter(self._flow, rows * self._row_out_bytes)
@@ -209,10 +209,10 @@ def open_instances(
     """One instance for each compute unit, each with `slots` slots of `slot_rows` rows.
 
     weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin. units:
-    the names of the compute units, all of the manifest by default. share: the model's part of what it shares with other models
-    of the card, relative to theirs. Raises XclbinMismatchError when the device has an xclbin
-    without the manifest's kernel, WeightsError when the file is not the one that it describes, ComputeUnitNotFoundError,
-    ComputeUnitOutOfServiceError, BufferObjectError (the bank is full), and ValueError when slots or slot_rows is below 1.
+    the names of the compute units, all of the manifest by default. share: the model's share of the card's link and units,
+    relative to the shares of other models. Raises XclbinMismatchError when the device has an xclbin without the manifest's
+    kernel, WeightsError when the file is not the one that it describes, ComputeUnitNotFoundError, ComputeUnitOutOfServiceError,
+    BufferObjectError (the bank is full), and ValueError when slots or slot_rows is below 1.
     """
     if slots < 1 or slot_rows < 1:
         raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")

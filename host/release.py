@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the releases of XRT's library and of the host's driver. AMD ships both as one package and tests them only together.
 
-In a container the library is the image's and the driver is the host's, so that they often differ.
+In a container, the library comes from the image and the driver from the host, so they often differ.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def release_differs(library: str | None, driver: str | None) -> bool:
 
 
 def release_warning(root: Path = SYSFS) -> str:
-    """Return what is wrong with XRT's library and the loaded driver, and what to do; "" if they fit.
+    """Return what is wrong with XRT's library and the loaded driver, and what to do; "" if they match.
 
     Also "" if the driver is not loaded, if there is no library, or if its version is not known: a model for a card then says
     what is missing. The library is loaded only if the driver is. Never raises.

@@ -14,7 +14,7 @@ ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 DRIVER = "xocl"
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
-#: far more than a sysfs attribute with a number or a label
+#: far more than the size of a sysfs attribute with a number or a label
 _MOST_BYTES = 128
 #: the largest sysfs attribute
 PAGE_BYTES = 4096

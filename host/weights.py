@@ -5,8 +5,8 @@
 
 A kernel loads the weights again after a reset, and in a run whose w differs from the previous run's. It reads no weights while
 no run is in flight. New weights must therefore never be at the address of the unit's last ones, which the kernel would consider
-loaded already. Several models on a unit, or versions of one, each have weights there, equal ones once; they are freed when no
-model uses them any more, or when the unit is closed.
+loaded already. Each model and version on a unit has its weights there, but equal weights are stored once. They are freed when
+no model uses them any more, or when the unit is closed.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def add_memory_option(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_memory(text: str) -> str:
-    """Check a limit of memory, and return it as it is. Raises argparse.ArgumentTypeError."""
+    """Check a memory limit and return it unchanged. Raises argparse.ArgumentTypeError."""
     try:
         parse_limit(text)
     except MemoryOptionError as error:
@@ -38,7 +38,7 @@ def parse_memory(text: str) -> str:
 
 
 def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -> None:
-    """Add the options of `hypersonic infer` and `hypersonic run` about events.
+    """Add the event options of `hypersonic infer` and `hypersonic run`.
 
     files: the output may be a file or a directory for the answers to a file's events; its default is then None.
     """
@@ -71,7 +71,7 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
 
 
 def add_own_options(parser: argparse.ArgumentParser) -> None:
-    """Add --rows and --labels, which stand for the generator and the truth of a user's own model."""
+    """Add --rows and --labels: for a user's own model, they replace the generated events and their true values."""
     group = parser.add_argument_group("a model of your own (a .keras, .h5 or .onnx file, or the YAML beside it)")
     group.add_argument(
         "--rows", type=Path, metavar="FILE",
@@ -104,7 +104,7 @@ def parse_percent(text: str) -> int:
 
 
 def parse_counts(text: str) -> dict[str, int]:
-    """The whole positive numbers of an option such as facile=2,jets=1, by name. Raises argparse.ArgumentTypeError."""
+    """Parse positive whole numbers by name, such as facile=2,jets=1. Raises argparse.ArgumentTypeError."""
     numbers = _parse_numbers(text, "facile=2,jets=1")
     if not all(number.is_integer() for number in numbers.values()):
         raise argparse.ArgumentTypeError(f"{text!r}: expected whole numbers, such as facile=2,jets=1")
@@ -112,7 +112,7 @@ def parse_counts(text: str) -> dict[str, int]:
 
 
 def parse_rates(text: str) -> dict[str, float]:
-    """The positive numbers of an option such as facile=5000,jets=1e5, by name. Raises argparse.ArgumentTypeError."""
+    """Parse positive numbers by name, such as facile=5000,jets=1e5. Raises argparse.ArgumentTypeError."""
     return _parse_numbers(text, "facile=5000,jets=100000")
 
 
@@ -131,7 +131,7 @@ def _parse_numbers(text: str, example: str) -> dict[str, float]:
 
 
 def parse_loss(text: str) -> float:
-    """Parse a number of per cent, such as 1% or 0.5. Raises argparse.ArgumentTypeError."""
+    """Parse a percentage, such as 1% or 0.5, and return it as a fraction. Raises argparse.ArgumentTypeError."""
     try:
         value = float(text.removesuffix("%"))
     except ValueError:

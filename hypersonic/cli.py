@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _tools_bounded(args: argparse.Namespace) -> Iterator[None]:
-    """Pass --memory on to this process and its children, and let a closed terminal and SIGTERM end the tools, which run in
-    groups of their own, as Ctrl-C does. Nothing for a command without --memory."""
+    """Apply --memory to this process and its children. SIGTERM and a closed terminal then end the tools as Ctrl-C does, even
+    though the tools run in process groups of their own. Does nothing for a command without --memory."""
     if not hasattr(args, "memory"):
         yield
         return
@@ -99,7 +99,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the arguments. An unknown one ends the process with 2, and with the usage of its command."""
+    """Parse the command line. An unknown argument ends the process with exit code 2 and prints the usage of its command."""
     args, unknown = make_parser().parse_known_args(argv)
     if unknown:
         of_command: argparse.ArgumentParser = args.parser
@@ -113,8 +113,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def explain_error(error: Exception) -> tuple[str, int]:
     """Return an error's text, one paragraph, and the exit code.
 
-    Errors of this package and OSError have a text for users, and so has a missing module of an extra. Any other exception is a
-    fault of hypersonic.
+    Errors of this package, OSError, and a missing module of an extra have messages for users. Any other exception is a fault of
+    hypersonic.
     """
     if type(error).__module__.startswith("hypersonic."):
         return f"{error}{_hint(error)}", int(getattr(error, "exit_code", USERS))
@@ -127,7 +127,7 @@ def explain_error(error: Exception) -> tuple[str, int]:
 
 
 def _hint(error: Exception) -> str:
-    """Return what to do about the client's error that no server answers; "" for others."""
+    """Return advice for the client's error that no server answers; "" for other errors."""
     if type(error).__module__.startswith("hypersonic.client."):
         from hypersonic.client.errors import UnavailableError
 
@@ -170,7 +170,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows an option's default, except for flags, lists, 0 and empty ones, which the help text has to explain."""
+    """Shows an option's default, except for flags, lists, 0 and empty defaults, which the help text has to explain."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
         says_nothing = isinstance(action.default, bool | list | tuple | dict) or action.default in ("", 0, None)

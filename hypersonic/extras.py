@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-#: extra -> the modules that it adds to the base install. `columnar` has yaml too, and its own messages
+#: extra -> the modules that it adds to the base install. `columnar` installs yaml too, but has messages of its own
 MODULES = {
     "server": ("grpc_health", "h11", "starlette", "uvicorn"),
     "build": (
@@ -29,7 +29,7 @@ class MissingExtraError(RuntimeError):
 
 
 def explain_missing(module: str) -> str | None:
-    """Return the message for a module that is not installed; None if it is not one of an extra.
+    """Return the message for a module that is not installed; None if it does not belong to an extra.
 
     module: its dotted name, or that of a package whose version was asked for, such as tensorflow-cpu.
     """

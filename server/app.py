@@ -4,7 +4,7 @@
     bound -> alive, not ready; serves metrics, and each model once it is loaded -> all loaded: ready, "Started ..." in the log
     SIGTERM -> not ready, new requests refused -> requests in flight end -> ports closed -> models unloaded -> exit 0
 
-A second signal, or the exit timeout, ends it at once with exit code 1. SIGTERM during the loading of models gives the loads up.
+A second signal, or the exit timeout, ends it at once with exit code 1. SIGTERM while models are loading abandons the loads.
 """
 
 from __future__ import annotations
@@ -64,12 +64,11 @@ from hypersonic.server.tracing.settings import TraceConfig, TraceControl
 
 __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # the same name when it is run as __main__
-#: how long, at shutdown, sending a finished answer may take, and receiving a request that has begun to arrive
+#: the time limit at shutdown for sending a finished answer, and for receiving a request that has begun to arrive
 _GRACE_S = 2.0
-#: how long each step of the shutdown may take in any case, whatever the exit timeout
+#: the shortest time that a step of the shutdown is given, even if the exit timeout has passed
 _LEAST_S = 0.25
-#: how long new requests are answered with a refusal before the ports close, and after how long without a new request the ports
-#: close earlier
+#: how long new requests are refused before the ports close, and how long a pause without new requests closes the ports earlier
 _LINGER_S, _SILENCE_S = 1.0, 0.25
 
 
@@ -189,7 +188,7 @@ class Server:
         try:
             bound = server.bind(_join(address, port), self._grpc_credentials)
         except RuntimeError as error:
-            http.listen(address, port).close()  # gRPC does not tell the reason; this raises StartError with it
+            http.listen(address, port).close()  # gRPC does not report the reason; this raises StartError with it
             raise StartError(http.bind_failure(address, port, str(error))) from error
         self.addresses["GRPCInferenceService"] = _join(address, bound)
         return server

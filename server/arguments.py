@@ -40,12 +40,12 @@ def _count(text: str) -> int:
 
 
 def _verbosity(text: str) -> int:
-    """A level of verbosity; like tritonserver, this takes a boolean too."""
+    """Parse a verbosity level; like tritonserver, this also accepts a boolean."""
     return _count({"true": "1", "false": "0"}.get(text.lower(), text))
 
 
 def _milliseconds(text: str) -> int:
-    """Whole milliseconds; like tritonserver, this takes a decimal fraction too, and drops it."""
+    """Parse whole milliseconds; like tritonserver, this also accepts a decimal fraction, and drops it."""
     match = re.fullmatch(r"([0-9]{1,18})(?:\.[0-9]*)?", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds")

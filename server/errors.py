@@ -23,10 +23,10 @@ ServerError
 │   ├── ForbiddenError           ... because the credentials are for another service
 │   └── RestrictedError          ... because the group's header is missing or wrong
 ├── SharedMemoryError            a region cannot be opened, read or written            (INTERNAL in Triton)
-├── MalformedJsonError           an HTTP body is not the JSON it should be             (INTERNAL in Triton)
+├── MalformedJsonError           an HTTP body is not the expected JSON                 (INTERNAL in Triton)
 ├── UnsupportedError             a part of the protocol that this server does not support
 ├── BackendError                 the model, or its backend, failed
-│   ├── UnknownError             ... without telling more                               (UNKNOWN in Triton)
+│   ├── UnknownError             ... with the code UNKNOWN                              (UNKNOWN in Triton)
 │   ├── InstanceLostError        an instance is out of service; other instances may run its requests
 │   │   └── InstanceTimeoutError ... because a run did not end in time
 │   └── InstanceAwayError        a lost instance cannot return to service before an operator acts
@@ -169,7 +169,7 @@ class CancelledError(ServerError):
     reason = FailureReason.CANCELED
 
     def __init__(self) -> None:
-        """Use the text that a client sees whose deadline has passed."""
+        """Use the text that a client sees when its deadline has passed."""
         super().__init__("request cancelled by its client, or its deadline passed")
 
 
@@ -223,11 +223,11 @@ class BackendError(ServerError):
 
 
 class UnknownError(BackendError):
-    """A model answered with an error with the code UNKNOWN."""
+    """A model answered with an error whose code is UNKNOWN."""
 
 
 class InstanceLostError(BackendError):
-    """The instance is out of service for good.
+    """The instance is out of service, and takes no run unless it is revived.
 
     by_run: True if it was lost during the run that raises this, and no request of another run was open at the instance.
     """
@@ -242,7 +242,7 @@ class InstanceTimeoutError(InstanceLostError):
 
 
 class InstanceAwayError(BackendError):
-    """A lost instance cannot return to service before an operator acts (resets its card, plugs it in). Nothing waits for it."""
+    """A lost instance cannot return to service before an operator acts (resets its card, plugs it in). Requests do not wait."""
 
     def __init__(self, text: str, retry_s: float) -> None:
         """retry_s: the time until the next check, in seconds."""
@@ -276,7 +276,7 @@ class ModelsFailedError(StartError):
 
 
 def escaped(text: str, most_chars: int = 128) -> str:
-    """Return an untrusted text as errors show it: in ASCII, on one line, cut to `most_chars` characters before escaping."""
+    """Return an untrusted text for an error message: in ASCII, on one line, cut to `most_chars` characters before escaping."""
     return text[:most_chars].encode("unicode_escape").decode()
 
 

@@ -27,7 +27,7 @@ from hypersonic.server.errors import InvalidRequestError, ServerError, StartErro
 
 FORMATS = ("default", "ISO8601", "json")
 #: logger -> the lowest level of its records that are logged here. The exporter of traces logs what it cannot send, and the two
-#: servers log what their handlers raised; without a handler, these would write other lines to standard error
+#: servers log what their handlers raised; without a handler, these would write lines in another format to standard error
 _LOGGERS = {"hypersonic": logging.NOTSET, **dict.fromkeys(("opentelemetry", "uvicorn", "grpc", "asyncio"), logging.WARNING)}
 _CONTEXT_KEY = "fields"
 #: setting -> the level whose records it switches
@@ -218,7 +218,7 @@ class _FileHandler(logging.Handler):
             sys.stderr.write(f"{line}\n")
 
     def _follow(self) -> None:
-        """Open the path again if it leads to another file, or to none. If that fails, the old file is used further."""
+        """Open the path again if it leads to another file, or to none. If that fails, the old file stays in use."""
         now_s = time.monotonic()
         if now_s - self._checked_s < _CHECK_S:
             return

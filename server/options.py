@@ -150,7 +150,7 @@ class Options:
             ("grpc.max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
-            # the connections that limits/connections.py shares, and as many again for a burst before it counts them
+            # twice the limit that limits/connections.py shares, to allow for a burst between two of its checks
             ("grpc.max_allowed_incoming_connections", min(2 * self.grpc_max_connections, 2**31 - 1)),
             ("grpc.server.max_pending_requests", _MOST_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING_CALLS),

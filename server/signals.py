@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 #: used instead of a signal's number: the server cannot start
 FAILED = -1
-#: polling interval in seconds for signals that the kernel gave to another thread
+#: polling interval in seconds for signals that the kernel delivered to another thread
 _LOOK_S = 0.5
 
 
@@ -30,8 +30,8 @@ class Signals:
     def wait(self) -> int:
         """Wait for the next signal and return its number, or FAILED if the server cannot start.
 
-        Python runs signal handlers only on the main thread, and does not wake it if the kernel gave the signal to another
-        thread. The main thread therefore polls.
+        Python runs signal handlers only on the main thread, and does not wake it if the kernel delivered the signal to
+        another thread. The main thread therefore polls.
         """
         while True:
             with suppress(queue.Empty):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines without handshakes as an instance of a StreamBench: a wrapper gives them streams, and many run side by side.
+"""Pipelines without handshakes as one instance of a StreamBench: a wrapper adds streams, and many pipelines run side by side.
 
     s_axis --> [ lane 0 | lane 1 | ... ] --> m_axis      enable = the output is empty or is taken
 
@@ -40,7 +40,7 @@ endmodule
 def pipeline(
     name: str, latency: int, x_bits: int, y_widths: Sequence[int], lanes: Sequence[str], sources: Sequence[Path]
 ) -> Dut:
-    """Return the instance of a module `name`, whose body are the instances `lanes`: SystemVerilog with ports clk and enable.
+    """Return the instance of a module `name`, whose body is the instances `lanes`: SystemVerilog with ports clk and enable.
 
     y_widths: the bits of the lanes' outputs, lane 0 lowest in m_axis_tdata. sources: the files of the lanes' modules.
     """

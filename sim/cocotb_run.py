@@ -2,7 +2,7 @@
 """Build a design with Verilator and run a cocotb bench on it in a process of its own. Every bench's pytest function calls it.
 
 Verilator's runtime library takes longer to compile than most designs do and is the same for all of them. So it is compiled
-once, kept in the cache, and linked to each build. Its headers are precompiled once. Most of what is left is the start of g++
+once, cached, and linked to each build. Its headers are precompiled once. Most of what is left is the start of g++
 and of cocotb, so all parameter sets of a bench are instances side by side in one build, and its tests run on each of them.
 """
 
@@ -34,8 +34,8 @@ _RUN_TIME = ("verilated_dpi.o", "verilated_vpi.o")
 #: environment variable with the names of the instances that a bench's tests run on, if the top has several
 _INSTANCES = "HYPERSONIC_BENCH_INSTANCES"
 
-#: pytest's rewriting of assertions, for a text that says what differed: of the benches only, and without pytest's plugins,
-#: which would take half of the time that a simulator needs to start
+#: pytest's rewriting of assertions, for messages that say what differed: for the benches only, and without pytest's plugins,
+#: which would take half of a simulator's start-up time
 _ASSERTIONS = {"COCOTB_REWRITE_ASSERTION_FILES": "test_*.py", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 #: the first line of a file of Verilator's options
@@ -93,8 +93,8 @@ def run_bench(
 ) -> None:
     """Run every cocotb test of `test_module` on module `top`; the build and the results stay in `directory`.
 
-    sets, instead of parameters, has several parameter sets by their names. The design has an instance of `top` for each, of
-    that name and with nothing connected, and the tests, which are marked with `bench_test`, run on one after the other. If
+    sets, instead of parameters, has several parameter sets by their names. The design has an instance of `top` for each, with
+    that name and no connections, and the tests, which are marked with `bench_test`, run on one after the other. If
     `top` is a mapping, its keys are the names of the instances and its values their modules.
     waivers are Verilator configuration files. environment is added to the simulator's environment, for values that the bench
     cannot read from the design. Raises BenchError with the names of the tests that failed and the end of the log, and
@@ -131,7 +131,7 @@ def run_bench(
 
 
 def _instances(top: str | Mapping[str, str], sets: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
-    """The text of each instance side by side, by its name, without its ports."""
+    """Return the text of each instance by its name, without its ports."""
     if not isinstance(top, str):
         return {name: f"{module} {name}" for name, module in top.items()}
     values = {name: ", ".join(f".{key}({value})" for key, value in parameters.items()) for name, parameters in sets.items()}

@@ -33,7 +33,7 @@ class MemoryTiming:
     """The timing of the AXI memory behind both masters; the default is ideal: data in the next clock, without a stall.
 
     outstanding is the number of bursts accepted and not yet answered, per channel, 1 to 256. stall_percent is the chance,
-    per clock and channel, that the memory holds back, 0 to 90; seed is that of these stalls.
+    per clock and channel, that the memory stalls, 0 to 90; seed is the seed of these stalls.
     """
 
     read_latency_clocks: int = 1

@@ -4,7 +4,7 @@
 python -m bench.csim.overflows [MODEL ...] [--rows 20000]
 
 MODEL: a zoo model or a project directory. Rows are random, over the range of each input's type. The headers are precompiled
-before, as they are once on a machine. Seconds are of processor time, children included.
+first, which a machine needs only once. Seconds are processor time, children included.
 """
 
 from __future__ import annotations

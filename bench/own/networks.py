@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes, builds and compares networks as somebody does who has only the docs, and prints a verdict on each.
+"""Describes, builds and compares networks as a user does who has only the docs, and prints a verdict on each.
 
     python -m bench.own.networks DIRECTORY [NAME ...] [--rtl]
 
@@ -10,7 +10,7 @@ C++ then computes the rows, and the answers are compared with those expected:
 - right: not far, by the definition of hls/closeness/difference.py
 - far: built, and far from what is expected
 - refused by new: one sentence about the model, with exit code 2
-- refused by build, or unclear: another refusal after `new`, or another end
+- refused by build, or unclear: another refusal after `new`, or any other result
 
 --rtl: the RTL of networks that a core computes runs in Verilator too, and its integers must be the C++'s.
 """

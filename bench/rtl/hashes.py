@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the hash of the RTL of a fixed set of networks, one line for each core, to see that a change of the compiler leaves
-what it writes as it was:
+"""Prints the hash of the RTL of a fixed set of networks, one line for each core, to check that a change to the compiler does
+not change its output:
 
     python -m bench.rtl.hashes > before.txt       # on the commit before the change
     python -m bench.rtl.hashes | diff before.txt -
 
-The networks are those of bench/hunt.py for the first seeds, and small ones of the zoo. A hash covers the SystemVerilog, without
-its comments, the memory files and the weights' file. Nothing is compiled.
+The networks are those of bench/hunt.py for the first seeds, and small ones of the zoo. A hash covers the SystemVerilog without
+comments, the memory files and the weights file. Nothing is compiled.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SUFFIXES = (".sv", ".mem", ".bin")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the hashes; return 1 if a process ended otherwise than by itself."""
+    """Print the hashes; return 1 if a process failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds of bench/hunt.py (default: {SEEDS})")
     parser.add_argument("--only", help=argparse.SUPPRESS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure of `hypersonic bench sharing`, and what a part of the bench is."""
+"""A figure of `hypersonic bench sharing`, and the interface of a part of the bench."""
 
 from __future__ import annotations
 

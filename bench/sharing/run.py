@@ -46,7 +46,7 @@ def table(measured: Mapping[str, tuple[str, Sequence[Figure]]]) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure the parts and print their figures. Returns 1 if one is not as it should be, 2 for a part that does not exist."""
+    """Measure the parts and print their figures. Returns 1 if a figure misses its target, 2 for a part that does not exist."""
     parser = argparse.ArgumentParser(prog="hypersonic bench sharing")
     add_sharing_options(parser)
     arguments = parser.parse_args(argv)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-#: words of a case's name or values that are backends other than Vivado and Vitis
+#: words in a case's name or values that name backends other than Vivado and Vitis
 _OTHERS = re.compile(r"quartus|oneapi|catapult|libero|vivadoaccelerator|symbolicexpression", re.IGNORECASE)
 
 #: files that are not counted at all, and why
@@ -27,7 +27,7 @@ _FILES = {
     "test_fetch_example.py": "downloads its model",
     "test_plot_model.py": "draws a picture",
 }
-#: files for Keras 3, of which hls4ml's CI has an environment of its own; the others are for Keras 2
+#: files for Keras 3, which hls4ml's CI tests in a separate environment; the others are for Keras 2
 KERAS_3 = (
     "test_keras_v3_api.py", "test_hgq2_mha.py", "test_einsum_dense.py", "test_qeinsum.py", "test_multiout_onnx.py",
     "test_keras_v3_profiling.py",
@@ -51,7 +51,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """One case's end. rows: compared. seconds: of the clock. cpu_seconds: of all its processes."""
+    """The result of one case. rows: compared. seconds: wall time. cpu_seconds: of all its processes."""
 
     case: str
     kind: Kind
@@ -66,7 +66,7 @@ class Result:
 
 
 def read_results(file: Path) -> list[Result]:
-    """Return the results that a file of JSON lines has; none if it does not exist. The last of a case counts."""
+    """Return the results in a file of JSON lines; none if it does not exist. The last one of each case counts."""
     lines = file.read_text().splitlines() if file.is_file() else []
     values = [json.loads(line) for line in lines]
     return list({value["case"]: Result(**{**value, "kind": Kind(value["kind"])}) for value in values}.values())
@@ -79,7 +79,7 @@ def words_of(failure: BaseException) -> str:
 
 
 def key_of(nodeid: str) -> str:
-    """Return a case's name without its folder, and with one name for both of the backends that ours stands for.
+    """Return a case's name without its folder, and with one name for both of the backends that ours replaces.
 
     A case for Vivado and the same case for Vitis are one case here: they differ in nothing else.
     """

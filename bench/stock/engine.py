@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers of a core: by its RTL in Verilator, or the exact model of it, which needs no compiler.
+"""The answers of a core, from its RTL in Verilator or from its exact model, which needs no compiler.
 
 The models are those of the tests: the adders of a da core, and the layers of an rf core in Python integers. For layers that
 have no such model (recurrent ones) the RTL answers.
@@ -32,7 +32,7 @@ Numbers = NDArray[np.int64]
 
 
 class Engine:
-    """Answers predict() of the plugin in the place of the RTL; or leaves the RTL there, with `rtl`."""
+    """Answers the plugin's predict() instead of the RTL; with `rtl`, the RTL answers."""
 
     def __init__(self, *, rtl: bool) -> None:
         self.rtl = rtl

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of bench/stock/run.py to the process that runs the cases. It travels in one environment variable."""
+"""The instructions of bench/stock/run.py to the process that runs the cases, passed in one environment variable."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ VARIABLE = "HYPERSONIC_STOCK_CASES"
 class Order:
     """Which cases to run and how.
 
-    results: the file of JSON lines. now: a file for the name of the case that runs. until: the time to end at, in seconds since
-    the epoch. limit_s: most seconds of processor time of a case. only: the names of the only cases; empty for all. keras: 2 or
+    results: the file of JSON lines. now: a file for the name of the running case. until: the time to end at, in seconds since
+    the epoch. limit_s: most seconds of processor time of a case. only: the only cases to run; empty for all. keras: 2 or
     3, the one that `import keras` gives. rtl: whether the RTL answers, not the exact model of the core. part: (index, count) of
     the process among those that share the cases.
     """
@@ -48,7 +48,7 @@ class Order:
 
 
 def order_in(environment: Mapping[str, str]) -> Order:
-    """Return the order that this environment carries."""
+    """Return the order in this environment."""
     value = json.loads(environment[VARIABLE])
     return Order(**{**value, "only": tuple(value["only"]), "part": tuple(value["part"])})
 

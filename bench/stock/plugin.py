@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest that runs hls4ml's own test cases with our backend. bench/stock/run.py starts pytest with it.
+"""A pytest plugin that runs hls4ml's own test cases with our backend. bench/stock/run.py starts pytest with it.
 
 Each case's result is appended to a file of JSON lines as it ends.
 """
@@ -58,7 +58,7 @@ class _Cases:
         signal.signal(signal.SIGALRM, self._watch)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave the cases of other backends out, and one of each pair of cases for Vivado and Vitis."""
+        """Deselect the cases of other backends, and one of each pair of cases for Vivado and Vitis."""
         done = {result.case for result in read_results(Path(self.order.results))}
         chosen: dict[str, pytest.Item] = {}
         left_out = {}
@@ -81,7 +81,7 @@ class _Cases:
             self.failure = call.excinfo.value
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-        """Run one case, twice if hls4ml's own backend has to tell whether it fails too."""
+        """Run one case; if it crashes, run it with hls4ml's own backend too, to see whether that also fails."""
         if time.time() > self.order.until:
             item.session.shouldstop = "the time is over"
             return True
@@ -125,7 +125,7 @@ class _Cases:
 
 
 def _end(seen: Any, failure: BaseException | None) -> tuple[Kind, str]:
-    """How a case ended with our backend, and words about it."""
+    """Return how a case ended with our backend, and a description."""
     if seen.differences:
         return Kind.DIFFERENT, "; ".join(seen.differences)
     if failure is None:
@@ -140,7 +140,7 @@ def _end(seen: Any, failure: BaseException | None) -> tuple[Kind, str]:
 
 
 def _cpu_s() -> float:
-    """Processor time of this process and of those that it started and that have ended."""
+    """Return the processor time of this process and of its children that have ended."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 

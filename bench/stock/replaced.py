@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the backend Hypersonic in the place of Vivado and Vitis in hls4ml, and compares each answer with hls4ml's C++."""
+"""Replaces the backends Vivado and Vitis in hls4ml by Hypersonic, and compares each answer with hls4ml's C++."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OURS = "Hypersonic"
 #: the backends that are replaced, in lower case
 THEIRS = ("vivado", "vitis")
 
-#: rows of one predict() that the core answers, at most; the answers to the others are those of the C++
+#: the most rows of one predict() that the core answers; the answers to the others are those of the C++
 ROWS = 16
 
 #: as hls4ml's script, but without optimisation and without warnings
@@ -39,7 +39,7 @@ class Seen:
     """The models and answers since the start of a case.
 
     replaced: whether our backend is in place. converted, compiled, compared: models, and calls of predict(). rows: of these.
-    differences: words about each answer that was not the C++'s.
+    differences: a description of each answer that was not the C++'s.
     """
 
     replaced: bool = True
@@ -150,7 +150,7 @@ def _first(x: Any, sizes: list[int]) -> tuple[Any, int]:
 
 
 def _difference(got: Any, wanted: Any) -> list[str]:
-    """Words about the numbers of the core and of the C++ that differ; none if all are equal."""
+    """Describe the numbers of the core and of the C++ that differ; return nothing if all are equal."""
     pairs = zip(got, wanted, strict=True) if isinstance(wanted, list) else [(got, wanted)]
     said = []
     for output, (ours, theirs) in enumerate(pairs):

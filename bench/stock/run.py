@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs hls4ml 1.3.0's own test cases with backend='Hypersonic' in the place of 'Vivado' and 'Vitis', and prints a table.
+"""Runs hls4ml 1.3.0's own test cases with backend='Hypersonic' in place of 'Vivado' and 'Vitis', and prints a table.
 
     python -m bench.stock.run [--hours 1] [--jobs N] [--results FILE] [--case NAME ...] [--rtl]
 
 The cases run in a fixed pseudo-random order, so that those that have run are a fair sample at any time. Each result is added
-to the file as the case ends; another call goes on with the others. Every answer is compared with that of hls4ml's own C++.
+to the file as the case ends; the next call continues with the others. Every answer is compared with that of hls4ml's own C++.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ROOT = Path(__file__).resolve().parents[2]
 #: pandas and seaborn, which hls4ml's profiling imports
 _PROFILING = ROOT / "tests" / "hls" / "plugin" / "profiling.txt"
 
-#: of the time; the cases for Keras 3 are about such a share of all
+#: the share of the time for the cases for Keras 3, which is about their share of all cases
 SHARE_OF_KERAS_3 = 0.1
 
-#: seconds in which a process has to collect the cases; half a minute on a machine that does nothing else
+#: the most seconds for a process to collect the cases, which takes half a minute on an idle machine
 _COLLECTION_S = 3600
 
 _PYTEST = ("-m", "pytest", "-q", "-p", "bench.stock.plugin", "-p", "no:cacheprovider", "-W", "ignore")
@@ -82,7 +82,7 @@ def run_cases(order: Order) -> None:
 
 
 def _process(order: Order, work: Path) -> bool:
-    """Run cases in one process of pytest. Return whether it ended in the middle of one, whose result is then written here."""
+    """Run cases in one pytest process. Return whether it ended in the middle of one, whose result is then written here."""
     now = Path(order.now)
     now.write_text("")
     files = {file_of(case) for case in order.only} or {file.name for file in (work / "test/pytest").glob("test_*.py")}
@@ -112,10 +112,10 @@ def _process(order: Order, work: Path) -> bool:
 
 
 def _wait(child: subprocess.Popen[bytes], now: Path, limit_s: float) -> bool:
-    """Wait for the process. Return whether it had to be ended, because a case or the collection took too long."""
+    """Wait for the process. Return whether it had to be killed because a case or the collection took too long."""
     while child.poll() is None:
         time.sleep(0.5)
-        # a case ends itself at its limit; this is for one that hangs, or runs a tool that does
+        # a case ends itself at its limit; this is for a case, or a tool of it, that hangs
         allowed = 10 * limit_s if now.read_text() else _COLLECTION_S
         if time.time() - now.stat().st_mtime > allowed:
             with suppress(ProcessLookupError):

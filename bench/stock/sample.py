@@ -3,7 +3,8 @@
 
     python -m bench.stock.sample [--results FILE] > tests/hls/plugin/stock_sample.txt
 
-In turn from each file the first case for Keras 2 in the order that is equal and took less than five seconds of processor time.
+It takes one case from each file in turn: the next one for Keras 2 in the fixed order whose answers are equal and that took less
+than five seconds of processor time.
 """
 
 from __future__ import annotations

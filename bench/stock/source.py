@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""hls4ml's own test cases, from its source distribution. They are fetched into the cache, and nothing of them is in this
+"""hls4ml's own test cases, from its source distribution. They are fetched into the cache and are not part of this
 repository."""
 
 from __future__ import annotations

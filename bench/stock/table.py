@@ -14,7 +14,7 @@ COLUMNS = (Kind.EQUAL, Kind.REFUSED, Kind.CRASHED, Kind.DIFFERENT, Kind.SLOW, Ki
 
 
 def table(results: Sequence[Result], listed: Sequence[Path]) -> str:
-    """Return the table, a row for each file by its name without test_ and .py, and what was run.
+    """Return the table, with a row for each file, named without test_ and .py, after a line on what was run.
 
     listed: the files with all cases that the plugin wrote.
     """

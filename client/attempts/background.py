@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the attempts of a request without a thread of its own: it is called back by answers and after pauses."""
+"""Makes the attempts of a request without its own thread: answers and the timer call it back."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Background:
             self._running[member] = None
         try:
             headers = member.headers() + request.headers
-            sending = request.sending(member)  # what it takes is released by _done()
+            sending = request.sending(member)  # _done() releases the resources that this takes
         except BaseException as error:  # noqa: BLE001 - the exception of a function for tokens ends the request
             failure = error
             self._end(lambda: self.future.set_exception(failure))
@@ -141,13 +141,13 @@ class Background:
             self._end(lambda: self.future.set_result(result))
 
     def _end(self, settle: Callable[[], None]) -> None:
-        """End the request, once: free its room, settle its future, and cancel the calls that still run."""
+        """End the request, once: release its place in the limits, settle its future, and cancel the calls in flight."""
         with self._lock:
             if self._over:
                 return
             self._over = True
             running = tuple(self._running.values())
-            ended, self._ended = self._ended, _nothing  # it refers to this object: the inputs would stay until gc runs
+            ended, self._ended = self._ended, _nothing  # a reference cycle: the inputs would stay until gc runs
         ended()
         self.future.forget()
         if self.future.set_running_or_notify_cancel():
@@ -158,7 +158,7 @@ class Background:
 
 
 def _nothing() -> None:
-    """In place of a callback that is over."""
+    """Do nothing, in place of a callback that must not be called again."""
 
 
 class RequestFuture(Future[Result]):

@@ -19,7 +19,7 @@ from hypersonic.client.specs import TensorSpec
 def run_fallback(fallback: Fallback, request: Request) -> dict[str, NDArray[Any]]:
     """Return the outputs that the user's function or local server computes: read-only, and of the model's dtypes and shapes.
 
-    Outputs that were not asked for are dropped. Of a model that no server describes, they are returned as they are. Raises
+    Outputs that were not asked for are dropped. If no server describes the model, the outputs are returned unchanged. Raises
     what the function raises, and AnswerError if its outputs do not fit the model.
     """
     name, inputs = request.model[0], request.inputs
@@ -54,7 +54,7 @@ def _output(tensor: TensorSpec, shape: tuple[int, ...], values: object) -> NDArr
         raise ValueError(f"output {tensor.name!r} of shape {array.shape}, expected {expected}")
     try:
         array = converted(tensor.datatype, array.astype(object) if tensor.datatype == "BYTES" else array)
-        if tensor.datatype in {"BYTES", "BF16"}:  # as they are after a way over the wire: bytes, and rounded
+        if tensor.datatype in {"BYTES", "BF16"}:  # as if sent over the network: as bytes, and rounded
             wire = to_buffer(tensor.name, tensor.datatype, array)
             return from_buffer(tensor.name, tensor.datatype, array.shape, memoryview(bytes(wire)))
     except ValueError as error:

@@ -32,7 +32,7 @@ _TIME_UP = "the time is up"
 
 @dataclass(frozen=True)
 class Go:
-    """Make an attempt after `pause_s` seconds: on `same`; if that is None, on another server than `avoid` if there is one."""
+    """Make an attempt after `pause_s` seconds: on `same`; if that is None, on a server other than `avoid` if there is one."""
 
     pause_s: float = 0.0
     same: Member | None = None
@@ -116,7 +116,7 @@ class Plan:
         return least + random.uniform(0.0, longest)
 
     def _end(self, error: ClientError | None, why: str = "no server answered") -> Step:
-        """Return the last step: no server is asked again. error: to raise without a fallback; None: made of the attempts."""
+        """Return the last step: no server is asked again. error: raised without a fallback; None: made of the attempts."""
         if (fallback := self._fallback()) is not None:
             return UseFallback(fallback)
         if error is not None:

@@ -11,17 +11,17 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: the most chunks that are read before they are asked for
+#: the maximum number of chunks that are read before they are requested
 AHEAD = 2
 
 _END = object()
 
 
 def read_ahead(items: Generator[T, None, None], ahead: int = AHEAD, name: str = "columns-reader") -> Generator[T, None, None]:
-    """Yield the items, which a thread makes: at most `ahead` of them before they are asked for.
+    """Yield the items, which another thread produces, at most `ahead` of them before they are requested.
 
-    An exception of `items` is raised here, after the items before it. When this generator is closed, so is `items`, and its
-    thread has ended.
+    An exception of `items` is raised here, after the items before it. Closing this generator closes `items` and ends the
+    thread.
     """
     room = threading.Semaphore(ahead)
     stop = threading.Event()

@@ -21,7 +21,7 @@ from hypersonic.client.columns.source import METADATA_KEY, canonical_names, even
 _SMALL_BYTES = 1 << 20
 _READ_BYTES = 1 << 20
 _IPC_MAGIC = b"ARROW1"
-#: the errors of a file that is not one of Arrow's or Parquet's, or not complete
+#: the errors raised for a file that is not in an Arrow or Parquet format, or is incomplete
 _ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, NotImplementedError)
 
 
@@ -75,7 +75,7 @@ class ParquetSource:
         return leaves, size
 
     def identity(self) -> str:
-        """Return the file's size and ends."""
+        """Return the file's size and a hash of its two ends."""
         return file_identity(self._path)
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class IpcSource:
                 yield self._reader.get_batch(place)
 
     def identity(self) -> str:
-        """Return the file's size and ends."""
+        """Return the file's size and a hash of its two ends."""
         return file_identity(self._path)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class TableSource:
         return _chunks_of_batches(self._table.to_batches(), paths, self.name, chunk_bytes)
 
     def identity(self) -> str:
-        """Return a text; tables in memory are not told apart."""
+        """Return the same text for all tables: tables in memory are not distinguished."""
         return "memory"
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ def is_table(value: object) -> bool:
 
 
 def _paths(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
-    """The place of each column: a field, or a field and one of its struct's."""
+    """The path of each column: a field, or a field and a field of its struct."""
     paths: dict[str, tuple[str, ...]] = {}
     for field in schema:
         kind = field.type.value_type if _is_list(field.type) else field.type
@@ -234,7 +234,7 @@ def _opened(array: pa.Array, name: str, file: str, first: int) -> tuple[pa.Array
 
 
 def _numbers(array: pa.Array, counts: Counts | None, name: str, file: str, first: int) -> NDArray[Any]:
-    """The numbers as (rows,) or (rows, width), without a copy but for booleans."""
+    """The numbers as (rows,) or (rows, width), without a copy, except for booleans."""
     if isinstance(array, pa.ExtensionArray):
         order = getattr(array.type, "permutation", None)
         if order is not None and list(order) != sorted(order):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole files: a data set of several inputs becomes as many outputs, and what is done is not done again."""
+"""Processes whole files: each input of a data set gives one output, and an output that is complete is not written again."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FileOptions:
 class Summary:
     """The result of infer_files().
 
-    files: outputs written. skipped: outputs that were there before. events, rows: of the files written.
+    files: outputs written. skipped: outputs that existed already. events, rows: of the files written.
     """
 
     events: int = 0
@@ -207,7 +207,7 @@ def _describe(client: Serving, spec: ModelSpec, mapping: ColumnMapping, source: 
 
 
 def _check_same(path: Path, expected: dict[str, Any]) -> None:
-    """Raise OutputError unless an output is what would be written again."""
+    """Raise OutputError unless an existing output is the same as the one that would be written."""
     found = read_metadata(path)
     if found is None:
         raise OutputError(f"the output {path} exists, and hypersonic did not write it; remove it, or use --overwrite")
@@ -217,5 +217,5 @@ def _check_same(path: Path, expected: dict[str, Any]) -> None:
             raise OutputError(f"the output {path} exists, and is of another {words}{shown}; remove it, or use --overwrite")
 
 
-#: what has to be equal for an output to be skipped
+#: the metadata that must be equal for an output to be skipped
 _COMPARED = {"identity": "input", "model": "model", "version": "version", "mapping": "mapping", "keep": "list of kept columns"}

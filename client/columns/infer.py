@@ -27,7 +27,7 @@ from hypersonic.client.columns.source import CHUNK_BYTES, Source
 from hypersonic.client.errors import ClientError
 from hypersonic.client.specs import ModelSpec, TensorSpec
 
-#: the most chunks whose rows are being sent; while the answers of one are written, the next one is on its way
+#: the maximum number of chunks with requests in flight: while the answers of one are written, the next one is being sent
 SENT = 2
 
 
@@ -42,7 +42,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class _Sent:
-    """A chunk on its way."""
+    """A chunk whose requests were started."""
 
     rows: Rows
     futures: list[Future[Result]]
@@ -58,7 +58,7 @@ def infer_chunks(
 ) -> Generator[Answered, None, None]:
     """Yield the answers for all events of a source, chunk by chunk, in their order.
 
-    A thread reads at most AHEAD chunks ahead, and another one sends: the rows of at most SENT chunks are on their way.
+    One thread reads at most AHEAD chunks ahead, and another one sends: requests of at most SENT chunks are in flight.
     keep: input columns to take along. Raises MappingError, DataError, EventsError, and what Model.spec raises.
     """
     spec = model.spec
@@ -172,7 +172,7 @@ class _Sender:
             sent.cancel()
 
     def stop(self) -> None:
-        """Cancel all requests. That makes room for one that waits for the client's limits, so that the thread ends."""
+        """Cancel all requests. A request that waits for the client's limits can then start, so the thread ends."""
         self._stopped.set()
         for sent in list(self.outstanding):
             sent.cancel()
@@ -242,7 +242,7 @@ def _joined(parts: Sequence[Column]) -> Column:
 
 
 def one_version(answers: Iterable[Answered], spec: ModelSpec, source: Source) -> Iterator[Answered]:
-    """Yield the answers. Raises EventsError if a version answers that is not the one of the answers before."""
+    """Yield the answers. Raises EventsError if an answer comes from another version of the model than those before it."""
     known = ""
     for answered in answers:
         if known and answered.version not in {"", known}:

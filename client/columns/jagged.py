@@ -40,7 +40,7 @@ class AwkwardSource:
         return to_column(part, name, self.name, 0)
 
     def identity(self) -> str:
-        """Return a text; arrays in memory are not told apart."""
+        """Return the same text for all arrays: arrays in memory are not distinguished."""
         return "memory"
 
     def close(self) -> None:

@@ -91,8 +91,8 @@ class ColumnMapping:
     features: in the model's order. collection: the prefix of the column names, such as DigiHB for DigiHB_fc0; its columns are
     jagged. "": the columns are flat, a row per event. input: the model's input; "": its only one. filter: a column that is
     true for the rows to send; "": all. fill: the output for rows that are not sent. finite: refuse NaN and infinity.
-    output: the column of the only output; "": its name. outputs: the columns of several outputs, by their names. These are
-    names without the collection, as those of the features. name: for messages.
+    output: the column of the only output; "": its name. outputs: the columns of several outputs, by their names. Column
+    names are given without the collection, as for features. name: for messages.
     """
 
     features: tuple[Feature, ...]

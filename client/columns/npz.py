@@ -22,7 +22,7 @@ from hypersonic.client.columns.chunk import Chunk, Column, cut_events
 from hypersonic.client.columns.errors import DataError
 from hypersonic.client.columns.source import METADATA_KEY, events_per_chunk, file_identity, unreadable
 
-#: the column's name of an array that has none
+#: the column name of an array without a name
 ROWS = "rows"
 
 _COPY_BYTES = 1 << 20
@@ -51,7 +51,7 @@ class DictSource:
         yield from cut_events(Chunk(0, events, made), events_per_chunk(events, size, chunk_bytes))
 
     def identity(self) -> str:
-        """Return a text; arrays in memory are not told apart."""
+        """Return the same text for all arrays: arrays in memory are not distinguished."""
         return "memory"
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class NpySource(DictSource):
         self.kind = "npz"
 
     def identity(self) -> str:
-        """Return the file's size and ends."""
+        """Return the file's size and a hash of its two ends."""
         return file_identity(self._path)
 
 
@@ -156,7 +156,7 @@ class NpzSource:
             raise
 
     def identity(self) -> str:
-        """Return the file's size and ends."""
+        """Return the file's size and a hash of its two ends."""
         return file_identity(self._path)
 
     def close(self) -> None:
@@ -235,7 +235,7 @@ def _check_length(name: str, got: int, expected: int, where: str) -> None:
 
 
 class NpzSink:
-    """Writes an .npz file. Each column is collected in a nameless temporary file, because its length is written before it."""
+    """Writes an .npz file. Each column is collected in an unnamed temporary file, because its length is written first."""
 
     def __init__(self, path: Path, metadata: str, collection: str) -> None:
         self._path, self._metadata, self._collection = path, metadata, collection

@@ -20,7 +20,7 @@ _RNTUPLES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
 
 
 class RootSource:
-    """A TTree or an RNTuple. path: a local file, or a URL that uproot and fsspec know, such as root://host//file.root."""
+    """A TTree or an RNTuple. path: a local file, or a URL that uproot and fsspec support, such as root://host//file.root."""
 
     def __init__(self, path: str | Path, tree: str) -> None:
         self.name, self._path = str(path), path
@@ -28,7 +28,7 @@ class RootSource:
             self._file = uproot.open(path)
         except FileNotFoundError as error:
             raise DataError(f"{path}: there is no such file") from error
-        except Exception as error:  # uproot raises whatever its parsers met
+        except Exception as error:  # uproot lets any exception of its parsers through
             raise unreadable(self.name, error) from error
         try:
             self._tree = self._find(tree)
@@ -65,7 +65,7 @@ class RootSource:
             raise DataError(f"{self.name} has {first} events, expected {events}; is it complete?")
 
     def identity(self) -> str:
-        """Return the file's size and ends, or its UUID if it is not local."""
+        """Return the file's size and a hash of its two ends, or its UUID if it is not local."""
         if isinstance(self._path, Path):
             return file_identity(self._path)
         return f"UUID {self._file.file.uuid}, {self.events} events"
@@ -86,14 +86,14 @@ class RootSource:
         return not hasattr(self._tree, "branches")
 
     def _has_parts(self, name: str) -> bool:
-        """Return whether a field of an RNTuple, or a branch, is only a frame for others."""
+        """Return whether a field of an RNTuple, or a branch, only groups others."""
         if self._is_rntuple():
             return any(other.startswith(f"{name}.") for other in self._tree.keys())  # noqa: SIM118 - not a dict
         return bool(self._tree[name].branches)
 
 
 def _last(name: str) -> str:
-    """The branch's own name: of DigiHB/DigiHB_fc0 the second part."""
+    """The branch's own name: DigiHB_fc0 for DigiHB/DigiHB_fc0."""
     return name.rpartition("/")[2]
 
 
@@ -107,7 +107,7 @@ def _field(arrays: Any, native: str) -> Any:
 
 
 class RootSink:
-    """Writes a TTree or an RNTuple. rntuple: which of them. collection: its columns share one counter in a TTree."""
+    """Writes a TTree or an RNTuple. rntuple: whether it is an RNTuple. collection: its columns share one counter in a TTree."""
 
     def __init__(self, path: Path, metadata: str, tree: str, collection: str, *, rntuple: bool) -> None:
         self._metadata, self._name, self._prefix, self._rntuple = (
@@ -123,7 +123,7 @@ class RootSink:
         self._tree: Any = None
 
     def write(self, chunk: Chunk) -> None:
-        """Append a basket per branch, or a cluster. Halves become floats, because ROOT has none."""
+        """Append a basket per branch, or a cluster. float16 is written as float32, because ROOT has no half precision."""
         columns = {name: _widened(column) for name, column in chunk.columns.items()}
         if self._rntuple:
             data: dict[str, Any] = {name: from_column(column) for name, column in columns.items()}
@@ -174,7 +174,7 @@ def _widened(column: Column) -> Column:
 
 
 def _type(column: Column) -> Any:
-    """A branch's type in the words of mktree."""
+    """A branch's type as uproot's mktree takes it."""
     if column.values.ndim > 1 and column.counts is not None:
         raise OutputError("a TTree cannot have lists of arrays as uproot writes it: keep such columns in .parquet or .arrow")
     if column.counts is not None:

@@ -20,8 +20,8 @@ from hypersonic.client.columns.mapping import Block, ColumnMapping, Constant, Fe
 class Rows:
     """The rows of some events.
 
-    array: (rows, features), C-contiguous. counts: the rows of each event, before the filter; None: one each. sent: the rows
-    that the filter leaves, as their places; None: all. kept: columns to write unchanged. first, events: as in Chunk.
+    array: (rows, features), C-contiguous. counts: the rows of each event, before the filter; None: one each. sent: the
+    indices of the rows that pass the filter; None: all. kept: columns to write unchanged. first, events: as in Chunk.
     """
 
     first: int
@@ -55,7 +55,7 @@ def make_rows(mapping: ColumnMapping, chunk: Chunk, dtype: np.dtype, file: str, 
 
 @dataclass(frozen=True)
 class _Where:
-    """A chunk with what its errors name."""
+    """A chunk, with the mapping and the file that its errors name."""
 
     mapping: ColumnMapping
     chunk: Chunk
@@ -177,7 +177,7 @@ def _fill_feature(where: _Where, feature: Feature, array: NDArray[Any], begin: i
 
 
 def _assign(where: _Where, name: str, into: NDArray[Any], values: NDArray[Any], sent: NDArray[np.intp] | None) -> None:
-    """Copy values, converted within their kind. An integer that does not fit the model's is refused."""
+    """Copy values, converted if the dtypes are of the same kind. An integer that does not fit the model's is refused."""
     full = where.mapping.full_name(name)
     if not np.can_cast(values.dtype, into.dtype, "same_kind") and not (values.dtype.kind == "u" and into.dtype.kind == "i"):
         raise DataError(f"{where.file}: column {full} is of type {values.dtype}, and the model takes {into.dtype}")
@@ -196,7 +196,7 @@ def _one_hot(array: NDArray[Any], begin: int, ones: tuple[int, ...], values: NDA
         place = values.astype(np.int64) - ones[0]
         hit = (place >= 0) & (place < len(ones))
         at = np.arange(begin, begin + array.size, array.shape[1]) + place
-        np.put(array, at if hit.all() else at[hit], 1)  # scattered ones cost less than a comparison for each value
+        np.put(array, at if hit.all() else at[hit], 1)  # cheaper than one comparison of the column for each value
         return
     for column, one in enumerate(ones, begin):
         array[:, column] = values == one

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of Client and Model that columns need, as protocols: anything with them will do, such as a test's double."""
+"""The parts of Client and Model that columns need, as protocols: any object with them will do, also one of a test."""
 
 from __future__ import annotations
 

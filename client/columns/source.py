@@ -12,10 +12,10 @@ from typing import Protocol
 from hypersonic.client.columns.chunk import Chunk
 from hypersonic.client.columns.errors import DataError
 
-#: what has the metadata in a file: a key of an Arrow schema, an object of a ROOT file, an array of an .npz file
+#: the name of the metadata in a file: a key of an Arrow schema, an object of a ROOT file, an array of an .npz file
 METADATA_KEY = "hypersonic"
 
-#: the default of the bytes of a chunk
+#: the default size of a chunk in bytes
 CHUNK_BYTES = 64 << 20
 
 #: how many bytes at each end of a file belong to its identity
@@ -25,7 +25,7 @@ _END_BYTES = 1 << 16
 class Source(Protocol):
     """An input. name: for messages. kind: "ttree", "rntuple", "parquet", "arrow", "stream", "npz" or "memory".
 
-    columns: the names, such as DigiHB_fc0, also where the file has DigiHB.fc0. events: None if only reading tells.
+    columns: the names, such as DigiHB_fc0, even where the file has DigiHB.fc0. events: None if not known before reading.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Source(Protocol):
         """Yield all events in their order, with these columns, about chunk_bytes of them at a time. Raises DataError."""
 
     def identity(self) -> str:
-        """Return a text that other contents do not have."""
+        """Return a text that identifies the contents."""
 
     def close(self) -> None:
         """Close the file."""
@@ -59,8 +59,8 @@ class Sink(Protocol):
 def file_identity(path: Path) -> str:
     """Return a file's size and the SHA-256 of its two ends: they hold a ROOT file's UUID and a Parquet file's index.
 
-    A changed file of the same size and with the same ends is not noticed; all kinds that are read here have no such files
-    unless somebody patches them.
+    A change that keeps the size and both ends is not detected. With the formats that are read here, it only occurs if somebody
+    patches a file.
     """
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -76,7 +76,7 @@ def events_per_chunk(events: int, total_bytes: int, chunk_bytes: int) -> int:
 
 
 def canonical_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the file's name for each column by the name that users see: DigiHB_fc0 for DigiHB.fc0. The first one counts."""
+    """Return the name that users see -> the file's name, such as DigiHB_fc0 -> DigiHB.fc0. The first of equal names is kept."""
     made: dict[str, str] = {}
     for name in names:
         made.setdefault(name.replace(".", "_"), name)

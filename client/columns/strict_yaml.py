@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML without tags of Python and without duplicate keys. It is the only module that imports yaml."""
+"""YAML without Python tags and without duplicate keys. It is the only module that imports yaml."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that appear only when they are whole."""
+"""Files that appear only when they are complete."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _locked(part: Path, path: Path) -> int:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # the other process has just finished with the file: it has its name no more
+        os.close(descriptor)  # the other process has just renamed or removed the file: try again
 
 
 def _lock(descriptor: int) -> None:
@@ -62,5 +62,5 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
-    except OSError:  # some network file systems have none
+    except OSError:  # some network file systems have no locks
         return

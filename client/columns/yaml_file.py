@@ -137,7 +137,7 @@ class _Reader:
         return FromTable(read_table(self.directory / given["table"], given["keys"], given["value"]))
 
     def _all(self, item: dict[Any, Any], known: Mapping[str, Callable[[str, Any], Any]], what: str) -> dict[str, Any]:
-        """The keys, all of which are needed."""
+        """The values by key. Raises MappingError unless all known keys are given."""
         given = self._keys(item, known, what)
         if missing := [key for key in known if key not in given]:
             raise self._error(f"{what} lacks the key {missing[0]!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load of running servers: closed and open loops, their figures, and the fit of latency against concurrency.
+"""Load tests of running servers: closed and open loops, their figures, and the fit of latency against concurrency.
 
     Closed, Open, Window        the load that is offered, and for how long it is measured
     random_requests             random rows for the inputs of a model

@@ -101,7 +101,7 @@ def measure(client: Connected, model: Served, requests: Sequence[Arrays], offer:
 
 
 class _Sending:
-    """Runs a sender on a thread of its own. Leaving the context ends it and waits for the answers, unless by an exception."""
+    """Runs a sender on a thread of its own. Leaving the context ends it and, without an exception, waits for the answers."""
 
     def __init__(self, recorder: Recorder, timeout_s: float, send: Callable[[], None]) -> None:
         self._recorder, self._timeout_s, self._send = recorder, timeout_s, send
@@ -147,7 +147,7 @@ def _send_closed(model: Served, requests: Sequence[Arrays], offer: Closed, recor
 
 
 def _send_open(model: Served, requests: Sequence[Arrays], due_ns: Sequence[int], recorder: Recorder) -> None:
-    """Send each request when it is due, or at once if that time is over."""
+    """Send each request when it is due, or at once if that time is past."""
     largest = max(sum(array.nbytes for array in inputs.values()) for inputs in requests)
     most = min(MOST_OUTSTANDING, max(1, MOST_OUTSTANDING_BYTES // max(1, largest)))
     for due, inputs in zip(due_ns, itertools.cycle(requests), strict=False):
@@ -179,14 +179,14 @@ def _submit(
 
 
 def _sums(client: Connected, model: tuple[str, str]) -> dict[str, Sums]:
-    """The servers' own sums for the model, by the server's name; only of those that tell."""
+    """The servers' own sums for the model, by the server's name; only of servers that report them."""
     up = [member for member in client.engine.pool.members if member.state is State.UP]
     told = {member.name: read_sums(member, model, client.settings.timeout.connect_s) for member in up}
     return {name: sums for name, sums in told.items() if sums is not None}
 
 
 def _means(before: dict[str, Sums], after: dict[str, Sums]) -> ServerMeans | None:
-    """The means of all requests between two readings; None if no server has told both, or none has answered a request."""
+    """The means of all requests between two readings; None if no server has reported both, or none has answered a request."""
     both = [name for name in before if name in after]
     added = [sum(after[name][place] - before[name][place] for name in both) for place in range(6)]
     requests, executions, queue_ns, *compute_ns = added

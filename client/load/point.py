@@ -42,8 +42,8 @@ class Point:
     """One load and its figures.
 
     rows: of a request. seconds: the window's length. answered, failed: requests that were counted. rate: answers per second.
-    latency: of the answered ones; in an open loop from the time at which a request was due. server: None if the servers do not
-    tell. kept: False if an open loop's backlog grew, so that the servers or the client did not keep its rate. late_p99_ms: how
+    latency: of the answered ones; in an open loop from the time at which a request was due. server: None if the servers report
+    none. kept: False if an open loop's backlog grew, so that the servers or the client did not keep its rate. late_p99_ms: how
     late an open loop's client sent. error: the text of the first failure.
     """
 

@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 class CsvWriter:
-    """Writes a line as soon as a load was measured, so that an interrupted measurement leaves a whole file."""
+    """Writes a line as soon as a load was measured, so that an interrupted measurement leaves a valid file."""
 
     def __init__(self, path: Path) -> None:
         """Create the file with its head line. Raises LoadError if it cannot be written."""

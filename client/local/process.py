@@ -110,7 +110,7 @@ class ServerProcess:
         raise LocalServerError(f"the local server of {self._repository} {how}; its last lines:\n{lines}")
 
     def stop(self) -> None:
-        """Stop the server and wait for its end. Then neither process, descriptor nor thread of it is left."""
+        """Stop the server and wait for its end. Afterwards no process, descriptor or thread of it remains."""
         self._stopped = True
         self._told.set()
         assert self._process.stdin is not None

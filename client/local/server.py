@@ -75,7 +75,7 @@ class LocalServer:
 
     @staticmethod
     def _run(model: str, inputs: Arrays, client: Client) -> Arrays:
-        # A client that no server has described the model to gives an array without a name as that of "".
+        # If no server has described the model, the client passes an array without a name under the name "".
         return client.model(model).result(inputs[""] if set(inputs) == {""} else inputs).outputs
 
     def __enter__(self) -> Self:
@@ -89,7 +89,7 @@ class LocalServer:
 
 
 class _Slot:
-    """The server of one process, and the client that talks to it. After close() it starts none again.
+    """The server of one process, and the client that talks to it. After close() it starts no server again.
 
     end: closes it, at the latest when its LocalServer is forgotten or this process exits.
     """
@@ -104,7 +104,7 @@ class _Slot:
         self.end: Callable[[], object] = self.close
 
     def served(self) -> Client:
-        """Return the client of the server, once that is ready. Starts the server if none runs."""
+        """Return the client of the server, once the server is ready. Starts the server if none runs."""
         with self._lock:
             self._refuse_if_closed()
             if self._process is not None and self._process.was_ready and self._process.ended:

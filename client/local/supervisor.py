@@ -22,7 +22,7 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
-#: how often the client's process is looked for, in ms; the pipe usually tells at once
+#: polling interval in ms for the client's process; usually the pipe shows its end at once
 _POLL_MS = 1000
 
 

@@ -113,7 +113,7 @@ def from_buffer(name: str, datatype: str, shape: tuple[int, ...], buffer: memory
 def _to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
     bits = np.ascontiguousarray(array).view(np.uint32)
     rounded = (bits + (((bits >> 16) & 1) + np.uint32(0x7FFF))) >> 16
-    quiet = (bits >> 16) | 0x40  # a NaN stays one
+    quiet = (bits >> 16) | 0x40  # a NaN stays a NaN
     return np.where(np.isnan(array), quiet, rounded).astype("<u2")
 
 

@@ -39,9 +39,9 @@ class Counters:
 class Member:
     """A server and its state. The pool's lock guards all but `transport`.
 
-    failures: in a row. pause_s: how long it was left out last time. models: None if the server does not tell. why: the text of
-    its last failure. lacking: models that it answered it does not have. checks: how often a check was planned. leaving: DNS or
-    a file no longer gives this address. warned: the log has a warning that it was left out.
+    failures: in a row. pause_s: how long it was left out last time. models: None if the server does not list them. why: the
+    text of its last failure. lacking: models that it has answered it does not have. checks: how often a check was planned.
+    leaving: DNS or a file no longer gives this address. warned: the log has a warning that it was left out.
     """
 
     server: Server

@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 _INDEX = bytes(service_pb2.RepositoryIndexRequest().SerializeToString())
 #: polling interval in seconds for files of addresses
 _FILE_S = 5.0
-#: codes of a server that does not tell which models it has, and may have any
+#: codes of a server that does not list its models, so that it may have any
 _SILENT = {Code.UNIMPLEMENTED, Code.UNAUTHENTICATED, Code.PERMISSION_DENIED}
 
 
@@ -107,7 +107,7 @@ class Pool:
                 self._leave_out(member)
 
     def lacks(self, member: Member, model: Wanted) -> None:
-        """Ask a server no more for a model that it does not have, until its next check."""
+        """Do not ask a server again for a model that it does not have, until its next check."""
         with self._changed:
             self._lacks(member, model)
 
@@ -159,7 +159,7 @@ class Pool:
         self._plan_resolving()
 
     def _plan_resolving(self) -> None:
-        """Plan the next look at names and files."""
+        """Schedule the next resolution of DNS names and files of addresses."""
         if any(is_name(server) for server in self._servers):
             has_file = any(is_file(server) for server in self._servers)
             every_s = self._settings.health.index_s
@@ -235,7 +235,7 @@ class Pool:
         health = self._settings.health
         member.pause_s = min(max(2 * member.pause_s, health.first_s), health.longest_s)
         if member.state is not State.OUT:
-            level = logging.INFO if member.warned else logging.WARNING  # a server that comes and goes is said once
+            level = logging.INFO if member.warned else logging.WARNING  # one warning for a server that comes and goes
             _LOG.log(level, "%s is left out for %g s: %s", member.name, member.pause_s, why or member.why)
             member.warned = True
         member.state, member.why = State.OUT, why or member.why
@@ -267,7 +267,7 @@ def _is_ready(outcome: bytes | CallError) -> bytes | CallError:
 
 
 def _models(outcome: bytes | CallError) -> frozenset[str] | CallError | None:
-    """Return the models in the answer to RepositoryIndex; None if the server does not tell."""
+    """Return the models in the answer to RepositoryIndex; None if the server does not list them."""
     if isinstance(outcome, CallError):
         return None if outcome.code in _SILENT or outcome.text.startswith("This protocol is restricted") else outcome
     try:

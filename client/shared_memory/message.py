@@ -23,7 +23,7 @@ from hypersonic.client.messages.response import Answer
 from hypersonic.client.shared_memory.region import Region
 from hypersonic.client.specs import ModelSpec, TensorSpec
 
-#: each tensor begins at a multiple of it, a cache line
+#: the alignment of each tensor: a cache line
 _ALIGN_BYTES = 64
 
 
@@ -135,7 +135,7 @@ def _wanted(spec: ModelSpec, key: HeadKey) -> list[TensorSpec]:
 
 
 def _point(tensor: Any, region: Region, part: Part) -> None:
-    """Write where a tensor is into its description."""
+    """Write a tensor's region, offset and size into its description."""
     set_parameters(
         tensor.parameters,
         {

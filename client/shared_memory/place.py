@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 _PAUSE_S = 10.0
 #: seconds that the last calls to a server may take
 _CLOSE_S = 5.0
-#: the most names of a server's list that are looked at
+#: the maximum number of names in a server's list that are checked
 _MOST_LISTED = 10_000
 
 
@@ -60,7 +60,7 @@ class Place:
         return self._refused
 
     def lost(self) -> None:
-        """The server has forgotten the regions: it was restarted. They are registered again with the next requests."""
+        """Note that the server no longer knows the regions, as after a restart. The next requests register them again."""
         with self._lock:
             self._registered.clear()
 
@@ -75,7 +75,8 @@ class Place:
     def close(self) -> None:
         """Unregister all regions and wait until no call is left, for five seconds at most.
 
-        The end of a connection ends its calls. A region that was being registered or unregistered would stay with the server.
+        Closing the connection would end its calls, and a region that is just being registered or unregistered would remain with
+        the server.
         """
         deadline = time.monotonic() + _CLOSE_S
         with self._lock:
@@ -111,7 +112,7 @@ class Place:
             self._call("SystemSharedMemoryStatus", service_pb2.SystemSharedMemoryStatusRequest(), self._clean)
 
     def _refuse(self, error: CallError) -> None:
-        """Called with the lock. ALREADY_EXISTS: the answer to an earlier call was lost; the name is free again soon."""
+        """Called with the lock held. ALREADY_EXISTS: the answer to an earlier call was lost; the name is free again soon."""
         if error.code in RETRYABLE or error.code == Code.ALREADY_EXISTS:
             self._ask_after = time.monotonic() + _PAUSE_S
         elif not self._refused:

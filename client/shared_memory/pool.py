@@ -19,7 +19,7 @@ _NUMBERS = itertools.count()
 
 
 class RegionPool:
-    """Regions, as many as a client has requests in flight, and in all twice the bytes. Any thread may use it."""
+    """The regions of a client: at most Limits.in_flight, of twice Limits.bytes_in_flight in all. Any thread may use it."""
 
     def __init__(self, limits: Limits) -> None:
         self._most, self._most_bytes = limits.in_flight, 2 * limits.bytes_in_flight
@@ -68,7 +68,7 @@ class RegionPool:
             self._discard(region)
 
     def has(self, region: Region) -> bool:
-        """Return whether the region is in use or may be."""
+        """Return whether the region is in use or can be used again."""
         with self._lock:
             return region in self._all
 

@@ -62,7 +62,7 @@ class Sharing:
         """Return the function that makes a request's Sending for a server.
 
         buffers: of the inputs, in the order of `key`. plain: returns the request as a message. check: of the answer; raises
-        AnswerError. Outputs are copied out of the region before it is released, so that they stay what they are.
+        AnswerError. Outputs are copied out of the region before it is released, so that later requests do not change them.
         """
         layout = lay_out(spec, key, buffers)
 
@@ -145,7 +145,7 @@ class _Use:
 
 
 def _end(pid: int, regions: RegionPool, places: dict[Member, Place | None]) -> None:
-    """Unregister and remove the regions, at close() or at the end of their process; a fork of it keeps away from them."""
+    """Unregister and remove the regions, at close() or at the end of their process; a fork does not touch them."""
     if pid == os.getpid():
         regions.close()
         for place in tuple(places.values()):

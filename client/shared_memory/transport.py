@@ -10,12 +10,15 @@ from collections.abc import Callable
 from hypersonic.client.errors import RETRYABLE, CallError
 from hypersonic.client.transport.call import Done, Headers, Running, Stream, Transport
 
-#: in Triton's texts about regions: unknown, disabled, too small for an output
+#: part of Triton's error messages about regions: unknown, disabled, too small for an output
 _WORDS = "shared memory"
 
 
 class RegionMessage(bytes):
-    """A request whose tensors are in a region. plain: makes the same request without. lost: called if that is needed."""
+    """A request whose tensors are in a region.
+
+    plain: makes the same request without a region. lost: called before that one is sent.
+    """
 
     plain: Callable[[], bytes]
     lost: Callable[[], None]

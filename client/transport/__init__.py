@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of a server: the interface, and its implementation with grpcio."""
+"""gRPC calls to one server: the interface, and its implementation with grpcio."""

@@ -21,7 +21,7 @@ from hypersonic.client.transport.call import Done, Headers
 _CLOSE_S = 5.0
 _SERVICE = "/inference.GRPCInferenceService/"
 #: time between pings on connections of streams, in seconds. gRPC's servers by default allow one in 5 min while they send
-#: nothing. After more than two that are earlier they end the connection, and with it the state of its sequences
+#: nothing. After more than two early pings they close the connection, which loses the state of its sequences
 _STREAM_PING_S = 310.0
 _COMPRESSION = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
 
@@ -81,7 +81,7 @@ class GrpcioTransport:
 
         closing = threading.Thread(target=close_both, name="hypersonic-client-close", daemon=True)
         closing.start()
-        closing.join(_CLOSE_S)  # after Ctrl-C inside a call of grpcio, its close() was seen to wait for ever
+        closing.join(_CLOSE_S)  # after Ctrl-C inside a call of grpcio, its close() has been seen to hang
 
     def _stream_channel(self) -> Any:
         """Return the channel of streams. Raises ValueError once closed, as grpcio does."""

@@ -4,8 +4,8 @@
     check_part --> package_xo --> synthesise --> implement --> [Image.AFI: the image at AWS --> .awsxclbin] --> digests
 
 All files are in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that determines the result. A repeated
-call continues where the last one stopped, and returns at once if that one was complete. Of several kernels that are linked
-together, each is packaged in a directory of its own below that of the xclbin, whose name begins with the name given.
+call continues where the last one stopped, and returns at once if that one was complete. If several kernels are linked
+together, each is packaged in its own directory below the xclbin's directory, whose name begins with the given name.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _read_reports(build: Path, xclbin: Path, platform: Platform, options: Bitstr
 
 
 def _kernel_clock_mhz(file: Path, clocks: tuple[Clock, ...]) -> float:
-    """The frequency of ap_clk: that of the shell's kernel clock, or of the container's DATA_CLK if the info file names none; 0
+    """The frequency of ap_clk: the shell's kernel clock, or the container's DATA_CLK if the info file names no kernel clock; 0
     when neither is known."""
     achieved = {clock.name: clock.achieved_mhz for clock in clocks}
     contained = {clock.name: float(clock.frequency_mhz) for clock in Xclbin.read(file).clocks}

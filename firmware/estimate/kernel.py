@@ -39,8 +39,8 @@ GROWTH_PERCENT = 2
 _SLACK = {"lut": 4, "ff": 4, "dsp": 0, "bram36": 0, "uram": 0}
 
 
-#: a core with more LUTs than this, by its own count, is not mapped: Yosys needs minutes for as many, and ended with a
-#: WebAssembly exception for a core of 333,000
+#: a core with more LUTs than this, by its own count, is not mapped: Yosys needs minutes for so many, and for a core of
+#: 333,000 LUTs it ended with a WebAssembly exception
 MAPPED_LUTS = 150_000
 
 
@@ -103,7 +103,7 @@ def estimate(kernel: Kernel) -> ResourceReport:
 
 
 def sources_key(kernel: Kernel) -> str:
-    """Return a hash of all that decides an estimate, but for the code that counts cells. A stored report has one."""
+    """Return a hash of everything that determines an estimate, except the code that counts cells. A stored report has it."""
     files = sorted({*kernel.sources, *kernel.core.memories}, key=lambda file: file.name)
     return content_hash([tool_version(), MAP, kernel.name, kernel.top, *files])
 
@@ -142,8 +142,8 @@ def core_ports(core: Core) -> str:
 
 @dataclass(frozen=True)
 class _Inner:
-    """A mapped core. cells: gives the cells of its netlist from the nets at its ports. key: hash of everything that decides
-    them."""
+    """A mapped core. cells: returns the cells of its netlist, given the nets at its ports. key: hash of everything that
+    determines them."""
 
     module: Module
     cells: Callable[[Mapping[str, str]], Iterator[Cell]]

@@ -110,7 +110,7 @@ _CONSTANTS = frozenset({"$false", "$true", "$undef"})
 
 
 def longest_paths(cells: Iterable[Cell], most: int = 5) -> tuple[LogicPath, ...]:
-    """The longest path that ends in each module: of these the `most` longest, the longest first. Paths start and end at
+    """The longest path that ends in each module; at most `most` of these paths, the longest first. Paths start and end at
     registers, memories and the netlist's ports."""
     graph = _graph(cells)
     arrival: dict[str, int] = {}

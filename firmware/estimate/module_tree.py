@@ -133,7 +133,7 @@ class Rom:
 
 
 def memory_resources(files: Iterable[Path]) -> Amounts:
-    """The estimated resources of memories filled by $readmemh, at least, from the first lines and the sizes of their files."""
+    """A lower estimate of the resources of memories filled by $readmemh, from the first lines and the sizes of their files."""
     return sum((_rom_of(file).module.total for file in files), NOTHING)
 
 

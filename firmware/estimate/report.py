@@ -24,7 +24,7 @@ _MOST = 400
 
 @dataclass(frozen=True)
 class Missing:
-    """An estimate that could not be made. what: whose. reason: why, in one line."""
+    """An estimate that could not be made. what: the kernel or module. reason: why, in one line."""
 
     what: str
     reason: str
@@ -75,7 +75,7 @@ def make_estimates(kernels: Sequence[tuple[Kernel, int]], platform: Platform) ->
 
 
 def no_estimates(kernels: Sequence[tuple[Kernel, int]], reason: str) -> Estimates:
-    """The estimates of kernels none of which could be made. reason: why, in one line."""
+    """The result for kernels when no estimate could be made. reason: why, in one line."""
     return Estimates({kernel.name: Missing(kernel.name, reason) for kernel, _ in kernels})
 
 

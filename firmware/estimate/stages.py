@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthesis of an rf core, stage by stage: each module is mapped once for each set of parameters, and cached.
 
-The core's top is mapped with its stages as black boxes. Stages that are not in the cache are mapped in parallel, each
-flattened and many in one run of Yosys, because a run costs seconds before it maps the first cell, and every module another
-start of ABC. Memories filled from files stay black boxes (module_tree.Rom), so no file is read.
+The core's top is mapped with its stages as black boxes. Stages that are not in the cache are mapped in parallel. Many
+are mapped in one run of Yosys, because a run takes seconds before it maps the first cell, and each is flattened, because Yosys
+starts ABC once for each module. Memories filled from files stay black boxes (module_tree.Rom), so no file is read.
 
 A stage with many multipliers or lanes is mapped at two small sizes for each of AXES, and its cells are extrapolated linearly.
 This neglects that an adder tree grows by a bit at each level.
@@ -62,8 +62,8 @@ AXES = {
     **dict.fromkeys(["rf_map", "rf_table", "rf_add", "rf_pool", "rf_global_pool", "rf_depthwise"], _LANES),
 }  # fmt: skip
 
-# uniquify gives each instance a module of its own. Without it, an axis_fifo that is a stage, whose hierarchy is kept, would
-# remain a cell of the other stages with an equal one inside.
+# uniquify gives each instance its own module. Without it, an axis_fifo that is a stage keeps its hierarchy and would remain a
+# cell in other stages that contain an equal axis_fifo.
 _SCRIPT = f"""\
 read_verilog -sv -lib {ROM}.sv
 read_verilog -sv -defer {{sources}}

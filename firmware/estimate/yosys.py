@@ -35,7 +35,8 @@ _LOG = "yosys.log"
 _PORTS, _COUNTS, _NETLIST, _TIME = "ports.v", "stat.json", "netlist.blif.gz", "seconds.json"
 _INSIDE = "inside.json"
 
-# Modules are read with -defer, so that each is elaborated with the parameters of its instance: some do not with the defaults.
+# Modules are read with -defer, so that each is elaborated with the parameters of its instance: some cannot be elaborated with
+# the defaults.
 _READ = """\
 read_verilog -sv -defer {sources}
 {blackboxes}

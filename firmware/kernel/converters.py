@@ -12,8 +12,8 @@ row is several beats, a converter works on one beat of its tensor at a time. Wit
 every beat, and tensor_turns selects the result of the converter whose tensor the beat belongs to.
 
 A packed row has a converter for each field, and each takes its bits of the row: axis_wire_to_fixed for numbers,
-axis_codes_to_fixed for codes with a table. In several beats it has one field; beats that are not whole bytes come from
-memory in groups, through rf_lanes. In one beat it passes a register slice before its converters.
+axis_codes_to_fixed for codes with a table. A packed row of several beats has one field; beats that are not whole bytes
+come from memory in groups, through rf_lanes. A packed row of one beat passes a register slice before its converters.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def _grouped(rows: _Stream, taken: Part, together: int) -> Iterator[str]:
 
 
 def is_held(port: Port) -> bool:
-    """Whether a register slice stands before the converters. Those of a packed row are many, and without it the readiness of
-    all of them reaches the unpacking of rows in one clock: the longest path of facile_adc's kernel is then 4.1 ns
-    instead of 3.7 by Yosys' estimate."""
+    """Whether there is a register slice before the converters. A packed row has many converters, and without the slice the
+    ready signals of all of them reach the unpacking of rows in one clock: the longest path of facile_adc's kernel is then
+    4.1 ns instead of 3.7 by Yosys' estimate."""
     return not port.lanes and any(one.codes for one in parts(port)) and len(parts(port)) > 1
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the names that a model gave out of a kernel's generated RTL: two kernels that differ only in these are the same.
+"""Replaces a model's own names in a kernel's generated RTL: two kernels that differ only in these names are the same.
 
-The names of layers and tensors stand in the generated RTL, in names of signals, instances, modules and memory files, and in
-comments. A framework numbers layers without a name of their own (`dense_4`, `input_layer_1`), so equal networks get other names
-in each session. Here each such name is the number of its first appearance, and a memory file is its contents.
+The names of layers and tensors appear in the generated RTL: in names of signals, instances, modules and memory files, and in
+comments. A framework numbers unnamed layers (`dense_4`, `input_layer_1`), so equal networks get different names in each
+session. Here each such name is replaced by the number of its first appearance, and the name of a memory file by a hash of its
+contents.
 """
 
 from __future__ import annotations

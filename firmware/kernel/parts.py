@@ -16,7 +16,7 @@ from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint
 from hypersonic.hls.packing.codes import Codes, converters
 from hypersonic.hls.spec import TensorSpec
 
-#: the converter modules: of elements from memory, of packed codes that a table converts, and of elements to memory
+#: the converter modules: for elements from memory, for packed codes that a table converts, and for elements to memory
 TO_FIXED, FROM_CODES, TO_WIRE = "axis_wire_to_fixed", "axis_codes_to_fixed", "axis_fixed_to_wire"
 
 
@@ -24,8 +24,8 @@ class Part(NamedTuple):
     """The part of a row that one converter converts: a tensor, consecutive tensors whose beats have the same format, or codes
     of one field of a packed row.
 
-    elements: in one beat; of a packed row, codes. beats: in one row. codes: of a packed row. first_bit: of a tensor in a row
-    that is one beat.
+    elements: the number in one beat; for a packed row, of codes. beats: the number in one row. codes: of a packed row.
+    first_bit: of a tensor in a row that is one beat.
     """
 
     tensor: TensorSpec
@@ -54,7 +54,7 @@ class Part(NamedTuple):
 
     @property
     def module(self) -> str:
-        """The converter's module on the way in."""
+        """The module that converts this part from memory to the core."""
         return TO_FIXED if self.codes is None or self.codes.is_number else FROM_CODES
 
 

@@ -27,10 +27,10 @@ SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
 SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
 #: the most clocks of a simulated run, and the timeout of a long one on a busy machine
 _EMULATED_CLOCKS, _EMULATED_TIMEOUT_MS = 1_000_000, 120_000
-#: the parameter of a model that is far from the trained one, which its build accepted
+#: the parameter for a model whose answers are far from the trained model's, which its build accepted
 FAR = "far_from_trained_model"
-#: the most multiplications of a run in the model's own C++, which does about 300 million a second, and the number from which
-#: such a run counts as long
+#: limits for a run of the model's own C++, which does about 300 million multiplications a second: the most multiplications of
+#: a run, and the number from which a run counts as long
 _CSIM_MULTIPLICATIONS, _LONG_RUN_MULTIPLICATIONS = 4_000_000_000, 300_000_000
 #: the bytes of a row and the clocks of a run from which a simulated run counts as long
 _LONG_ROW_BYTES, _LONG_RUN_CLOCKS = 1024, 100_000
@@ -84,7 +84,7 @@ def _slots(manifest: Manifest) -> dict[str, str]:
 
 
 def _csim_work(manifest: Manifest) -> int:
-    """The multiplications of a row where the model's own C++ computes it, at least 1; a core is counted in clocks (1)."""
+    """The multiplications of a row if the model's own C++ computes it, at least 1; 1 for a core, which is counted in clocks."""
     counted = manifest.report.get("multiplications") if manifest.core == CoreKind.CSIM else None
     return max(1, counted) if isinstance(counted, int) else 1
 

@@ -27,7 +27,7 @@ FILE_NAME = "manifest.json"
 #: the file that the host copies into the memory of the kernel's argument w; it exists only where weights_bytes is not 0
 WEIGHTS_NAME = "weights.bin"
 SCHEMA = 4
-#: the schema before, which has no kernel_sha256
+#: the previous schema, which has no kernel_sha256
 _WITHOUT_DIGEST = 3
 MAX_BYTES = 1 << 20
 #: the largest row in memory; far above the limit of a kernel, because sw_emu has none

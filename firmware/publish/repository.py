@@ -228,7 +228,7 @@ def find_published(repository: Path, build: Manifest) -> Path | None:
 
 def add_resources(version: Path, entry: Mapping[str, Any]) -> None:
     """Put an estimate of resources into the manifest of a published version, in the place of an older one. The file is replaced
-    as a whole. An estimate that is there stays if this one could not be made. Raises ManifestError, OSError."""
+    as a whole. An existing estimate is kept if this one could not be made. Raises ManifestError, OSError."""
     file = version / manifest.FILE_NAME
     build = Manifest.read(file)
     present = build.report.get("resources")

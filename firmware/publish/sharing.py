@@ -42,7 +42,7 @@ def find_sharers(repository: Path, target: Target, platform: str, kernel: str, k
 
 
 def why_not_shared(repository: Path, target: Target, platform: str, kernel: str, report: Mapping[str, Any]) -> str:
-    """Return a sentence on a published model with a kernel of the same layers, and what keeps the two from being one kernel.
+    """Return a sentence on a published model with a kernel of the same layers, and on the difference between the two kernels.
 
     kernel, report: the kernel's name and the project's report. "" if no such model is published, or no difference is known.
     """
@@ -88,7 +88,7 @@ def _published(repository: Path) -> Iterator[Sharer]:
 
 
 def same_file(xclbin: Path) -> list[str]:
-    """The versions, as <model>/<version>, of the repository that a published xclbin is in whose xclbin is the same file."""
+    """The versions, as <model>/<version>, that share this published xclbin as one file, in the repository that it is in."""
     repository = xclbin.absolute().parent.parent.parent
     if xclbin.name != XCLBIN_NAME or not repository.is_dir():
         return []

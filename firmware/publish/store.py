@@ -21,8 +21,8 @@ SUFFIX = ".xclbin"
 def share(file: Path, repository: Path) -> None:
     """Enter a complete, flushed file into the store. If its bytes are there already, the file becomes a link to these.
 
-    An entry whose bytes are not those of its name is replaced. Raises OSError when the store cannot be written, except where
-    the file system has no hard links; the file stays as it is there.
+    An entry whose bytes are not those of its name is replaced. Raises OSError when the file cannot be read or the
+    store's directory cannot be made. A file that cannot be linked, as on a file system without hard links, is left as it is.
     """
     sha256 = digest(file)[1]
     entry = repository / DIRECTORY / f"{sha256}{SUFFIX}"

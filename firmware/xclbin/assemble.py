@@ -3,7 +3,7 @@
 
 For the emulation targets the image is the simulator, a shared library, in the section BITSTREAM (where XRT's own emulation
 keeps its simulator too), or an archive of the kernels' simulators (images.py). For `hw` it is the bitstream that Vivado wrote;
-v++ links that xclbin itself, and this module is for packing one again.
+v++ links that xclbin itself, and this module only repacks one.
 """
 
 from __future__ import annotations

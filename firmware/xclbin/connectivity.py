@@ -234,7 +234,7 @@ def _assign_dies(
 
 
 def _share(unit: Amounts, whole: Amounts) -> float:
-    """The share of the card that a unit takes, of the resource of which it takes most."""
+    """The largest share that a unit takes of any of the card's resources."""
     shares: list[float] = [getattr(unit, name) / max(1, getattr(whole, name)) for name in KINDS]
     return max(shares)
 

@@ -4,7 +4,7 @@
     one kernel        its simulator, an ELF shared library
     several kernels   a ustar archive without compression, with a member <kernel>.so for each, in the order of the kernels
 
-The simulator of an AWS F2 card is one library for all kernels, which stands behind the shell, and is never an archive.
+For an AWS F2 card, one library simulates all kernels behind the shell. It is never an archive.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def pack_images(images: Mapping[str, bytes]) -> bytes:
 
 
 def kernel_images(xclbin: Xclbin) -> dict[str, bytes]:
-    """The simulator of each kernel of an emulated XRT card, by name. Raises XclbinError for an archive that is not whole or has
-    other members than the kernels' simulators."""
+    """The simulator of each kernel of an emulated XRT card, by name. Raises XclbinError for an archive that is incomplete or
+    has other members than the kernels' simulators."""
     names = [kernel.name for kernel in xclbin.kernels]
     if len(names) == 1:
         return {names[0]: xclbin.bitstream}

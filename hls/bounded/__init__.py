@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""External tools under a limit of memory: what is available, what a tool and its children take, and how they are ended."""
+"""External tools under a memory limit: how much is available, how much a tool and its children use, and how they are ended."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory that is available on this machine, and the limit of it that a tool gets.
+"""The memory that is available on this machine, and the memory limit of a tool.
 
 Available is what the kernel can give without swapping: MemAvailable, or less where a control group (a container, a Slurm job, a
 systemd unit) has a limit. Swap is not counted: a compiler that swaps stops the machine.
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-#: the environment variable with the limit, in the words of `--memory`
+#: the environment variable with the limit, in the syntax of `--memory`
 VARIABLE = "HYPERSONIC_MEMORY"
 
-#: The limit without a wish. A fifth is left to the other programs, for they grow too, and for what a tool takes between two
+#: The default limit. A fifth is left for other programs, which may grow too, and for what a tool allocates between two
 #: measurements.
 DEFAULT = "80%"
 
@@ -25,14 +25,14 @@ _PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 class MemoryOptionError(ValueError):
-    """A limit of memory cannot be read. The message says where it stands, and what is expected."""
+    """A memory limit cannot be parsed. The message says where it was given, and what is expected."""
 
 
 def limit_bytes(text: str = "") -> int | None:
     """Return the limit in bytes for a tool that starts now; None where the system does not say what is available.
 
-    text: a size such as 8G, or a share of what is available now such as 80%; "" takes the variable HYPERSONIC_MEMORY, and
-    DEFAULT without it. Raises MemoryOptionError for another text.
+    text: a size such as 8G, or a share of what is available now such as 80%; "" takes the variable HYPERSONIC_MEMORY, or
+    DEFAULT if it is not set. Raises MemoryOptionError for any other text.
     """
     wish = text or os.environ.get(VARIABLE, "") or DEFAULT
     size = parse_limit(wish)
@@ -58,7 +58,7 @@ def parse_limit(text: str) -> int | float:
 def available_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
     """Return the memory that this process and its children can still take; None where the system does not say.
 
-    proc, cgroups: the mounted file systems. A control group counts with all that are above it.
+    proc, cgroups: the mounted file systems. The limits of a control group and of all its parents apply.
     """
     rooms = [*_machine(proc), *_groups(proc, cgroups)]
     return max(min(rooms), 0) if rooms else None
@@ -71,7 +71,7 @@ def _machine(proc: Path) -> Iterator[int]:
 
 
 def _groups(proc: Path, cgroups: Path) -> Iterator[int]:
-    """The room in each control group of memory that this process is in, of either version."""
+    """Yield the memory that is left in each memory control group of this process, for either version of control groups."""
     with suppress(OSError):
         for line in (proc / "self/cgroup").read_text().splitlines():
             number, controllers, path = line.split(":", 2)
@@ -83,13 +83,14 @@ def _groups(proc: Path, cgroups: Path) -> Iterator[int]:
 
 
 def _above(root: Path, path: str, limits: tuple[str, ...], usage: str, prefix: str) -> Iterator[int]:
-    """The room in a group and in those above it. A container may see its own group as the root, under a path from outside."""
+    """Yield the memory that is left in a group and in its parents. A container may see its own group as the root, under an
+    outside path."""
     group = root / path.lstrip("/")
     for place in (group, *group.parents):
         if not place.is_relative_to(root):
             return
         for limit in limits:
-            with suppress(OSError, ValueError):  # not there, or the word max
+            with suppress(OSError, ValueError):  # missing, or the word max
                 yield int((place / limit).read_text()) - int((place / usage).read_text()) + _cached(place, prefix)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much memory Verilator and g++ need for a design, estimated from its RTL before they start.
 
-Verilator holds every statement, and for each element of a row that arrives or leaves in one beat a vector as wide as the row:
-memory that grows with the square of an unrolled image. g++ compiles pieces of one size, but all of them include the
-declarations of the whole design. `python -m bench.tool_memory` prints what Verilator takes beside the estimate, and a fit.
+Verilator holds every statement. For each element of a row that arrives or leaves in one beat, it also holds a vector as wide as
+the row, so its memory grows with the square of the size of an unrolled image. g++ compiles pieces of one size, but all of them
+include the declarations of the whole design. `python -m bench.tool_memory` prints Verilator's measured memory next to the
+estimate, and a fit.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from hypersonic.hls.bounded.memory import VARIABLE, in_words
 from hypersonic.hls.bounded.tool import WAY_OUT
 from hypersonic.hls.errors import ToolMemoryError
 
-#: bytes that Verilator takes for nothing, for a line of RTL, and for an element x a bit of a row that arrives, or that leaves
+#: bytes that Verilator takes for an empty design, per line of RTL, and per element times bit of a row that arrives or leaves
 START, LINE, ARRIVING, LEAVING = 40e6, 1600.0, 0.036, 1.35
 
 #: bytes that Verilator takes for an element that a kernel converts
 CONVERTER = 140e3
 
-#: bytes of a g++ for nothing, and for a line of the design's RTL: 290 to 430 MB were measured for 1,500 to 55,000 lines
+#: bytes that g++ takes for an empty design, and per line of RTL: 290 to 430 MB were measured for 1,500 to 55,000 lines
 COMPILER, COMPILER_LINE = 320e6, 2400.0
 
 #: the most by which a measured figure of Verilator differs from its estimate, up or down
@@ -68,7 +69,7 @@ class Rtl:
 
     @property
     def compiler_bytes(self) -> int:
-        """The memory of each g++. Verilator keeps its own meanwhile."""
+        """The memory of each g++ process. Verilator keeps its own memory meanwhile."""
         return int(COMPILER + COMPILER_LINE * self.lines)
 
     @property

@@ -55,7 +55,7 @@ def find(pid: int) -> Process | None:
 
 
 def family(root: Process) -> list[Process]:
-    """Return the process, its descendants and its group, as far as they have not ended. Nothing after another took its pid."""
+    """Return those of the process, its descendants and its group that have not ended; [] if another process took its pid."""
     found = [process for name in os.listdir(_PROC) if name.isdigit() and (process := find(int(name)))]  # noqa: PTH208 - speed
     if any(process.pid == root.pid and process.started != root.started for process in found):
         return []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts an external tool under a limit of memory. Every tool that a build starts is started here.
+"""Starts an external tool under a memory limit. Every tool that a build starts is started here.
 
 A thread measures every tenth of a second what the tool and all of its descendants hold together, so that the compilers of a
-`make -j` share the limit, and ends all of them when it is more. An address space limit (RLIMIT_AS) would be kept by the kernel,
-but for each process alone, and TensorFlow and WebAssembly reserve many times what they use.
+`make -j` share the limit, and ends all of them when they exceed it. The kernel would enforce an address space limit (RLIMIT_AS)
+only for each process separately, and TensorFlow and WebAssembly reserve many times what they use.
 
 Tools have a process group of their own. Ctrl-C reaches this process, which then ends the group and those below it. Time has no
 limit, because some builds take hours.
@@ -37,10 +37,10 @@ PIPED: dict[str, Any] = {
     "stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"
 }  # fmt: skip
 
-#: seconds between measurements, and how many times longer than a measurement it is at least
+#: seconds between measurements, and the smallest ratio of this pause to the duration of a measurement
 _PERIOD_S, _RARER = 0.1, 20
 
-#: Where the kernel lacks memory it ends a tool rather than this process, which can say so (/proc/PID/oom_score_adj).
+#: If memory runs out, the kernel kills a tool rather than this process, which can then report it (/proc/PID/oom_score_adj).
 _FIRST_TO_GO = "500"
 
 #: what tools print when they, or a child of theirs, got no memory
@@ -114,7 +114,7 @@ def start(argv: Sequence[str], what: str, **options: Any) -> Iterator[Watched]:
 def watching(process: subprocess.Popen[Any], what: str, limit: int | None) -> Iterator[Watched]:
     """Watch a tool that the caller has started as the leader of a process group, and that ends in the context.
 
-    Raises ToolMemoryError, in the place of the body's error if there is one, when the tool needed more memory than the limit.
+    Raises ToolMemoryError, instead of the body's error if there is one, when the tool needed more memory than the limit.
     """
     tool, ended, root = Watched(process, limit), threading.Event(), find(process.pid)
     watcher = threading.Thread(target=_watch, args=(tool, root, ended), name="hypersonic-memory", daemon=True)
@@ -141,7 +141,7 @@ def _watch(tool: Watched, root: Process | None, ended: threading.Event) -> None:
     while not ended.wait(pause):
         begin = time.monotonic()
         now = held(family(root))
-        # A child that is being started shares its parent's memory for a moment; so a second look decides.
+        # A child that is being started shares its parent's memory for a moment, so a second measurement decides.
         if tool.limit is not None and now.size_bytes > tool.limit and held(family(root)).size_bytes > tool.limit:
             tool.over = now
             kill(root)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fixed-point network beside the trained model, on the same rows: what the user sends, and what the user gets.
+"""Compares a fixed-point network with the trained model on the same rows, in the numbers that the user sends and gets.
 
 The total difference is the one that a user sees: the trained model computes the rows as they are given, the network computes
 what its inputs' types keep of them, and its answers are rounded to the datatype on the wire. The quantised difference is the
@@ -52,8 +52,9 @@ class InputLoss:
 
 @dataclass(frozen=True)
 class OutputDifference:
-    """An output's differences. judged: what its answers are. exact: the share of answers that are the trained model's, rounded
-    to the output's type, for what the inputs' types keep. least, greatest: of the trained model's answers."""
+    """An output's differences. judged: how its answers are judged. exact: the share of answers that equal the trained model's,
+    rounded to the output's type, when both compute what the inputs' types keep. least, greatest: of the trained model's
+    answers."""
 
     name: str
     judged: Judged
@@ -70,13 +71,13 @@ class OutputDifference:
 
     @property
     def rounding_text(self) -> str:
-        """As the function of this name, for the worst differences."""
+        """The result of the function of the same name for the worst differences."""
         return rounding_text(self.total.worst, self.quantised.worst)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A network beside the trained model. rows: how many. source: what gave them, or "random"."""
+    """A comparison of a network with the trained model. rows: how many. source: what gave them, or "random"."""
 
     rows: int
     source: str
@@ -142,7 +143,7 @@ def _json(output: OutputDifference) -> dict[str, Any]:
 
 
 def judged_of(report: Mapping[str, Any], outputs: Sequence[str]) -> tuple[Judged, ...]:
-    """Return what the answers of the outputs are, from a project's report with a gate; numbers where it does not say."""
+    """Return how the outputs' answers are judged, from a project's report with a gate; as numbers where it does not say."""
     known = report.get("gate", {}).get("outputs", {})
     kept = [known.get(name, {}).get("judged") for name in outputs]
     return tuple(judged_from_json(each) if each else NUMBERS for each in kept)

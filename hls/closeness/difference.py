@@ -8,7 +8,7 @@ Answers are *far*
   where that is larger, but not above 0.5: tables that may give any probability excuse none;
 - if they name a class (behind an argmax): if more than 1 % of the rows have another class.
 
-Spread is the standard deviation of the trained model's answers, span their largest less their smallest; for answers that are
+Spread is the standard deviation of the trained model's answers, span their largest minus their smallest; for answers that are
 all the same, both are their magnitude. A difference that is not a number is far.
 """
 

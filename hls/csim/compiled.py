@@ -56,8 +56,8 @@ def compile_csim(
     """Compile a shared library with `int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows)`; return its path.
 
     The project may have either io_type. extra_sources: C++ files to compile into the same library. defines: NAME or NAME=value
-    for all files. output: the library's file name. rewrite: what changes the copy of firmware/ that is compiled; rewriting: the
-    files that it depends on. The library contains the weights and needs no other files. It is cached by
+    for all files. output: the library's file name. rewrite: changes, in place, the copy of firmware/ that is compiled.
+    rewriting: the files that it depends on. The library contains the weights and needs no other files. It is cached by
     content. Raises MissingToolError if g++ is not installed, and ToolError if it fails.
     """
     firmware = project.hls / "firmware"

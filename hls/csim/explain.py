@@ -11,10 +11,10 @@ from hypersonic.hls.closeness.difference import FAR, percent
 from hypersonic.hls.csim.layer_trace import LayerTrace
 from hypersonic.hls.fixed import FixedPoint
 
-#: numbers that did not occur may be larger than those that did
+#: safety factor: numbers that did not occur may be larger than those that did
 _ROOM = 1.25
 
-#: steps in the spread of the numbers that a type of enough bits has, at least
+#: a type with enough fraction bits has at least this many steps in the spread of the numbers
 _STEPS = 100
 
 

@@ -33,7 +33,7 @@ class FarError(ConversionError):
 def compare(csim: Csim, trained: TrainedModel, rows: GivenRows, judged: Sequence[Judged]) -> Comparison:
     """Compare csim with the trained model on what the user sends and gets.
 
-    judged: what the answers of each output are.
+    judged: how the answers of each output are judged.
     """
     project = csim.project
     y_raw = csim.predict_raw(rows.raw)

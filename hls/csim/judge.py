@@ -42,7 +42,7 @@ class Conversion:
 
     @property
     def own_names(self) -> dict[str, str]:
-        """The model's name of a layer by hls4ml's, where they differ."""
+        """hls4ml's layer name -> the model's, where they differ."""
         return {new: old for old, new in self.trained.names.items()}
 
 
@@ -63,7 +63,7 @@ class Judgement:
 
     @cached_property
     def layers(self) -> Sequence[LayerTrace]:
-        """The layers beside the trained model's, on the first rows and the worst one. Raises NoTraceError."""
+        """The layers compared with the trained model's, on the first rows and the worst one. Raises NoTraceError."""
         self.progress("looking for the layer in which the difference begins")
         picked = [self.found.worst.total.row, *range(MOST_ROWS - 1)]
         wire = [
@@ -87,13 +87,13 @@ def judge(conversion: Conversion, progress: Callable[[str], None] = lambda _: No
         with modules_beside(description.file):
             rows = rows_of(project, trained, description.gate, vocabulary_sizes(conversion.graph), description.file.parent)
         found = compare(csim, trained, rows, judged_outputs(conversion.graph))
-    # random rows, which refuse nothing, are counted to say why they are far
+    # wraps on random rows refuse nothing; they are counted to say why the answers are far
     overflows = count_wraps(project, rows, compiled) if description.gate or found.far else None
     return _refused(Judgement(conversion, project, rows, found, overflows, progress))
 
 
 def _refused(judgement: Judgement) -> Judgement:
-    """With the figures in the project's report, and the refusal if it is refused."""
+    """Return the judgement with the figures, and the refusal if there is one, in the project's report."""
     project, overflows = judgement.project, judgement.overflows
     gate, refused = figures(judgement.found, project, judgement.conversion.description.gate), ""
     try:
@@ -116,7 +116,7 @@ def _wraps(judgement: Judgement) -> list[str]:
 
 
 def _refuse_differences(judgement: Judgement) -> None:
-    """As refuse_differences, with the layer in which the difference begins."""
+    """Do as refuse_differences, and name the layer in which the difference begins."""
     conversion = judgement.conversion
     try:
         refuse_differences(judgement.found, judgement.project, conversion.trained, conversion.description.gate)

@@ -85,8 +85,8 @@ _Pair = tuple[NDArray[np.float64], NDArray[Any]]
 
 
 def _rows_of_function(place: str, inputs: Row) -> list[_Pair]:
-    """The user's function gives wire numbers. A client rounds those of a floating-point datatype to it; all others are what
-    travels."""
+    """The rows of the user's function, which gives wire numbers. A client rounds them to a floating-point datatype; numbers of
+    any other datatype are sent as they are."""
     pairs = []
     for spec, wire in zip(inputs.tensors, _call(place, inputs), strict=True):
         rounds = not (spec.packing or spec.element.is_integer)
@@ -138,8 +138,8 @@ def _rows_of_file(file: Path, inputs: Row, trained: TrainedModel) -> tuple[list[
 def _random_rows(inputs: Row, vocabularies: Sequence[int]) -> list[_Pair]:
     """Random rows for a model without a gate: up to 1000, fewer if rows are long. They give figures, but refuse nothing.
 
-    The network's numbers are normal with unit width. An input that indexes a table gets indices that the table and its type
-    have.
+    The network's numbers are normal with unit width. An input that indexes a table gets indices within the table and
+    its type.
     """
     rng, rows = np.random.default_rng(1), max(4, min(1000, _RANDOM_NUMBERS // inputs.size))
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The variables of hls4ml's tracing, which its own bridge defines, and a function that says where a layer's numbers are to go.
+// The variables of hls4ml's tracing, which its own bridge defines, and a function that sets where a layer's numbers go.
 #include <cstddef>
 #include <map>
 #include <string>

@@ -51,7 +51,7 @@ def trace_layers(model_file: Path, project: HlsProject, rows: Sequence[NDArray[n
     """Return the layers in the order in which the C++ computes them, the inputs first; cached by content.
 
     project: a conversion of the model. rows: (rows, size) for each input, in the wire's units; the first MOST_ROWS are used.
-    Raises NoTraceError for a model whose front end knows no layers (QONNX), and if the process fails.
+    Raises NoTraceError for a model whose layers the front end does not know (QONNX), and if the process fails.
     """
     inputs = [np.ascontiguousarray(x[:MOST_ROWS], np.float32) for x in rows]
 

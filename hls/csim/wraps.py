@@ -20,7 +20,7 @@ from hypersonic.hls.project import HlsProject
 #: the most multiplications that are counted: about ten seconds
 _MOST_MULTIPLICATIONS = 1_000_000_000
 
-#: the share of the rows that is counted, because a row takes five times as long as in csim, and the rows from which it applies
+#: one row in so many is counted, because a row takes five times as long as in csim; and the rows that are counted in any case
 _SHARE, _FEW_ROWS = 5, 500
 
 #: the most variables that a message names
@@ -33,14 +33,14 @@ class WrapError(ConversionError):
 
 @contextmanager
 def compiling(project: HlsProject, *, wanted: bool) -> Iterator[Callable[[], Counting]]:
-    """Compile the counting C++ of a project meanwhile, if it is wanted; yield what returns the result, or compiles it then."""
+    """Compile a project's counting C++ in the background, if it is wanted; yield a function that awaits or compiles it."""
     with ThreadPoolExecutor(1) as beside:
         made = beside.submit(compile_for_counts, project) if wanted else None
         yield lambda: made.result() if made else compile_for_counts(project)
 
 
 def count_wraps(project: HlsProject, rows: GivenRows, compiled: Callable[[], Counting]) -> Overflows | str:
-    """Return the counts of the first of the rows, or why there are none, as a note. compiled: as from compiling."""
+    """Return the counts for the first rows, or a note that says why there are none. compiled: as `compiling` yields it."""
     multiplications = max(1, int(project.report["multiplications"]))
     most = min(_MOST_MULTIPLICATIONS // multiplications, max(_FEW_ROWS, len(rows.raw) // _SHARE))
     if not most:
@@ -56,8 +56,8 @@ def count_wraps(project: HlsProject, rows: GivenRows, compiled: Callable[[], Cou
 def refuse_wraps(found: Overflows, rows: GivenRows, settings: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
     """Refuse wraps on the user's rows; return warnings of those on random rows.
 
-    settings: the YAML's hls4ml, in which AP_WRAP for a variable accepts that it wraps. names: the model's name of a layer by
-    hls4ml's. Raises WrapError.
+    settings: the YAML's hls4ml, in which AP_WRAP for a variable accepts that it wraps. names: hls4ml's layer name ->
+    the model's. Raises WrapError.
     """
     wrong = [each for each in found.too_narrow if not _is_asked_for(each, settings, names)]
     if not any(each.wrong_rows for each in wrong):

@@ -25,7 +25,7 @@ from hypersonic.hls.fixed import Rounding
 #: the most work for a matrix: the sum over its pieces of the square of their digits
 WORK = 180_000_000
 
-#: solutions that are kept: the windows at an image's edges differ
+#: solutions that are cached: windows at an image's edges have matrices of their own
 _KEPT = 64
 
 
@@ -42,7 +42,7 @@ def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np
     """Add x @ weight to the graph; return the n_out nodes of the result.
 
     layer: its name, for errors. x: n_in nodes. weight: (n_in, n_out) int64 with magnitudes below 2**24, because the solver uses
-    float32. work: as WORK. Raises UnsupportedLayerError if da4ml's adders do not reproduce the weights.
+    float32. work: the limit, see WORK. Raises UnsupportedLayerError if da4ml's adders do not reproduce the weights.
     """
     rows, columns = pieces(weight, work)
     sums: list[int] = []
@@ -59,7 +59,7 @@ def count_digits(weight: NDArray[np.int64]) -> int:
 
 
 def pieces(weight: NDArray[np.int64], work: int) -> tuple[list[slice], list[slice]]:
-    """Cut a matrix (n_in, n_out) into as few equal pieces as keep to the work: their rows, and their columns.
+    """Cut a matrix (n_in, n_out) into as few equal pieces as `work` allows; return the slices of rows and of columns.
 
     Halves of the outputs share more adders than halves of the inputs, until a piece has twice as many inputs as outputs.
     """

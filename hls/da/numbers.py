@@ -40,7 +40,7 @@ def cast(graph: AdderGraph, x: Number, to: FixedPoint) -> Number:
 
 
 def _or_zero(graph: AdderGraph, x: int, low: int, high: int) -> int:
-    """The node of x, or 0 if x is not in low..high: x less itself where its distance to a bound is negative."""
+    """The node of x, or 0 if x is not in low..high: x minus itself where its distance to a bound is negative."""
     y = x
     for bound, below in ((low, True), (high, False)):
         a, b = (x, graph.constant(bound)) if below else (graph.constant(bound), x)

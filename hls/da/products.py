@@ -53,7 +53,7 @@ def _in_accum(graph: AdderGraph, y: Number, accum: FixedPoint) -> Number:
 
 
 def _loses_bits(graph: AdderGraph, layer: Matrix, x: Number, row: NDArray[np.int64]) -> list[bool]:
-    """Whether the product of x with each weight of its row, (n_out,), has bits that the accumulator's type has not."""
+    """Whether the product of x with each weight of its row, (n_out,), has bits that the accumulator's type lacks."""
     lost, value = _lost_bits(layer, x), graph.value(x.node)
     if lost <= 0:
         return [False] * len(row)

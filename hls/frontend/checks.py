@@ -42,7 +42,7 @@ def integer(where: str, value: Any, low: int, high: int) -> int:
 
 
 def said_by(error: BaseException) -> str:
-    """Return what an exception of another library says of the model; for one about its own code, where that stopped."""
+    """Return the text of another library's exception; if that is only about the library's code, say where the code stopped."""
     text = " ".join(str(error).split())
     if text and not isinstance(error, _OF_CODE):
         return text

@@ -50,9 +50,9 @@ _LIMITS = {
 
 
 def packed_datatype(where: str, side: dict[str, Any]) -> str:
-    """Return the datatype of an input with fields or a table: UINT8, or UINT16 for a table that says so.
+    """Return the datatype of an input with fields or a table: UINT8, or UINT16 for a table that asks for it.
 
-    Raises DescriptionError for fields beside a table, and for another datatype.
+    Raises DescriptionError for both fields and a table, and for any other datatype.
     """
     if side.keys() >= KEYS:
         raise DescriptionError(

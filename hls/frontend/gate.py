@@ -22,7 +22,7 @@ class Gate:
     rows: "module:function" that gives the rows, or a .npy or .npz file, from the YAML's directory. tolerance: the largest
     |answer - trained model's| allowed, in an output's units on the wire, on the rows as they are given: one number for all
     outputs, or one for each output by the model's name; None: an answer that is far is refused (hls/closeness/difference.py).
-    accepts_far: nothing is refused for want of a tolerance. quantised_tolerance: the same for rows that the inputs' types have
+    accepts_far: a missing tolerance refuses nothing. quantised_tolerance: the same for rows that the inputs' types have
     quantised, before the wire rounds the answers; None: not judged.
     """
 

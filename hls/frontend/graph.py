@@ -53,7 +53,7 @@ def model_graph(
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})
     config = configure(trained, options, inputs, outputs, unrolled=core is CoreKind.DA)
-    from hypersonic.hls.frontend.passes.flow import last_passes  # imports hls4ml, as the loader has by now
+    from hypersonic.hls.frontend.passes.flow import last_passes  # imports hls4ml, which the loader has imported by now
 
     try:
         with hls4ml_warnings() as heard, last_passes():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment that converts models of HGQ2: this one, with HGQ2 from the cache in front of it.
+"""The environment that converts models of HGQ2: this one, with the cached HGQ2 first on PYTHONPATH.
 
 HGQ2's wheel has a package `qkeras` of its own, which would replace QKeras if both were installed in one environment. So HGQ2
 is installed into a directory of the cache, and only the processes that load such a model have it on PYTHONPATH. `make dev-hgq`

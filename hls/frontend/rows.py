@@ -41,7 +41,7 @@ class Wanted:
     def is_own(self, rows: NDArray[Any]) -> bool:
         """Return whether rows have the layout of the model's file, and not that in which the tensor is served.
 
-        Where both have one shape, they do. Rows of elements without axes are as they are served.
+        With channels first, True if both layouts have the same shape. Rows of elements without axes are as they are served.
         """
         return self.channels_first and rows.shape[1:] == self.own
 

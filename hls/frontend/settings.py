@@ -43,7 +43,7 @@ _EXACT = _LAYER | {"ParallelizationFactor", "ConvImplementation"}
 _SPREAD = ("ReuseFactor", "ParallelizationFactor", "ConvImplementation")
 _WHOLE = ("ReuseFactor", "ParallelizationFactor", "TableSize", "TargetCycles", "table_size", "exp_table_size", "inv_table_size")
 
-#: of TableRangePower2: a table of 16,384 values has one for each unit of variance, and one of 1,024 is read by an int
+#: limits of TableRangePower2: 16,384 values have one per unit of variance; an index into 1,024 values still fits an int
 _POWERS = (-14, 20)
 
 #: types of activations that hls4ml reads as keys beside Precision, not inside it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells what a model is made of, for who describes it. Like hls/convert.py, it works in a process of its own:
+"""Lists the parts of a model, as a basis for its YAML. Like hls/convert.py, it works in a process of its own:
 
     python -m hypersonic.hls.frontend.survey MODEL_FILE OUT.json [ROWS_FILE]
 
@@ -54,7 +54,7 @@ class LayerSurvey:
     """A layer of the model.
 
     name: the model's. result: hls4ml's layer that gives its result. automatic: the types that hls4ml would choose, such as
-    weight and result; a quantiser's are not among them. result_automatic: the same of the result. weights: what occurs, by
+    weight and result; a quantiser's are not among them. result_automatic: the same for the result. weights: what occurs, by
     kind. count: number of weights. is_output: of the model. numbers: of the result, and of an LSTM's cell states; before: of
     the result before the layer's own activation; None without rows. kind, followed_by, activation, classes: as in LayerFacts.
     """
@@ -200,13 +200,13 @@ def _both(one: Numbers, other: Numbers) -> Numbers:
 
 
 def _whole(values: NDArray[Any]) -> Numbers:
-    """Of all numbers; the finest is that of the smallest one that is not 0."""
+    """The Numbers of all values; `finest` is the smallest magnitude that is not 0."""
     magnitudes = np.abs(values[values != 0])
     return Numbers(float(values.min()), float(values.max()), float(magnitudes.min()) if magnitudes.size else 0.0)
 
 
 def _elements(rows: NDArray[Any]) -> Numbers:
-    """Of a tensor's rows; the finest is the largest number of the element with the smallest numbers, zeros left out."""
+    """The Numbers of a tensor's rows; `finest` is the smallest of the elements' largest magnitudes, zeros left out."""
     largest = np.abs(rows).reshape(len(rows), -1).max(axis=0)
     largest = largest[largest > 0]
     return Numbers(float(rows.min()), float(rows.max()), float(largest.min()) if largest.size else 0.0)

@@ -67,8 +67,8 @@ class TrainedModel:
     origins: the file's name of a layer by the model's, where a file names its nodes (see origins.py).
     notes: changes to the model before hls4ml reads it, as lines for the report.
     layers: gives the facts of each layer in the model's order; None if the front end does not know them (QONNX).
-    results: rows as for predict -> each layer's result by hls4ml's name, float64 (rows, ...); None for the same front end. With
-        ":state" behind its name, other numbers that have the type of the layer's result.
+    results: rows as for predict -> each layer's result by hls4ml's name, float64 (rows, ...); None for the same front end.
+        Under its name plus ":state", other numbers that have the type of the layer's result.
     """
 
     inputs: tuple[Tensor, ...]

@@ -44,7 +44,7 @@ class Field:
 
     - a number (neither table nor one_hot): the code times 2**-fraction; two's complement if `signed`.
     - an entry of `table`: one tuple for each selection, each with a number for every code. With more than one selection, the
-      low bits of the field `select` choose the tuple. Of a code with more than 12 bits the low 12 count.
+      low bits of the field `select` choose the tuple. Only the low 12 bits of a wider code are used.
     - `one_hot` elements: the one at index code - first is 1, the others 0; all are 0 if it is out of range.
 
     Numbers are in the wire's units: scale exponents apply to them as to any input. is_input: False for bits that are not given
@@ -159,8 +159,8 @@ class Field:
     def nearest(self, numbers: NDArray[np.float64], selected: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return the codes (rows, count) whose numbers are nearest to `numbers` (rows, size): the inverse of `numbers`.
 
-        The first of equally near codes. one_hot takes the greatest element; with none above a half, a code that has no place,
-        if there is one.
+        Of equally near codes, the first is returned. For one_hot, the greatest element decides; if none is above a half, the
+        code is one that sets no element, if there is such a code.
         """
         rows = len(numbers)
         if not self.is_input:

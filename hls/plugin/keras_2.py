@@ -4,9 +4,9 @@
 hls4ml chooses its reader by the version of the installed `keras`, not by the model. Here a model of tf_keras gets the reader
 for Keras 2, and hls4ml's profiling sees tf_keras while it works on such a model. `import keras` remains Keras 3.
 
-Of a Keras 3 model, hls4ml gives a layer without a reader of its own (BatchNormalization) to da4ml and then to its reader for
-Keras 2. The da4ml of today raises ValueError there, which hls4ml does not expect; here the second reader follows nevertheless.
-It does not find layers that HGQ2 has moved to another module either; here it does.
+A layer of a Keras 3 model without a reader of its own (BatchNormalization) is given by hls4ml to da4ml and then to its reader
+for Keras 2. The current da4ml raises ValueError there, which hls4ml does not expect; with this module the second reader follows
+nevertheless. hls4ml also fails to find layers that HGQ2 has moved to another module; with this module it finds them.
 
 hls4ml loads its plugins while its own package is half imported, so the functions are replaced when their modules are imported.
 """
@@ -104,7 +104,7 @@ def _change_reader(module: ModuleType) -> None:
         try:
             return own_by_da(*arguments, **named)
         except ValueError as error:
-            raise KeyError(str(error)) from error  # hls4ml goes on after a KeyError
+            raise KeyError(str(error)) from error  # hls4ml continues after a KeyError
 
     vars(module).update(parse_keras_v3_model=parse, keras_v3_to_hls=convert)
     dispatcher.da_call = by_da

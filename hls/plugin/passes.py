@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes of hls4ml that refuse every backend but those that they know, for the backend Hypersonic."""
+"""Versions for the backend Hypersonic of those passes of hls4ml that accept only the backends they know."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """Numbers of any width between a core and floats, for the plugin's predict().
 
 A row carries elements of up to MAX_WIDTH bits. A wider output is therefore read as several unsigned words of equal width, which
-lie in the core's stream as the number's own bits do; only the names of these bits change.
+occupy the same bits of the core's stream as the number itself.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans a Pipeline for an Network: the number of multipliers, the lanes of each stream, and the FIFOs.
+"""Plans a Pipeline for a Network: the number of multipliers, the lanes of each stream, and the FIFOs.
 
 A reuse factor is defined as in hls4ml: the multiplications of one vector (one window) that share a multiplier. The file of a
 layer's stage (hls/rf/stages/) says which ones the layer supports. The slowest layer sets the interval of rows; stages without

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads hls4ml's ModelGraph as a network that the rf core computes: with layers that it has no stage for as others, and with
-zero padding folded into the windows behind it."""
+"""Reads hls4ml's ModelGraph as a network that the rf core computes: layers without a stage are replaced by others, and zero
+padding is folded into the windows behind it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
 
 
 def _hardware(stage: Stage) -> dict[str, Any]:
-    """A stage without its name: its module, parameters, and constants that stay, to say in which layer two kernels differ."""
+    """A stage without its name: module, parameters and a hash of its constants, to say in which layer two kernels differ."""
     files = {memory.file for memory in stage.memories}
     constants = sha256("".join(memory.text() for memory in stage.memories).encode()).hexdigest()[:16]
     parameters = {name: str(value) for name, value in stage.parameters.items() if value not in files}

@@ -154,7 +154,7 @@ class Timing:
 
 
 def spaced(ready: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return when beats leave that are ready at `ready` (beats,), in clocks, and as far apart as `steps` (beats,) at least."""
+    """Return the clocks at which beats leave that are ready at `ready` (beats,), j at least steps[j] - steps[i] after i."""
     departures: NDArray[np.int64] = np.maximum.accumulate(ready - steps) + steps
     return departures
 

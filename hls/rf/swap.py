@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clocks of a swap: by how many a run takes longer if the run before it had other weights.
+"""The clocks of a swap: how many more clocks a run takes if the run before it had other weights.
 
 The core is held in reset, then it is loaded, stage after stage. Meanwhile the first row goes as far as it can: to the first
 stage whose weights are missing, which keeps a vector if it has a buffer for one. So the delay is that of the row's result.
@@ -30,8 +30,8 @@ _AHEAD_BEATS = 512
 def swap_clocks(pipeline: Pipeline, read_latency_clocks: int = READ_LATENCY_CLOCKS) -> int:
     """Return the clocks of a swap; 0 if all constants are in the hardware.
 
-    With weights that are read for every vector it is an upper bound: what was requested ahead of the old ones is dropped, and
-    what is requested ahead of the new ones comes between those that are loaded.
+    With weights that are read for every vector it is an upper bound: old weights that were requested ahead are dropped, and
+    new ones that are requested ahead arrive between those that are loaded.
     """
     chain, repeated = loaded(pipeline), len(streamed(pipeline))
     if not chain:

@@ -60,7 +60,7 @@ def write_rf_core(
 def port_lanes(streams: tuple[Stream, ...], row: Row) -> tuple[int, ...]:
     """Return x_lanes or y_lanes of Core: lanes of each tensor, or () for rows of one beat.
 
-    A stream's element is several elements of the row if that has it in words (hls/plugin/words.py).
+    A stream's element is several elements of the row if the row has it as words (hls/plugin/words.py).
     """
     if is_whole(streams):
         return ()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drives Verilated cores in bulk: rows in, rows out, stalls on both sides by a seeded generator, and the promises of a stream
+// Drives Verilated cores in bulk: rows in, rows out, stalls on both sides by a seeded generator, and the rules of a stream
 // checked on every clock. The top (hls/rtl/simulate.py writes it) holds one or more cores side by side; `select` names the one
 // whose streams are connected. Calls on one simulation come from one thread at a time.
 //
@@ -122,7 +122,7 @@ struct Place {
     uint32_t beat = 0;
     uint32_t size() const { return sizes[beat]; }
     bool ends() const { return beat + 1 == beats; }
-    // On to the beat after it; how many rows that ends.
+    // Advances to the next beat; returns the number of rows that this ends.
     uint32_t step() {
         lane += size();
         if (++beat < beats) return 0;
@@ -136,12 +136,12 @@ struct Simulation {
         for (uint32_t i = 0; i < count; ++i) feeds.push_back({streams[i]});
         const std::string argument = std::string("+memories=") + memories;
         const char *arguments[] = {"core", argument.c_str()};
-        context->commandArgs(2, arguments);  // before `initial` blocks ask for it, at the first eval
+        context->commandArgs(2, arguments);  // before `initial` blocks read it, at the first eval
     }
 
     std::unique_ptr<VerilatedContext> context{new VerilatedContext};
     std::unique_ptr<Vcores> top{new Vcores{context.get()}};
-    // three words more than the port: pack and unpack touch them without asking
+    // three words more than the port: pack and unpack access them without a bounds check
     std::vector<uint32_t> x_words = std::vector<uint32_t>(X_BITS / 32 + 4), y_words = std::vector<uint32_t>(Y_BITS / 32 + 4);
     std::vector<uint32_t> held;
     std::vector<Feed> feeds;
@@ -278,7 +278,7 @@ struct Simulation {
 
 }  // namespace
 
-// memories: the directory of the files that the cores read; streams: of all cores in turn, their data stay where they are
+// memories: the directory of the files that the cores read; streams: of all cores in turn; their data must stay in place
 EXPORT Simulation *hypersonic_core_open(const char *memories, const WeightStream *streams, uint32_t count) {
     auto *simulation = new Simulation(memories, streams, count);
     simulation->top->clk = 0;

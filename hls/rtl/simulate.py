@@ -37,7 +37,7 @@ _STATUS = {
 
 
 class SimulationError(RuntimeError):
-    """The core broke a promise of its stream interface: which one, at which row and clock."""
+    """The core broke a rule of its stream interface. The message says which one, at which row and clock."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class RtlCore:
             weights = [np.fromfile(each.weights, dtype=np.uint8) if each.weights else np.empty(0, np.uint8) for each in cores]
             streams = _weight_streams(cores, weights)
             opened = self._library.hypersonic_core_open(memories.encode(), streams, len(streams))
-            self._simulation, self._weights = ctypes.c_void_p(opened), weights  # kept where the simulation reads them
+            self._simulation, self._weights = ctypes.c_void_p(opened), weights  # kept alive: the simulation reads them
 
     def predict_raw(
         self,
@@ -157,7 +157,7 @@ class RtlCore:
         """x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64, as the core's registers hold them, tensor by tensor.
 
         clock_limit: stop there with rows still inside and return those that came out; call reset() before the next run.
-        Raises SpecMismatchError for a wrong shape, SimulationError when the core breaks a promise.
+        Raises SpecMismatchError for a wrong shape, SimulationError when the core breaks a rule of its streams.
         """
         x = np.ascontiguousarray(x_raw, dtype=np.int64)
         source, sink = self.core.inputs, self.core.outputs
@@ -186,7 +186,7 @@ class RtlCore:
         return rows.value
 
     def reset(self) -> None:
-        """Hold rst_n low for four clocks: every row inside is gone. Weights are loaded again."""
+        """Hold rst_n low for four clocks: every row inside is dropped. Weights are loaded again."""
         self._library.hypersonic_core_reset(self._simulation)
 
     def close(self) -> None:
@@ -229,7 +229,7 @@ def _weight_streams(cores: Sequence[Core], weights: Sequence[NDArray[np.uint8]])
 
 
 def _top(cores: Sequence[Core]) -> str:
-    """A module with one core's ports, as wide as the widest, the weight streams of all one behind another, and `select`."""
+    """A module with one core's ports, as wide as the widest, the weight streams of all, concatenated, and `select`."""
     streams = sum(len(core.weight_streams) for core in cores)
     if streams > _MAX_STREAMS:
         raise SpecMismatchError(f"the cores have {streams} weight streams, expected at most {_MAX_STREAMS}")
@@ -242,7 +242,7 @@ def _top(cores: Sequence[Core]) -> str:
 
 
 def _body(core: Core, k: int, first: int) -> str:
-    """Core number k, and the wires that it answers on. first: which of all weight streams is its first."""
+    """Core number k, and the wires of its outputs. first: which of all weight streams is its first."""
     end = first + len(core.weight_streams)
     wires = {
         "s_axis_w_tvalid": f"s_axis_w_tvalid[{end - 1}:{first}]", "s_axis_w_tready": f"s_axis_w_tready[{end - 1}:{first}]",

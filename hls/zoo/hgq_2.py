@@ -39,7 +39,7 @@ class Schedule:
 
 
 def run_in_environment(module: str, argv: Sequence[str]) -> int | None:
-    """Run `python -m module argv` where HGQ2 is installed and return its exit code. None if this process is such a one."""
+    """Run `python -m module argv` where HGQ2 is installed and return its exit code. None if this process has HGQ2 already."""
     if find_spec("hgq") is not None:
         return None
     options = {"env": environment(print), "stdin": subprocess.DEVNULL}
@@ -61,7 +61,7 @@ def keras() -> Any:
 
 @contextmanager
 def widths() -> Iterator[None]:
-    """Inside, layers learn a bit width for each weight and each activation: weights saturate, activations wrap."""
+    """Inside the context, layers learn a bit width for each weight and each activation: weights saturate, activations wrap."""
     from hgq.config import LayerConfigScope, QuantizerConfigScope
 
     with (

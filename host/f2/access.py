@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's access to a card, real or simulated: registers, memory that the card can reach, and a pause between polls."""
+"""The driver's interface to a card, real or simulated: registers, memory that the card can reach, and a pause between polls."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _check_iommu(entry: Path, address: str) -> None:
     try:
         kind = (entry / "iommu_group" / "type").read_text()[:32].strip()
     except OSError:
-        return  # no IOMMU, as on the instances
+        return  # no IOMMU, as on F2 instances
     if kind != "identity":
         raise DeviceError(
             f"card {address} is behind an IOMMU that translates ({kind}), so it cannot use the buffers' physical addresses: "

@@ -42,7 +42,7 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
     offset: int  # bytes from the start of the buffer
 
     def __new__(cls, shape: Any, dtype: Any, block: Block, memory: Any) -> Buffer:
-        """memory: the bank, for PYNQ's attribute of that name, which only the array from allocate has and not its views."""
+        """memory: the bank, for PYNQ's attribute of that name, which only the array from allocate has, not its views."""
         host, device = block.memory.array, memory.device
         given = {"bo": block, "device": device, "device_address": block.address, "buffer": host}
         buffer: Buffer = super().__new__(cls, shape, dtype, **given)
@@ -52,7 +52,7 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
     def __array_finalize__(self, source: object) -> None:
         super().__array_finalize__(source)
         if self.coherent is not None and not 0 <= self.offset < self.bo.memory.size_bytes:
-            self.coherent = self.device_address = self.bo = self.device = None  # new memory, as of x + 1
+            self.coherent = self.device_address = self.bo = self.device = None  # new memory, such as that of x + 1
 
     def block(self) -> Block:
         """The buffer that this array is part of. Raises BufferObjectError when there is none, or it was freed."""

@@ -156,7 +156,7 @@ class Kernel(pynq.DefaultIP):  # type: ignore[misc] # pynq has no types
             raise BufferObjectError(f"argument {name} of {self.name} is on {value.device.tag}, expected {self.device.tag}")
         if value.offset:
             raise BufferObjectError(f"argument {name} of {self.name} is a view from byte {value.offset}: pass a buffer's start")
-        # XRT 2.13 starts such a run all the same
+        # XRT 2.13 would start such a run
         if entry["banks"] and block.bank not in entry["banks"]:
             wanted = entry["banks"][0]
             raise BufferObjectError(

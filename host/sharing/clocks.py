@@ -26,20 +26,20 @@ class UnitClocks:
         self._clocks: dict[Flow, int] = {}
 
     def begin(self, flow: Flow) -> None:
-        """Note that the runs from now on are the flow's, and that no run of another one is in flight."""
+        """Count the clocks from now on for this flow. No run of another flow may be in flight."""
         if flow is not self._owner:
             with self._lock:
                 self._count()
                 self._owner = flow
 
     def of(self, flow: Flow) -> int:
-        """Return the clocks with a run of the flow in flight; 0 where registers cannot be read."""
+        """Return the clocks in which a run of the flow was in flight; 0 where registers cannot be read."""
         with self._lock:
             self._count()
             return self._clocks.get(flow, 0)
 
     def _count(self) -> None:
-        """Add the clocks since the last call to those of the flow whose runs they were. The lock is held."""
+        """Add the clocks since the last call to the count of the flow that has used the unit. The lock is held."""
         now = read_busy_cycles(self._read_register) if self._read_register else None
         if now is None:
             return

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gates in front of what models share: a direction of the card's PCIe link, and a compute unit. Any thread may use them.
+"""Gates for the resources that models share: a direction of the card's PCIe link, and a compute unit. Any thread may use them.
 
-Gate       one turn at a time; the next is FairOrder's
+Gate       one turn at a time; FairOrder chooses the next
 UnitGate   runs in flight on a compute unit, all of one flow: runs of different models never overlap in the kernel, so that an
            access error or a hang is one model's own
 """
@@ -12,7 +12,7 @@ from threading import Lock
 
 from hypersonic.host.sharing.order import FairOrder, Flow, Turn
 
-#: the runs that a flow may have in flight on a unit that others use too, while none of them waits: one computes, one is queued
+#: the most runs of a flow in flight on a shared unit while no other flow waits: one computes, one is queued
 RUNS_IN_FLIGHT = 2
 
 
@@ -38,7 +38,7 @@ class _Gate:
 
 
 class Gate(_Gate):
-    """One turn at a time. Turns that did not have to wait are not counted: nobody had to give way."""
+    """One turn at a time. Turns that did not have to wait are not charged to their flow: no other flow had to wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Gate(_Gate):
         self._wait(turn)
 
     def leave(self) -> None:
-        """End the turn, which is then the next flow's."""
+        """End the turn, and begin the next one if any waits."""
         self._lock.acquire()
         due = self._order.next()
         if due is None:
@@ -119,14 +119,14 @@ class UnitGate(_Gate):
         return not self._closed
 
     def done(self) -> None:
-        """A run has ended and the unit was checked after it, or it was not started."""
+        """Report that a run has ended and the unit was checked after it, or that the run was not started."""
         with self._lock:
             self._in_flight -= 1
             if self._order:
                 self._go_on()
 
     def close(self) -> None:
-        """Let nobody start a run any more, because the unit is out of service."""
+        """Refuse all further runs, because the unit is out of service."""
         with self._lock:
             self._closed = True
             for turn, wake in self._wakes.items():

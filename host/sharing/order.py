@@ -4,8 +4,8 @@
 Start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A turn's tag is the larger of the virtual
 time, which is the smallest tag at the last service, and the tag at which its flow's last turn ends; a turn's length is its
 bytes divided by the share. The smallest tag is next; of equal ones, the earliest. While two flows both have turns waiting, the
-bytes that each gets, divided by its share, thus differ by at most one turn of each. A flow that was idle has no credit. Nothing
-waits while nothing is served.
+bytes that each gets, divided by its share, thus differ by at most one turn of each. A flow that was idle has no credit. No turn
+waits while the resource is idle.
 
 A caller may prefer a flow, because a change of flows costs something (a swap of weights): its turn is then next although
 another one has a smaller tag, by up to `slack`.
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 @dataclass(eq=False, slots=True)
 class Flow:
-    """Who competes: a model version. share: its part of what flows compete for, relative to the others' shares, above 0."""
+    """A competitor: a model version. share: its part of the shared resource, relative to the others' shares, above 0."""
 
     name: str
     share: float = 1.0
@@ -26,7 +26,7 @@ class Flow:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """A flow's wish to be served once. size_bytes: how much. tag: its place in the order, set by FairOrder."""
+    """A flow's request to be served once. size_bytes: how much. tag: its place in the order, set by FairOrder."""
 
     flow: Flow
     size_bytes: int
@@ -47,7 +47,7 @@ class FairOrder:
         return len(self._waiting)
 
     def add(self, turn: Turn) -> None:
-        """Let a turn wait."""
+        """Add a turn that waits."""
         turn.tag = max(self._virtual, self._ends.get(turn.flow, 0.0))
         self._ends[turn.flow] = turn.tag + turn.size_bytes / turn.flow.share
         self._waiting.append(turn)
@@ -61,7 +61,7 @@ class FairOrder:
         return bool(self._waiting)
 
     def next(self, preferred: Flow | None = None, slack: float = 0.0) -> Turn | None:
-        """Return the turn that is next, which keeps waiting until take(). preferred: a flow that may be ahead of its place by
+        """Return the next turn, which keeps waiting until take(). preferred: a flow that may be ahead of its place by
         slack bytes of a flow with share 1."""
         if not self._waiting:
             return None
@@ -79,5 +79,5 @@ class FairOrder:
             self._ends = {flow: end for flow, end in self._ends.items() if end > self._virtual}
 
     def remove(self, turn: Turn) -> None:
-        """Let a turn no longer wait, without service. Its flow has been charged for it."""
+        """Remove a waiting turn without serving it. Its flow has already been charged for it."""
         self._waiting.remove(turn)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models a `hypersonic build` with several models, or with --all, builds."""
+"""Decides which models `hypersonic build` builds when it gets several models, or --all."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def check_models(
 
 
 def split_zoo(target: str) -> tuple[list[str], list[str]]:
-    """The zoo models that have a kernel, and those that run on the host, which only emulation builds include."""
+    """Return the zoo models that have a kernel, and those that run on the host, which only emulation builds include."""
     on_host = [name for name in zoo_models() if find_host_model(name, read_zoo_yaml(name))]
     return [name for name in zoo_models() if name not in on_host], on_host if target != "hw" else []

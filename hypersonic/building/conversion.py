@@ -29,7 +29,7 @@ def convert(
 ) -> Converted:
     """Convert the request's model and write its kernel.
 
-    card: the card of a fit as JSON, or empty. The other arguments are build()'s. Raises what build() raises.
+    card: the card to fill (--fit) as JSON, or empty. The other arguments are build()'s. Raises what build() raises.
     """
     project, core = _set_datatypes(
         *convert_model(request.model, core=request.conversion, card=card, progress=request.progress), datatypes
@@ -77,7 +77,7 @@ def describe_gate(figures: Mapping[str, Any]) -> str:
 
 
 def _tolerances(tolerance: float | Mapping[str, float]) -> str:
-    """The tolerance for all outputs, or that of each output."""
+    """Describe the tolerance, which is one for all outputs or one for each."""
     each = tolerance.items() if isinstance(tolerance, Mapping) else [("", tolerance)]
     return ", ".join(f"{name} {value:g}".strip() for name, value in each)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the golden reference of a model, which is hls4ml's C++, compiled, without a kernel."""
+"""Builds the golden reference of a model, which is hls4ml's C++, compiled. No kernel is built."""
 
 from __future__ import annotations
 

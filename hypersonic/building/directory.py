@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the files that `hypersonic build` leaves in --build-directory for people: HLS project, RTL core and kernel."""
+"""Writes the files that `hypersonic build` leaves in --build-directory for users: HLS project, RTL core and kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypersonic.hls.project import HlsProject
 
 
 def check_directory(directory: Path) -> None:
-    """Raise BuildError if the directory exists and is not an HLS project of hypersonic, so that it must not be replaced."""
+    """Raise BuildError if the directory exists and is not an HLS project of hypersonic, and so must not be replaced."""
     if directory.exists() and not (directory / "project.json").is_file():
         raise BuildError(f"{directory} exists and does not hold an HLS project; give another --build-directory")
 

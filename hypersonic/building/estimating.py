@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The estimate of a build's resources, and how a build uses it.
 
-Yosys needs minutes for a large kernel, and an emulated card works without them. So it is published first, and the estimate is
-added to the manifest. Place and route take hours, so they wait for the estimate, which may refuse the design.
+Yosys needs minutes for a large kernel, and an emulated card does not need the estimate. So a model for emulation is published
+first, and the estimate is added to its manifest. Place and route take hours, so they wait for the estimate, which may refuse
+the design.
 
-The estimate is made in a process of its own, which Ctrl-C and a failed build end together with its tools:
+The estimate is made in a separate process. Ctrl-C and a failed build end this process and its tools:
 
     python -m hypersonic.building.estimating WANTED MADE
 """
@@ -52,7 +53,7 @@ def publish_estimated(
     """Publish the models as publish_models does, with the estimate of their resources.
 
     on_resources: called with the lines of the estimate. Raises ResourceError, before place and route, for a design that does
-    not fit the card. An emulated card is published all the same, and standard error says so.
+    not fit the card. For an emulated card the models are published anyway, with a warning on standard error.
     """
     request = models[0].request
     for model in models:
@@ -76,14 +77,14 @@ def publish_estimated(
 
 
 def refuse(known: BuildReport, model: Converted, on_resources: Callable[[list[str]], None]) -> None:
-    """Raise ResourceError for a design that does not fit the card by what is known without Yosys."""
+    """Raise ResourceError for a design that does not fit the card according to what is known without Yosys."""
     on_resources(known.lines)
     emulated = "; with --no-resources it can still be emulated" if model.request.target.emulated else ""
     raise ResourceError(f"{known.misfit}{emulated}")
 
 
 def unit_amounts(kernel: Kernel, platform: Platform, progress: Progress) -> Amounts | None:
-    """The estimated resources of one compute unit; None, after a line to `progress`, without an estimate."""
+    """Return the estimated resources of one compute unit; None, with a line to `progress`, if there is no estimate."""
     progress(step_of(kernel.name))
     with estimating([(kernel, 1)], platform) as estimated:
         report = estimated().kernels[kernel.name]
@@ -95,7 +96,7 @@ def unit_amounts(kernel: Kernel, platform: Platform, progress: Progress) -> Amou
 
 @contextmanager
 def estimating(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> Iterator[Callable[[], Estimates]]:
-    """Make estimates in a process of its own meanwhile; yield what waits for them.
+    """Make the estimates in a separate process while the body runs; yield a function that waits for them.
 
     kernels: each with its number of compute units. If the body raises, Ctrl-C included, the process and its tools are ended.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic build` of zoo models that hls4ml has no layers for: there is no kernel; another backend of the server runs them.
+"""`hypersonic build` of zoo models with layers that hls4ml lacks: no kernel is built; another backend of the server runs them.
 
     hls/zoo/<zoo name>/<zoo name>.yaml                 hls/zoo/<zoo name>/repository/<model>/
         name: <model>                                      config.pbtxt and the labels it names

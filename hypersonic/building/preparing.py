@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles, while a model is converted, what its simulator will need and what depends on no model. It runs in a process of its
-own, which can be stopped:
+"""Compiles the parts of a simulator that do not depend on the model, while the model is converted. It runs in a separate
+process, which can be stopped:
 
     python -m hypersonic.building.preparing TARGET
 
-A conversion uses one processor, and loads TensorFlow first. With empty caches, the preparation takes half a minute of another.
+A conversion uses one processor, and loads TensorFlow first. With empty caches, the preparation takes half a minute on another.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from hypersonic.sim.library import is_compiled
 
 @contextmanager
 def prepared(target: Target) -> Iterator[None]:
-    """Prepare for a build meanwhile. It does not fail: what could not be compiled is compiled where it is needed.
+    """Prepare for a build while the body runs. It does not fail: what could not be compiled is compiled where it is needed.
 
-    Who needs what is being compiled waits for it (hls/cache.py). If the build ends with an error, the preparation is stopped.
+    Code that needs a file which is still being compiled waits for it (hls/cache.py). If the build ends with an error, the
+    preparation is stopped.
     """
     if not target.emulated or is_prepared(target):
         yield

@@ -50,8 +50,8 @@ CARD_DEFAULTS = CardOptions()
 class Request:
     """A checked build request.
 
-    kind: how the network is computed, a CoreKind. vendor: the tools for a card's build; None for emulation. kit: for aws_f2,
-    the AWS kit and the S3 bucket instead.
+    kind: how the network is computed, a CoreKind. vendor: the tools for a card's build; None for emulation. kit: the AWS
+    kit and the S3 bucket, which replace `vendor` for aws_f2.
     """
 
     model: ModelDescription
@@ -71,7 +71,7 @@ class Request:
 
 
 def naming(model: str, tell: Progress) -> Progress:
-    """Return a `tell` whose lines begin with the model's name, for builds of several models."""
+    """Return a function that calls `tell` with the model's name before each line, for builds of several models."""
     return lambda line: tell(f"{model}: {line}")
 
 

@@ -59,8 +59,8 @@ def build_together(
     """Build the models into one xclbin, publish it for each, and return the versions' directories in the same order.
 
     models: zoo names or paths, as for build(). name: of the xclbin in directory/bitstream. units: model -> compute units, for
-    those that need another number than compute_units. fit, rates: the card that is shared by the rates asked for, model
-    -> inferences per second; the models then have rf cores, and their numbers of units follow. The other arguments are
+    those that need another number than compute_units. fit, rates: the card to share, and the requested rates, model
+    -> inferences per second; the models then have rf cores, and the fit chooses their numbers of units. The other arguments are
     build()'s, and apply to every model: core and datatypes are each model's own where they are empty.
 
     Raises what build() raises. Errors on names and sizes name the models.
@@ -115,7 +115,7 @@ def _requests(
 
 
 def check_rates(models: Sequence[str], fit: FitOptions, rates: Mapping[str, float]) -> None:
-    """Raise BuildError unless a fit of several models has a rate for each of them, and rates have a fit."""
+    """Raise BuildError if a fit of several models lacks the rate of one of them, or if rates are given without a fit."""
     names = [model_name(model) for model in models]
     check_names("--rates", rates, names)
     if rates and not fit.card:
@@ -130,7 +130,7 @@ def check_rates(models: Sequence[str], fit: FitOptions, rates: Mapping[str, floa
 def _share(
     requests: Sequence[Request], fit: FitOptions, rates_hz: Sequence[float], picture: Path, on_gate: Progress
 ) -> tuple[list[Request], list[str]]:
-    """Share the card between the models: the requests with their units, and the cards for the conversions."""
+    """Share the card between the models; return the requests with their units, and the cards for the conversions."""
     fits = []
     for request, rate in zip(requests, rates_hz, strict=True):
         card = fit.as_json(rate)
@@ -148,7 +148,7 @@ def _share(
 def _check_plan(models: Sequence[str], requests: Sequence[Request]) -> list[str]:
     """Check names and ports of all kernels; return a line for each bank that several units share.
 
-    Raises BuildError for two models with one kernel's name, and LinkError for more ports than the memories take.
+    Raises BuildError for two models with one kernel's name, and LinkError for more ports than the memories support.
     """
     kernels = [request.model.name for request in requests]
     for kernel in kernels:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic tune`: searches types and reuse factors with which a user's model costs least on a card, within a loss."""
+"""`hypersonic tune`: searches for types and reuse factors with which a user's model costs least on a card, within a loss."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from hypersonic.own.labels import Labels, read_labels
 from hypersonic.own.search import Trial, Tuned, search
 from hypersonic.own.tuning import LEAST_BITS, Cost, Group, Outputs, bits_of, cost_of, groups_of, loss_of, narrowed
 
-#: what computes a candidate's figures, with all that they import from hls/
+#: the files that compute a candidate's figures; what they import from hls/ counts too
 _SOURCES = (Path(__file__), Path(tuning.__file__), Path(tuning.__file__).with_name("converting.py"))
 
-#: rows that the search computes, and rows that judge its result, at most; fewer than _LEAST_ROWS are not split
+#: the most rows that the search computes, and the most that judge its result; files with fewer than _LEAST_ROWS are refused
 _SEARCHED, _JUDGED, _LEAST_ROWS = 5000, 5000, 20
 
-#: candidates whose C++ is compiled at the same time; the search does not depend on it
+#: candidates whose C++ is compiled at the same time; the result of the search does not depend on it
 _AT_ONCE = 2
 
 
@@ -57,8 +57,8 @@ class TuneError(ConversionError):
 class TuneOptions:
     """The options of `hypersonic tune`.
 
-    loss: the largest loss, as a fraction. card, fill_percent: as for --fit. trials: candidates, at most. minutes: 0 for no
-    limit. output: the YAML; None for beside the model. force: replace it.
+    loss: the largest loss, as a fraction. card, fill_percent: as for --fit. trials: the most candidates. minutes: 0 for no
+    limit. output: the YAML to write; None: beside the model. force: replace an existing one.
     """
 
     rows: Path
@@ -115,8 +115,8 @@ def _hopeless(model: Path, trials: Sequence[Trial], limit: float) -> str:
 class _Job:
     """The model, rows and types that all candidates share.
 
-    x: rows that are computed, the first `searched` for the search. picked: their places in the file, which has `count` rows.
-    most: by group, the bits that it can have less.
+    x: rows that are computed, the first `searched` for the search. picked: their indices in the file, which has `count` rows.
+    most: the bits by which each group can be narrowed, at most.
     """
 
     model: Path
@@ -210,7 +210,7 @@ class _Run:
 
 
 def _trial(job: _Job, fewer: Mapping[str, int]) -> Trial:
-    """Convert, compile and run a candidate, or find its figures in the cache."""
+    """Convert, compile and run a candidate, or take its figures from the cache."""
     described = narrowed(job.described, job.groups, fewer)
     parts: list[str | bytes | Path] = [
         job.model, *data_beside(job.model), json.dumps(described), job.card_json, program_hash(compiler(files=_SOURCES)),
@@ -253,7 +253,7 @@ def _answers(project: HlsProject, library: Path, x: Sequence[NDArray[np.float32]
 
 
 def _far(answers: Outputs, trained: Outputs, judged: Sequence[Judged]) -> str:
-    """Why the answers are far from the trained model's, of the first output that is; "" if none is."""
+    """Say why the answers are far from the trained model's, for the first output that is far; "" if none is."""
     outputs = zip(answers, trained, judged, strict=True)
     clauses = [difference(got, wanted, each.classes).far_because(each) for got, wanted, each in outputs]
     return next(filter(None, clauses), "")

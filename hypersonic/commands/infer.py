@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     return _run_all(args, urls[0]) if args.all else _run_generated(args, urls[0])
 
 
-#: options that mean something only with --input
+#: options that only have an effect with --input
 _OF_FILES = ("columns", "collection", "keep", "model_version", "overwrite")
 
 

@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _requests(args: argparse.Namespace, spec: ModelSpec, step: Step) -> list[Arrays]:
-    """Generated events for a zoo model, random rows for any other."""
+    """Return generated events for a zoo model, and random rows for any other."""
     from hypersonic.client.load import random_requests
     from hypersonic.client.load.rows import check_rows
 

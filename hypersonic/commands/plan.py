@@ -179,7 +179,7 @@ def _question(args: argparse.Namespace) -> Question:
 def server_batching(question: Question) -> Batching:
     """Return the server's batching rule for the model, as the simulation takes it.
 
-    The rule is that of the model's config.pbtxt if its folder was given, otherwise that of a config.pbtxt which `hypersonic
+    The rule comes from the model's config.pbtxt if its folder was given, otherwise from a config.pbtxt such as `hypersonic
     build` publishes: slots, a preferred size, and a short delay. Raises ModelConfigError for a config.pbtxt that is not valid.
     """
     from hypersonic.firmware.publish.config_pbtxt import (

@@ -11,7 +11,7 @@ from hypersonic.client import Client, Timeout
 from hypersonic.client.columns import FileOptions, MappingError, Summary, infer_files, read_mapping, shipped_mappings
 from hypersonic.client.columns.files import Progress
 
-#: the time of a request with all its retries; an emulated card is slow, and other clients' requests may be ahead
+#: the timeout of a request with all its retries; an emulated card is slow, and other clients' requests may be ahead of it
 ANSWER_TIMEOUT_S = 900.0
 
 
@@ -19,7 +19,7 @@ ANSWER_TIMEOUT_S = 900.0
 class ColumnarJob:
     """Files, and the model for their events.
 
-    model: its name in the outputs' names and of the shipped mapping. name: on the server; "": the same.
+    model: its name in the outputs' names, and of the shipped mapping. name: the name on the server; "": the same.
     columns: a YAML file; "": the shipped mapping. collection: replaces the mapping's; "": as the mapping says.
     output: as infer_files() takes it.
     """

@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Asked:
-    """How each model is asked. infer: hypersonic.events.infer.infer. The others are its arguments."""
+    """The settings for asking each model. infer: hypersonic.events.infer.infer. The other fields are its arguments."""
 
     infer: Callable[..., Outcome]
     url: str
@@ -76,8 +76,8 @@ class Asked:
 def infer_all(asked: Asked, progress: Step) -> tuple[list[Line], list[str]]:
     """Send events to each zoo model that the server has; return a line for each, and the names of the others.
 
-    A model that fails has its reason in its line, and the next one is asked. Raises NoModelsError if the server has none of
-    them, NoEventsError, and ClientError if no server is there.
+    If a model fails, its line has the reason, and the next one is asked. Raises NoModelsError if the server has none of them,
+    NoEventsError, and ClientError if no server answers.
     """
     if min(asked.events, asked.clients) < 1 or asked.event_rows < 0:
         got = f"--events is {asked.events}, --clients is {asked.clients} and --event-rows is {asked.event_rows}"
@@ -101,7 +101,7 @@ def infer_all(asked: Asked, progress: Step) -> tuple[list[Line], list[str]]:
 
 
 def _describe_all(url: str, names: Sequence[str]) -> tuple[dict[str, ModelSpec], dict[str, ClientError]]:
-    """The descriptions of the models that the server has, and why it does not tell those of others that it has."""
+    """Return the descriptions of the models that the server has, and the errors of those that it has but does not describe."""
     specs: dict[str, ModelSpec] = {}
     failed: dict[str, ClientError] = {}
     with Client(url, closed_loop(1, ANSWER_TIMEOUT_S)) as client:
@@ -120,7 +120,7 @@ def _numbered(progress: Step, prefix: str, text: str) -> None:
 
 
 def _served_models() -> dict[str, HostModel | None]:
-    """The names under which a server has the zoo's models, with those of them that run on the host."""
+    """Return the names under which a server has the zoo's models; each with its HostModel if it runs on the host, else None."""
     found = {model: find_host_model(model, read_zoo_yaml(model)) for model in zoo_models()}
     return {host.name if host else model: host for model, host in found.items()}
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hypersonic.client.load.rows import default_count
 from hypersonic.client.specs import ModelSpec, TensorSpec
 
-#: the datatypes in which a generator's numbers travel as they are; integers would need the model's fixed-point types, unless
-#: the generator itself makes the integers that travel, as for packed rows
+#: the datatypes in which a generator's numbers are sent unchanged; integers would need the model's fixed-point types, unless
+#: the generator itself makes the integers that are sent, as for packed rows
 _FLOATS = {"FP16", "BF16", "FP32", "FP64"}
 
 
@@ -48,5 +48,5 @@ def generated_requests(spec: ModelSpec, rows: int, seed: int, *, count: int = 0)
 
 
 def _sends(tensor: TensorSpec, x: NDArray[Any]) -> bool:
-    """Return whether a generator's numbers are those that travel."""
+    """Return whether a generator's numbers can be sent to this input unchanged."""
     return tensor.datatype in _FLOATS or (x.dtype == tensor.dtype and x.dtype.kind == "u")

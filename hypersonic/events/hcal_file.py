@@ -23,7 +23,7 @@ GAIN, ENERGY = f"{COLLECTION}_hypersonic_gain", f"{COLLECTION}_hypersonic_energy
 _BARREL = 1  # subdet of DataFormats/HcalDetId
 _EVENTS_PER_CHUNK = 20
 _SEEDS = 1_000_000  # the generator's seeds of one file, a seed per chunk
-#: one event in so many has no channel; the others have at least this share of the channels
+#: one event in _EMPTY has no channels; the others have at least the share _LEAST of the channels
 _EMPTY, _LEAST = 10, 0.05
 
 
@@ -57,7 +57,7 @@ def write_events(
 def generate_events(events: int, seed: int) -> Iterator[Chunk]:
     """Yield events as a trigger selects them, with a varying part of the barrel's channels; one event in ten has none.
 
-    CMS reads all channels in all events; a varying number shows what happens to events of different lengths.
+    CMS reads all channels in all events; here their number varies, to show what happens to events of different lengths.
     """
     place = geometry()
     depths = np.array([HB_DEPTHS.get(abs(ieta), (1, 0)) for ieta in place.ieta])

@@ -46,7 +46,7 @@ class Merit:
 
 @dataclass(frozen=True)
 class Judged:
-    """A user's rows as they were answered.
+    """The answers to a user's rows.
 
     answers: of the server and of the trained model, (rows, elements) for each output, in the wire's units. labels: of the
     outputs that have any. figures: (name, value by engine, meaning), for the engines "served" and "trained".

@@ -4,7 +4,7 @@
 CMSSW's TritonService starts it as its fallback server, and reads two lines of its output:
 
     CMS_TRITON_GRPC_PORT: 40001
-    CMS_TRITON_CHOSEN_DEVICE: cpu          gpu would mean CUDA memory, so that it is cpu also if a card computes
+    CMS_TRITON_CHOSEN_DEVICE: cpu          gpu would mean CUDA memory, so it is cpu even if a card computes
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 OPERATIONS = ("start", "stop", "check")
-#: container program -> the words before the image; "" runs without a container
+#: the container programs that -d accepts
 CONTAINERS = ("apptainer", "docker", "podman", "podman-hpc")
 _LETTERS = "cC:d:DE:fg:hi:I:LM:m:n:P:p:r:s:t:vw:"
 
@@ -159,7 +159,7 @@ def _repositories(pairs: Sequence[tuple[str, str]]) -> tuple[Path, ...]:
 
 
 def _near(path: Path) -> str:
-    """Return a question that names what exists with almost the same name as the first missing part of the path, or ""."""
+    """Return a question that suggests an existing name close to the first missing part of the path; "" if there is none."""
     while not path.parent.is_dir():
         path = path.parent
     with suppress(OSError):

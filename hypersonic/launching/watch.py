@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hypersonic.launching.instance import clean, process_of, running, stop
 
-#: the process counts as ended after this many looks in a row that did not find it, as in cmsTriton
+#: the process counts as ended after it was not found in this many consecutive polls, as in cmsTriton
 MISSES = 5
 #: polling interval in seconds
 INTERVAL_S = 1.0

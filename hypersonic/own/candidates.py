@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks a process that has a model loaded (converting.py), so that many candidates need the framework once."""
+"""Sends requests to a process that has a model loaded (converting.py), so the framework is loaded once for many candidates."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from hypersonic.hls.frontend.survey import Survey, survey_from_json
 from hypersonic.hls.project import HlsProject
 from hypersonic.own.verdict import Verdict, edit_from_json, verdict_from_json
 
-#: the program, which this process does not import, and its line that says that an answer is there
+#: the program, which this process does not import, and the line that it prints when an answer is ready
 _PROGRAM, _DONE = "hypersonic.own.converting", "hypersonic: answered"
 
 
 class Candidates:
     """A process that has a model loaded. It starts with the first request; any thread may ask.
 
-    model: the model file. Every method raises ConversionError for what the conversion refuses, and if the process ends,
-    and ToolMemoryError if it needs more memory than its limit.
+    model: the model file. Every method raises ConversionError if the conversion refuses a request or the process ends,
+    and ToolMemoryError if the process needs more memory than its limit.
     """
 
     def __init__(self, model: Path) -> None:

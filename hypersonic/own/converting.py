@@ -4,7 +4,7 @@
     python -m hypersonic.own.converting MODEL_FILE
 
 Each line of its standard input is a request in JSON, {"do": name of a request, "reply": file for the answer, ...}; a line of
-its standard output says that the answer is there. Other lines of the output are hls4ml's.
+its standard output says that the answer is ready. Other lines of the output are hls4ml's.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _convert(trained: TrainedModel, request: dict[str, str]) -> Any:
 
 
 def _judge(trained: TrainedModel, request: dict[str, str]) -> Any:
-    """Convert as a build does, and compare on the gate's rows if there is a gate."""
+    """Convert as a build does, and compare the answers to the gate's rows if there is a gate."""
     description = read_description(Path(request["described"]))
     kind = CoreKind(request["core"] or description.core)
     if uses_hgq(description.file):

@@ -17,7 +17,7 @@ from hypersonic.own.precision import WIDTH, integer_bits, type_for
 #: weights up to which a network of Dense layers is unrolled into adders
 MOST_UNROLLED = 4096
 
-#: products of one layer that are computed at the same time, at most, before multipliers are shared
+#: the most products of one layer that are computed at the same time, before multipliers are shared
 _MOST_MULTIPLIERS = 512
 
 #: layers of the da core, by Keras' class; Q is QKeras' prefix
@@ -27,12 +27,12 @@ _UNROLLED = {
 }  # fmt: skip
 _UNROLLED_ACTIVATIONS = ("linear", "relu", "quantized_relu", "quantized_bits", "quantized_linear")
 
-#: layers whose result has the type of what they read
+#: layers whose result has the type of their input
 _PASSING = {"Flatten", "Reshape", "Permute", "Dropout", "MaxPooling1D", "MaxPooling2D", "UpSampling2D", "InputLayer"}
 #: layers of images and sequences, which io_stream takes pixel by pixel
 _STREAMED = ("Conv", "Pooling", "ZeroPadding", "UpSampling")
 
-#: words that YAML does not read as text
+#: words that YAML does not read as strings
 _YAML_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 _LAYER_MODES, _SIDE_MODES = "AP_RND,AP_SAT", "AP_RND_CONV,AP_SAT"
@@ -57,8 +57,8 @@ def check_place(model: Path, output: Path | None, *, force: bool) -> Path:
 def describe_model(model: Path, found: Survey, rows: str | None, *, typed: bool = False) -> str:
     """Return the YAML's text.
 
-    rows: the path of the rows' file from the YAML, as it is written into the gate; or None. typed: the model has trained its
-    types, as HGQ2's have, and the YAML gives none.
+    rows: the path of the rows' file, relative to the YAML, as it is written into the gate; or None. typed: the types were
+    trained with the model, as in HGQ2, so the YAML gives none.
     """
     name = _name(model.stem)
     layers = {layer.name: layer for layer in found.layers}
@@ -89,7 +89,7 @@ def _name(stem: str) -> str:
 
 
 def _sides(side: str, tensors: tuple[TensorSurvey, ...], lines: Callable[[TensorSurvey], Iterator[str]]) -> Iterator[str]:
-    """The lines of input or output, or of inputs or outputs by name."""
+    """Yield the lines of `input` or `output`, or those of `inputs` or `outputs` by name."""
     if len(tensors) == 1:
         yield f"{side}:"
         yield f"  name: {_quoted(tensors[0].name)}"
@@ -161,7 +161,7 @@ def is_unrolled(found: Survey) -> bool:
 
 
 def reuse_factor(found: Survey) -> int:
-    """Return the power of two with which no layer needs many multipliers."""
+    """Return the lowest power of two with which no layer needs more than _MOST_MULTIPLIERS multipliers."""
     return 1 << max(0, *(ceil(log2(layer.count / _MOST_MULTIPLIERS)) for layer in found.layers if layer.count), 0)
 
 
@@ -204,7 +204,7 @@ def _entry(name: str, types: Mapping[str, str], numbers: Numbers | None) -> Iter
 
 
 def _softmax(layer: LayerSurvey) -> Iterator[str]:
-    """Types of hls4ml's tables, in which the probabilities of close logits differ and those of far ones do not wrap."""
+    """Yield types for hls4ml's tables with which close logits get different probabilities and distant ones do not wrap."""
     bits = max(1, ceil(log2(layer.classes))) + 1
     yield "    # hls4ml's default tables look the reciprocal up in steps of a quarter; these have 1/1024 of their range"
     yield f"    {_quoted(layer.result)}:"

@@ -12,7 +12,7 @@ from hypersonic.hls.errors import Edit
 
 
 def edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return the text of a YAML file of nested mappings with the edits. A mapping of which nothing is left goes too."""
+    """Return the text of a YAML file of nested mappings with the edits. A mapping that becomes empty is removed too."""
     for edit in edits:
         text = _without(text, edit.place) if edit.value is None else _with(text, edit.place, edit.value)
     return text
@@ -52,7 +52,7 @@ def _without(text: str, place: tuple[str, ...]) -> str:
 
 
 def _find(text: str, place: tuple[str, ...]) -> tuple[list[tuple[yaml.Node, yaml.Node]], int]:
-    """The nodes, key and value, of the keys of a place that the text has, and how many these are."""
+    """Return the (key, value) nodes along a place, as far as the text has its keys, and the number of keys found."""
     node: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
     found: list[tuple[yaml.Node, yaml.Node]] = []
     for key in place:
@@ -72,7 +72,7 @@ def _mapping_of(text: str, found: list[tuple[yaml.Node, yaml.Node]]) -> yaml.Map
 
 
 def _last_of(node: yaml.Node) -> int:
-    """The index behind a node's last scalar or flow mapping: a block mapping's own mark is behind the comments after it."""
+    """Return the index after a node's last scalar or flow mapping; a block mapping's end mark is after its comments."""
     if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
         return _last_of(node.value[-1][1])
     return int(node.end_mark.index)
@@ -100,7 +100,7 @@ def _flow(place: tuple[str, ...], value: str | int) -> str:
 
 
 def _block(place: tuple[str, ...], value: str | int, column: int) -> str:
-    """New lines: a layer's settings are a flow mapping on one line, and what leads to it are lines."""
+    """Return the new lines: one for each outer key, and the settings of a layer as a flow mapping on one line."""
     first, *rest = place
     if not rest:
         return f"{' ' * column}{_name(first)}: {_scalar(value)}"

@@ -19,10 +19,10 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Labels:
-    """The true values of one output. output: its place among the model's outputs, and name.
+    """The true values of one output. output: its index among the model's outputs. name: its name.
 
     classes: (rows,) the true class of each row, for a classifier; None for a regression. values: (rows, elements), the true
-    numbers, or one-hot classes. threshold: from which a single output means class 1; only used for one.
+    numbers, or one-hot classes. threshold: a single output above it means class 1; not used for several.
     """
 
     output: int
@@ -32,7 +32,7 @@ class Labels:
     threshold: float = 0.5
 
     def chosen(self, answers: Numbers) -> NDArray[np.int64]:
-        """Return the class that answers (rows, elements) choose: the largest output, or whether the only one is beyond the
+        """Return the class that answers (rows, elements) choose: the largest output, or whether the only one is above the
         threshold."""
         return (answers[:, 0] > self.threshold).astype(np.int64) if answers.shape[1] == 1 else answers.argmax(axis=1)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a verdict of a judgement, in the process that has the model loaded."""
+"""Makes a verdict from a judgement, in the process that has the model loaded."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.model_graph import MOVES
 from hypersonic.own.verdict import Verdict
 
-#: the largest variance of a vector over that of all numbers that a LayerNormalization reads, as it is assumed
+#: the assumed largest ratio of a vector's variance to that of all numbers that a LayerNormalization reads
 _VARIANCES = 4
 
-#: the values of a table, at most
+#: the most values of a table
 _MOST_VALUES = 16_384
 
 
 def verdict_of(judgement: Judgement, limit: float) -> Verdict:
-    """Return the verdict. limit: the loss above which the layer in which the difference begins is looked for."""
+    """Return the verdict. limit: above this loss, it names the layer in which the difference begins."""
     loss = max(map(_loss, judgement.found.outputs))
     edits = _of_wraps(judgement)
     refused, is_far = judgement.project.refused, bool(judgement.found.far) and not edits
@@ -46,7 +46,7 @@ def verdict_of(judgement: Judgement, limit: float) -> Verdict:
 
 
 def in_own_names(edits: Sequence[Edit], trained: TrainedModel) -> tuple[Edit, ...]:
-    """Return the edits with the model's names of layers and tensors."""
+    """Return the edits with the layers and tensors named as in the model."""
     own = {new: old for old, new in trained.names.items()}
     return tuple(Edit(tuple(own.get(key, key) for key in edit.place), edit.value) for edit in edits)
 
@@ -56,7 +56,7 @@ def _loss(output: OutputDifference) -> float:
 
 
 def _of_wraps(judgement: Judgement) -> tuple[Edit, ...]:
-    """The types of the variables whose wraps a build refuses."""
+    """Return wider types for the variables that wrap so that a build refuses the network."""
     found = judgement.overflows
     if not isinstance(found, Overflows) or not found.wrong or judgement.conversion.description.gate is None:
         return ()
@@ -65,14 +65,14 @@ def _of_wraps(judgement: Judgement) -> tuple[Edit, ...]:
 
 
 def _of_variable(each: VariableCounts) -> list[Edit]:
-    """A type stands under Precision; one with its C++ name, such as exp_table_t, beside that."""
+    """Return edits for a variable's types. They are under Precision, or beside it for a C++ name such as exp_table_t."""
     names = [name.strip() for name in each.variable.split(",")]
     keys = [(name,) if name.endswith("_t") else ("Precision", name) for name in names]
     return [Edit(layer_place(each.layer, *key), str(each.needed)) for key in keys]
 
 
 def _of_range(layer: LayerTrace, limit: float) -> tuple[Edit, ...]:
-    """The type that holds a layer's results, if its own does not or has too large steps. An input's place has its name."""
+    """Return a type that holds a layer's results, if its own is too narrow or too coarse. An input's place has its name."""
     if not layer.outside and layer.step <= limit * layer.spread:
         return ()
     place = ("input", layer.name) if layer.kind == "input" else layer_place(layer.name, "Precision", "result")
@@ -80,7 +80,7 @@ def _of_range(layer: LayerTrace, limit: float) -> tuple[Edit, ...]:
 
 
 def _of_table(layer: LayerTrace, judgement: Judgement) -> tuple[Edit, ...]:
-    """A table of four times as many values, with two more bits, for a layer that looks its function up."""
+    """Return a table with four times as many values, and two more bits, for a layer that looks its function up."""
     if layer.kind == "LayerNormalization" and (edits := _of_variances(judgement)):
         return edits
     names = judgement.conversion.own_names
@@ -95,13 +95,13 @@ def _of_table(layer: LayerTrace, judgement: Judgement) -> tuple[Edit, ...]:
 
 
 def _of_worst_table(layers: Sequence[LayerTrace], judgement: Judgement) -> tuple[Edit, ...]:
-    """A larger table for the layer that is the farthest of those that have one."""
+    """Return a larger table for the layer with the largest difference among those that have a table."""
     found = (_of_table(layer, judgement) for layer in sorted(layers, key=lambda layer: layer.share, reverse=True))
     return next(filter(None, found), ())
 
 
 def _of_variances(judgement: Judgement) -> tuple[Edit, ...]:
-    """Tables of 1 / sqrt(variance) that end behind the variances of what each LayerNormalization reads, with the same steps."""
+    """Return tables of 1 / sqrt(variance) that cover the variances that each LayerNormalization reads, with the same steps."""
     names, spreads = judgement.conversion.own_names, {each.name: each.spread for each in judgement.layers}
     edits: list[Edit] = []
     for node in judgement.conversion.graph.get_layers():
@@ -118,7 +118,7 @@ def _of_variances(judgement: Judgement) -> tuple[Edit, ...]:
 
 
 def _wide_table(layer: Any) -> str:
-    """The type of a layer's table with two more bits right of the point; "" if it has none of its own."""
+    """Return the type of a layer's table with two more fraction bits; "" if it has no type of its own."""
     held = layer.types.get("table_t") if hasattr(layer, "types") else None
     kind: Any = getattr(held, "precision", None)
     if not isinstance(getattr(kind, "integer", None), int):

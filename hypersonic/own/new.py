@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic new`: writes the YAML beside a user's model, which a build takes."""
+"""`hypersonic new`: writes the YAML beside a user's model, such that a build accepts it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOSS = 0.01
 
 @dataclass(frozen=True)
 class Written:
-    """A YAML that was written. warnings: sentences about what a build of it does not do, or does not well."""
+    """A YAML that was written. warnings: sentences about what a build of it does not do, or does badly."""
 
     file: Path
     settled: Settled
@@ -38,14 +38,13 @@ class Written:
 def write_description(
     model: Path, *, rows: Path | None, output: Path | None, force: bool, progress: Callable[[str], None], loss: float = LOSS
 ) -> Written:
-    """Write a YAML for the model file that a build takes, and return what was found.
+    """Write a YAML that a build accepts for the model file, and return what was found.
 
     rows: .npy or .npz with rows of the model's inputs. Their numbers decide the types; hls4ml's C++ is compared with the
     trained model on them, as a build does, and types are widened until the loss is within `loss`: the rms difference over the
     answers' spread. Without rows the description is only converted. output: default beside the model, where the commands look
     for it. Raises DescriptionError for a wrong suffix, a missing model, or a YAML that exists if not `force`; ConversionError
-    for a model or rows that cannot be read, a model that does not convert, and if no types were found with which a build takes
-    it.
+    for a model or rows that cannot be read, a model that does not convert, and if no types were found that a build accepts.
     """
     place = check_place(model, output, force=force)
     with Candidates(model) as candidates, tempfile.TemporaryDirectory() as scratch:
@@ -104,7 +103,7 @@ class _Judging:
 
 
 def _accepted(settled: Settled, loss: float) -> list[Edit]:
-    """A tolerance for a network that is far, but within a loss that was asked for. Raises ConversionError for any other."""
+    """Return a tolerance for a network that is far, but within the requested loss. Raises ConversionError for any other."""
     verdict = settled.verdict
     if not verdict.refused:
         return []

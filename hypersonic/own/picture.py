@@ -40,7 +40,7 @@ def draw_own(left: Any, right: Any, served: Outputs, trained: Outputs, labels: t
 
 def draw_histogram(axes: Any, off: NDArray[np.float64], label: str | None = None) -> None:
     """Draw the histogram of finite differences."""
-    varies = off.size and np.ptp(off) > 1e-9 * np.abs(off).max()  # numpy refuses bins that no number can tell apart
+    varies = off.size and np.ptp(off) > 1e-9 * np.abs(off).max()  # numpy refuses bins narrower than the rounding of the numbers
     axes.hist(off, bins=101 if varies else 1, histtype="step", lw=1.5, label=label)
 
 

@@ -7,7 +7,7 @@ from math import ceil, floor, log2
 
 from hypersonic.hls.frontend.survey import Numbers
 
-#: bits of a type, as hls4ml's default has, and of one whose numbers span orders of magnitude
+#: the width of a type (hls4ml's default), and the largest width, for numbers that span orders of magnitude
 WIDTH, MOST_WIDTH = 16, 24
 
 #: bits that the smallest of those numbers still has right of its leading one
@@ -18,7 +18,7 @@ _ROOM = 1.25
 
 
 def type_for(numbers: Numbers, *, modes: str, width: int = WIDTH, fine: bool = False, unsigned: bool = False) -> str:
-    """Return an ap_fixed type that holds the numbers, with room for some that are larger by a quarter.
+    """Return an ap_fixed type that holds the numbers, with room for numbers that are larger by a quarter.
 
     modes: rounding and overflow, such as "AP_RND,AP_SAT"; "" for hls4ml's. fine: make the type wider, up to MOST_WIDTH, where
     the smallest element would have few bits. unsigned: ap_ufixed if no number is negative.

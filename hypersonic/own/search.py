@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hypersonic.own.tuning import Cost
 
-#: bits that are added if the first types lose too much, and the most that are taken from all types together
+#: bits that are added if the first types lose too much, and the most that are removed from all types together
 _WIDER, _MOST_FEWER = (4, 8), 14
 
 
@@ -17,8 +17,8 @@ _WIDER, _MOST_FEWER = (4, 8), 14
 class Trial:
     """A candidate.
 
-    fewer: bits less than at first, by group. loss: on the rows of the search. judged: on the other rows, which the search does
-    not look at. cost: None if it was refused. refused: why. factors: the reuse factors of an rf core that
+    fewer: the bits removed from the first types, by group. loss: on the rows of the search. judged: the loss on the other rows,
+    which the search does not use. cost: None if it was refused. refused: why. factors: the reuse factors of an rf core that
     fills the card, 0 where hls4ml's C++ does not support it. far: why its answers are far from the trained model's
     (hls/closeness/difference.py), as a clause; "" if they are not.
     """
@@ -38,7 +38,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result. trials: all, in order. best: one of them, whose YAML is in `file`. bits: of each group of types at first.
+    """The result. trials: all, in order. best: one of them, whose YAML is in `file`. bits: the first width of each group.
 
     rows, judged: the numbers of rows that the search used and that judged its result. ended: why the search ended.
     """
@@ -53,16 +53,16 @@ class Tuned:
     ended: str
 
 
-#: tries candidates, given as bits less by group, at the same time; returns fewer of them, or none, when the budget is used up
+#: tries candidates at the same time, each given as bits to remove by group; returns fewer, or none, when the budget is used up
 Try = Callable[[Sequence[dict[str, int]]], list[Trial]]
 
 
 def search(most: Mapping[str, int], limit: float, attempt: Try, on_best: Callable[[Trial], None]) -> None:
     """Narrow all types together, by bisection, then those of each group, as long as the loss stays within the limit.
 
-    most: the bits that a group can have less, by its name, in the order in which groups are narrowed. attempt: see Try.
+    most: the bits that can be removed from each group, by name, in the order in which groups are narrowed. attempt: see Try.
     on_best: called with each candidate that is within the limit and better than all before it. Ends when nothing is left to
-    narrow, or with the budget.
+    narrow, or the budget is used up.
     """
     start = _start(most, limit, attempt)
     if start is None:
@@ -78,7 +78,7 @@ def _all(most: Mapping[str, int], fewer: int) -> dict[str, int]:
 
 
 def _start(most: Mapping[str, int], limit: float, attempt: Try) -> Trial | None:
-    """The first types, or wider ones if these lose too much."""
+    """Try the first types, or wider ones if these lose too much."""
     for wider in (0, *_WIDER):
         trials = attempt([_all(most, -wider)])
         if not trials:
@@ -91,7 +91,7 @@ def _start(most: Mapping[str, int], limit: float, attempt: Try) -> Trial | None:
 def _together(
     most: Mapping[str, int], start: Trial, limit: float, attempt: Try, on_best: Callable[[Trial], None]
 ) -> Trial | None:
-    """Bisect the bits that all types have less; None when the budget is used up."""
+    """Bisect the number of bits removed from all types; return None when the budget is used up."""
     low, high, best = min(start.fewer.values(), default=0), _MOST_FEWER, start
     while high - low > 1:
         middle = (low + high) // 2
@@ -107,10 +107,10 @@ def _together(
 
 
 def _one_by_one(most: Mapping[str, int], best: Trial, limit: float, attempt: Try, on_best: Callable[[Trial], None]) -> None:
-    """Take a bit from one group after the other, and again from those where that worked.
+    """Remove a bit from one group after the other, and again from those where that worked.
 
-    Two candidates are tried at a time: the next group alone, and together with the one behind it, so the result is that of
-    trying them one after the other.
+    Two candidates are tried at a time: the next group alone, and together with the one after it. The result is the same as if
+    they were tried one after the other.
     """
     left = list(most)
     while left:

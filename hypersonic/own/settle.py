@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes a description until a build takes it, with the verdict that the build would give."""
+"""Changes a description until a build accepts it, guided by the verdict that the build would give."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from hypersonic.own.verdict import Verdict
 
 Described = dict[str, Any]
 
-#: gives the verdict on a description for a core, "" for the description's; raises ConversionError if it does not convert
+#: returns the verdict on a description for a core ("": the description's own); raises ConversionError if it does not convert
 Judge = Callable[[Described, str], Verdict]
 
-#: bits that are added right of the point to types that lose too much, and the bits that a type has at most
+#: the fraction bits that are added to types that lose too much, and the most bits of a type
 _MORE_BITS, _MOST_BITS = 4, 40
 
-#: the share of a loss that wider types have to leave, at most, to be taken
+#: wider types are accepted if they reduce the loss to less than this share of it
 _LESS = 7 / 8
 
-#: changes that are tried one after the other, at most: of what does not convert, and of types
+#: the most changes that are tried one after the other: repairs of what does not convert, and wider types
 _MOST_REPAIRS, _MOST_ROUNDS = 6, 8
 
 
 @dataclass(frozen=True)
 class Settled:
-    """A description that converts. core: "csim" if no core of RTL computes it, and no_core why; "" otherwise."""
+    """A description that converts. core: "csim" if no RTL core computes it, with the reason in no_core; "" otherwise."""
 
     described: Described
     verdict: Verdict
@@ -40,7 +40,7 @@ class Settled:
     no_core: str = ""
 
     def is_better(self, other: Settled) -> bool:
-        """Return whether a build rather takes this one than the other one: its loss is less by an eighth at least."""
+        """Return whether this one is better: a build refuses only the other, or its loss is lower by more than an eighth."""
         own, others = self.verdict, other.verdict
         if bool(own.refused) != bool(others.refused):
             return not own.refused
@@ -48,7 +48,7 @@ class Settled:
 
 
 def settle(described: Described, judge: Judge, limit: float, progress: Callable[[str], None] = lambda _: None) -> Settled:
-    """Return a description that converts, with types of which the loss is within the limit, or as near as was found.
+    """Return a description that converts, with types whose loss is within the limit, or as close to it as was found.
 
     limit: of Verdict.loss. progress: called with a sentence for each change. Raises ConversionError, with all that was found,
     for a model that no choice of IOType, Strategy and core converts.
@@ -63,7 +63,7 @@ def settle(described: Described, judge: Judge, limit: float, progress: Callable[
 
 
 def _better(settled: Settled, judge: Judge, limit: float, progress: Callable[[str], None]) -> Settled | None:
-    """The description with types that a build rather takes; None if it is good, or if nothing that is tried makes it better."""
+    """Return the description with better types; None if it is good already, or if nothing that is tried makes it better."""
     verdict = settled.verdict
     if not verdict.refused and verdict.loss <= limit:
         return None
@@ -80,7 +80,7 @@ def _better(settled: Settled, judge: Judge, limit: float, progress: Callable[[st
 
 
 def applied(described: Described, edits: Sequence[Edit]) -> Described | None:
-    """Return the description with the edits; None if they change nothing. A result's type is that of an output it gives."""
+    """Return the description with the edits; None if they change nothing. An output's result type is changed at the output."""
     changed = copy.deepcopy(described)
     for edit in edits:
         _write(changed, _place(described, edit.place), edit.value)
@@ -100,7 +100,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], place: tuple[st
 
 
 def _converting(described: Described, judge: Judge, progress: Callable[[str], None]) -> Settled:
-    """The first choice of IOType and Strategy that converts, then hls4ml's C++ alone."""
+    """Return the first choice of IOType and Strategy that converts; if none does, one that hls4ml's C++ alone computes."""
     refusals = []
     for core, choice in [*(("", choice) for choice in _choices(described)), (CoreKind.CSIM.value, described)]:
         try:
@@ -113,7 +113,7 @@ def _converting(described: Described, judge: Judge, progress: Callable[[str], No
 
 
 def _choices(described: Described) -> Iterator[Described]:
-    """The description, and others with the IOType and the Strategy that it does not have."""
+    """Yield the description, and variants with other values of IOType and Strategy."""
     seen: list[Described] = []
     for io_type in (described["hls4ml"].get("IOType"), None):
         for strategy in (described["hls4ml"]["Model"]["Strategy"], "Resource"):
@@ -126,7 +126,7 @@ def _choices(described: Described) -> Iterator[Described]:
 
 
 def _repaired(described: Described, judge: Judge, core: str, progress: Callable[[str], None]) -> Settled:
-    """The description with what refusals of the conversion advise."""
+    """Return the description with the changes that the conversion's errors suggest."""
     for _ in range(_MOST_REPAIRS):
         try:
             return Settled(described, judge(described, core), core)
@@ -140,7 +140,7 @@ def _repaired(described: Described, judge: Judge, core: str, progress: Callable[
 
 
 def _widened(described: Described, layer: str) -> Described | None:
-    """With more bits right of the point in a layer's types, or in all for ""; None if there is nothing to widen."""
+    """Return it with more fraction bits in a layer's types, or in all types for ""; None if there is nothing to widen."""
     found = groups_of(described)
     groups = [group for group in found if layer in group.places[0]] or found
     bits = bits_of(described, groups)
@@ -156,7 +156,7 @@ def _said(before: Described, after: Described, verdict: Verdict) -> str:
 
 
 def _place(described: Described, place: tuple[str, ...]) -> tuple[str, ...]:
-    """The place of a type in this description: an input's and an output's have one under their names."""
+    """Return the place of a type in this description: the types of inputs and outputs are under their names."""
     if place[0] == "input" and len(place) > 1 and place[1] != "precision":
         return ("inputs", place[1], "precision") if "inputs" in described else ("input", "precision")
     if place[-2:] != ("Precision", "result") or "result" in (_at(described, place[:-1]) or {}):
@@ -177,7 +177,7 @@ def _at(described: Mapping[str, Any], place: Sequence[str]) -> Any:
 
 
 def _write(described: Described, place: tuple[str, ...], value: object) -> None:
-    """Write a value in place, or leave it out if it is None."""
+    """Write a value at a place, or remove what is there if the value is None."""
     inner = described
     for key in place[:-1]:
         inner = inner.setdefault(key, {}) if value is not None else inner.get(key, {})

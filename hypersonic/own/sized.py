@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies a model file and gives its inputs the sizes that it leaves open, because hardware has one size."""
+"""Copies a model file, with sizes for the input dimensions that it leaves open, because hardware has fixed sizes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _SHAPE_KEYS = ("batch_shape", "batch_input_shape")
 def write_sized(file: Path, shapes: Shapes, copy: Path) -> None:
     """Write a copy of a .keras, .h5 or .onnx file whose inputs have these shapes.
 
-    shapes: of one row, without the batch, by the input's name; "" names the only input. A file of ONNX has its external data
-    inside afterwards. Raises ConversionError for a file that cannot be read, for an input that the model does not have, and for
+    shapes: of one row, without the batch, by the input's name; "" names the only input. The copy of an ONNX file contains its
+    external data. Raises ConversionError for a file that cannot be read, for an input that the model does not have, and for
     a shape that differs from a size that the file gives.
     """
     write = {".onnx": _write_onnx, ".keras": _write_keras, ".h5": _write_h5}[file.suffix]
@@ -65,7 +65,7 @@ def _write_onnx(file: Path, shapes: Shapes, copy: Path) -> None:
             if size.dim_value < 1 and size.dim_param and (batch is None or size.dim_param != batch.dim_param):
                 make_dim_param_fixed(proto.graph, size.dim_param, number)
             size.dim_value = number
-    del proto.graph.value_info[:]  # shapes that were found for any size
+    del proto.graph.value_info[:]  # shapes that were inferred for open sizes
     onnx.save(proto, str(copy))
 
 
@@ -97,7 +97,7 @@ def _configured(file: Path, shapes: Shapes) -> str:
         options, key = inputs[name]
         _check(name, options[key][1:], shape)
         options[key] = [options[key][0], *shape]
-    config.pop("build_config", None)  # a Sequential's own has the open sizes
+    config.pop("build_config", None)  # that of a Sequential has the open sizes
     config.get("config", {}).pop("build_input_shape", None)
     return json.dumps(config)
 
@@ -123,7 +123,7 @@ def _by_name(shapes: Shapes, names: list[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _check(name: str, sizes: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Refuse a shape with another number of axes, or another size than the file gives. sizes: a name or None where open."""
+    """Refuse a shape with another number of axes, or another size than the file gives. sizes: a name or None if open."""
     fits = len(sizes) == len(shape) and all(not isinstance(a, int) or a == b for a, b in zip(sizes, shape, strict=True))
     if not fits:
         listed = ", ".join("?" if size is None else str(size) for size in sizes)

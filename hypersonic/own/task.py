@@ -19,7 +19,7 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
 from hypersonic.own.labels import Labels, read_labels
 
-#: rows that also run in the Verilated core for a report, at most
+#: the most rows that also run in the Verilated core for a report
 _RTL_ROWS = 1000
 
 
@@ -32,14 +32,14 @@ class OwnData:
 
 
 class DataOptionError(ValueError):
-    """--rows and --labels do not go with the model or with each other. The message says what to give."""
+    """--rows and --labels do not fit the model or each other. The message says what to give."""
 
 
 def trained_file(model: str, progress: Callable[[str], None] = lambda _: None) -> str:
     """Return the model file for the path of a YAML, or for "file.py:function", a PyTorch module, which is exported to ONNX.
 
-    Anything else is returned as it is. progress: called with one line for an export. Raises DescriptionError if it is not one
-    file, and TorchError.
+    Anything else is returned as it is. progress: called with one line for an export. Raises DescriptionError if a YAML has
+    no model file beside it or several, and TorchError.
     """
     if names_function(model):
         return str(export_module(model, progress))
@@ -80,9 +80,9 @@ def own_data(model: str, rows: Path | None, labels: Path | None) -> OwnData | No
 
 @dataclass(frozen=True)
 class Own:
-    """A user's model as the commands need it.
+    """A user's model in the form that the commands need.
 
-    rows: float32 (rows, size) for each input, in the wire's units. parameters: gives their number; -1 if the format does not
+    rows: float32 (rows, size) for each input, in the wire's units. parameters: returns their number; -1 if the format does not
     contain it.
     """
 
@@ -125,7 +125,7 @@ def own_task(model: str, project: HlsProject, data: OwnData) -> Own:
 
 
 def _answers(file: Path, project: HlsProject, rows: tuple[NDArray[np.float32], ...]) -> Callable[[], tuple[Outputs, int]]:
-    """A function that gives the trained model's answers to the rows as they are, before any rounding, and its parameters.
+    """Return a function for the trained model's answers to the rows, before any rounding, and its number of parameters.
 
     The answers are in the wire's units.
     """
@@ -141,7 +141,7 @@ def _answers(file: Path, project: HlsProject, rows: tuple[NDArray[np.float32], .
 
 
 def _merit(labels: tuple[Labels, ...]) -> tuple[str, Callable[[Outputs, object], float] | None, bool]:
-    """The first labelled output's first figure: its name, the function of the outputs, and whether larger is better."""
+    """Return the first figure of the first labelled output: name, function of the outputs, and whether larger is better."""
     if not labels:
         return "none: no labels are given", None, True
     first = labels[0]

@@ -31,7 +31,7 @@ LEAST_BITS = 2
 
 @dataclass(frozen=True)
 class Group:
-    """Types that become narrower together. name: for people. places: the keys that lead to each type in the YAML."""
+    """Types that become narrower together. name: for display. places: the keys that lead to each type in the YAML."""
 
     name: str
     places: tuple[tuple[str, ...], ...]
@@ -92,9 +92,9 @@ def _at(yaml: Mapping[str, Any], place: Sequence[str]) -> str:
 class Cost:
     """The resources that a candidate takes, and its rate.
 
-    core: resources of one core without its shell, by rules, without a vendor's tool. clocks: from row to row. units: on the
-    card. rate_hz: rows per second of all units, at the card's kernel clock. share: of the card that all cores take, the mean of
-    the kinds of resources.
+    core: resources of one core without its shell, estimated by rules, without a vendor's tool. clocks: from row to row. units:
+    on the card. rate_hz: rows per second of all units, at the card's kernel clock. share: the share of the card that all cores
+    take, averaged over the kinds of resources.
     """
 
     core: Amounts
@@ -105,7 +105,7 @@ class Cost:
 
     @property
     def price(self) -> float:
-        """The share of the card that a million rows per second take."""
+        """The share of the card that a million rows per second need."""
         return self.share / self.rate_hz * 1e6
 
 

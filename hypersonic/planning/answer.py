@@ -20,7 +20,7 @@ SCHEMA = 1
 class Plan:
     """The answer to a question.
 
-    required_per_s: the events per second of the workload. needed: cards for it, 0 = no number of cards. capacity: of the site
+    required_per_s: the events per second of the workload. needed: cards for it, 0 = no number is enough. capacity: of the site
     with the given cards, or with those that are needed. at_load: the simulation of the workload, None if it was not asked for
     or the load is above 1.5 of the saturation. points: at RATIOS. reached: True if the capacity's cards reach the target.
     """
@@ -60,7 +60,7 @@ class Plan:
 def as_data(plan: Plan) -> dict[str, Any]:
     """Return the plan as a JSON object. `inputs`, `marks` and `measured` are what `hypersonic plan --file` reads again.
 
-    marks: how each input is known. measured: the executions that the metrics of a server told.
+    marks: how each input is known. measured: the executions that a server's metrics reported.
     """
     question = plan.question
     inputs = {section: {name: getattr(getattr(question, section), name) for name in rules} for section, rules in RULES.items()}

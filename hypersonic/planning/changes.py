@@ -18,7 +18,7 @@ _SPEEDS = (1.0, 10.0, 25.0, 100.0, 200.0, 400.0, 800.0)
 @dataclass(frozen=True)
 class Change:
     """One change. name: in words. jobs, events_per_s: N* and the capacity with the same cards. gain: that capacity over the
-    present one. cards: needed for the same load, 0 = no number of cards. binding: the part that then limits.
+    present one. cards: needed for the same load, 0 = no number is enough. binding: the part that then limits.
     """
 
     name: str

@@ -48,7 +48,7 @@ class Case:
         return Question(work, model, Site(platform=self.platform, server_gbps=self.gbps, switch_gbps=switch_gbps), Target())
 
     def capacity(self, cards: int = 1, switch_gbps: float = 0.0) -> Capacity:
-        """Return the capacities of so many cards."""
+        """Return the capacities of that many cards."""
         return capacity_of(self.question(switch_gbps), cards)
 
     def simulate(self, loads: Sequence[float], batching: Batching | None) -> tuple[Point, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of a plan: workload, cost of the model, site and target, and how each number is known."""
+"""The inputs of a plan: workload, cost of the model, site and target, with the source of each number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypersonic.planning.errors import PlanError
 
 
 class Basis(StrEnum):
-    """How a number is known."""
+    """The kind of a number's source."""
 
     MEASURED = "measured"
     READ = "read from a file"
@@ -23,7 +23,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True)
 class Mark:
-    """How a number is known, and its source: a file, an option, a URL, or `default`."""
+    """The kind of a number's source, and the source: a file, an option, a URL, or `default`."""
 
     basis: Basis
     source: str
@@ -32,17 +32,17 @@ class Mark:
         return f"{self.basis} ({self.source})"
 
 
-#: the mark of a number that nobody gave
+#: the mark of a number that was not given
 BY_DEFAULT = Mark(Basis.ASSUMED, "default")
 
 
 @dataclass(frozen=True)
 class Workload:
-    """The jobs that call.
+    """The jobs that call the model.
 
-    jobs: that run at the same time, each with one event in hand. events_per_s: of all jobs; one of the two may be 0, which
-    means that it follows from the other. cpu_s: processor time of an event where nothing is accelerated. share: the part of it,
-    0 to 1, that calls replace. rows: of a call. calls: of an event, one after the other.
+    jobs: the number that run at the same time, each on one event. events_per_s: of all jobs; one of the two may be 0, which
+    means that it follows from the other. cpu_s: processor time of an event if nothing is accelerated. share: the part of it,
+    0 to 1, that calls replace. rows: per call. calls: per event, one after the other.
 
     The defaults are an HLT job: 0.667 s with a share of 0.1 leave 0.600 s between two calls, of 16 000 rows.
     """
@@ -140,7 +140,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Question:
-    """All inputs of a plan. marks: field such as `workload.jobs` -> how it is known; a field without a mark is a default."""
+    """All inputs of a plan. marks: field such as `workload.jobs` -> its source; a field without a mark is a default."""
 
     workload: Workload
     model: ModelCost
@@ -149,7 +149,7 @@ class Question:
     marks: Mapping[str, Mark] = field(default_factory=dict)
 
     def mark(self, name: str) -> Mark:
-        """Return how the field is known. A clock is always assumed, also if it was given."""
+        """Return the source of a field's value. A clock counts as assumed even if it was given."""
         if name == "site.kernel_mhz":
             of_platform = Mark(Basis.ASSUMED, f"platforms/{self.site.platform}.toml")
             return replace(self.marks.get(name, of_platform), basis=Basis.ASSUMED)

@@ -8,8 +8,8 @@
 t_ideal is the time of an event when nothing queues: the job's own work, the fixed latency, the transfer and the service. The
 other terms are the capacities of what all jobs share: c devices with service time S, a link of B for b bytes an event, the
 processors of the servers. These are the asymptotic bounds of operational analysis (Denning and Buzen, 1978; Lazowska et al.,
-Quantitative System Performance, 1984, chapter 5). They are upper bounds of the throughput: near N* a real system answers
-fewer, because requests arrive at random.
+Quantitative System Performance, 1984, chapter 5). They are upper bounds of the throughput: near N* a real system stays
+below them, because requests arrive at random.
 """
 
 from __future__ import annotations

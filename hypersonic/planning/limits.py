@@ -16,7 +16,7 @@ from hypersonic.planning.law import saturation_jobs, throughput
 class Limit:
     """The capacity of one part for the whole site.
 
-    part: its name. what: the figures it follows from. scope: `card`, `server` or `site`, which is what raises it if added.
+    part: its name. what: the figures it follows from. scope: `card` or `server`, of which more would raise it, or `site`.
     """
 
     part: str
@@ -54,7 +54,7 @@ class Unqueued:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The capacities of a site with so many cards and servers. limits: the lowest first."""
+    """The capacities of a site with given numbers of cards and servers. limits: the lowest first."""
 
     cards: int
     servers: int
@@ -77,7 +77,7 @@ class Capacity:
         return saturation_jobs(self.unqueued.ideal_s, [limit.events_per_s for limit in self.limits])
 
     def rate(self, jobs: float) -> float:
-        """Return the law's rate of so many jobs, in events per second."""
+        """Return the law's rate for that many jobs, in events per second."""
         return throughput(jobs, self.unqueued.ideal_s, [limit.events_per_s for limit in self.limits])
 
 

@@ -30,8 +30,8 @@ def _known(
     return KnownModel(ModelCost(name, *row_bytes, ii=ii, half_bytes=half, packed_bytes=packed), event_rows)
 
 
-#: the zoo models that have a core. tests hold bytes and clocks to docs/zoo.md. FACILE's packed row has 11 numbers as FP16 or
-#: INT16 and the 7 flags of the depth as UINT8, in a tensor of their own
+#: the zoo models that have a core. Tests check bytes and clocks against docs/zoo.md. FACILE's packed row has 11 numbers as FP16
+#: or INT16, and the 7 depth flags as UINT8 in a tensor of their own
 ZOO: Mapping[str, KnownModel] = {
     each.cost.name: each
     for each in (
@@ -113,13 +113,13 @@ def cost_of(manifest: Manifest) -> ModelCost:
 
 
 def with_bytes(cost: ModelCost, row_bytes: tuple[int, int]) -> ModelCost:
-    """Return the model with other bytes of a row, and without further ways to make it smaller."""
+    """Return the model with other bytes per row, and without smaller formats."""
     return replace(cost, input_bytes=row_bytes[0], output_bytes=row_bytes[1], half_bytes=None, packed_bytes=None)
 
 
 def _row_bytes(row: Row, most: int, *, packed: bool = False) -> int:
     """Return the bytes of a row with at most `most` per element; packed: 1 where the network's own type has 8 bits or fewer.
-    Packed rows have the bytes that they have."""
+    A tensor of packed rows keeps its size."""
     least = {
         tensor.name: 1 if packed and tensor.fixed.width <= 8 else min(most, tensor.element.bytes) for tensor in row.tensors
     }

@@ -72,7 +72,7 @@ def check_question(question: Question) -> None:
 
 
 def _most_useful(question: Question) -> int:
-    """Return the cards with which the site's own limit is reached, for a load that no number of cards carries."""
+    """Return the number of cards that reaches the site's own limit, for a load that no number of cards can serve."""
     limits = capacity_of(question, 1).limits
     site = min(limit.events_per_s for limit in limits if limit.scope == "site")
     return max(1, cards_for(replace(question, site=replace(question.site, switch_gbps=0.0, background_gbps=0.0)), site))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Latencies at several loads, from the simulation of a farm (sim/farm) with the capacities of a plan.
 
-What is simulated is smaller than the site, with the same arrivals at each server:
+The simulated farm is smaller than the site, with the same arrivals at each server:
 
-- of many servers a few, with their share of the jobs, the cards and the site's switch;
-- of an event with several calls one call with its part of the own work. A job repeats it, and an event is so many of them;
-- of more than the most jobs a part f, whose unqueued cycle takes f times as long. Above saturation the wait for the jobs that
-  were left out is added again. Near saturation the longest waits come out too short, because fewer jobs cluster less.
+- instead of many servers, a few, with their share of the jobs, the cards and the site's switch;
+- instead of an event with several calls, one call with its part of the own work. A job repeats it for each call of an event;
+- instead of too many jobs, a part f of them, whose unqueued cycle takes f times as long. Above saturation the wait for the jobs
+  that were left out is added again. Near saturation the longest waits come out too short, because fewer jobs cluster less.
 
 The time of an event is the mean of the own work, plus the simulated mean time of its calls.
 """
@@ -33,9 +33,9 @@ from hypersonic.sim.farm import (
 )
 from hypersonic.sim.farm import simulate as simulate_farm
 
-#: how many servers are simulated at least and at most, if the site has them; the jobs at saturation that they may have
+#: the fewest and the most servers that are simulated, if the site has them; the most jobs at saturation that they may have
 LEAST_SERVERS, MOST_SERVERS, MOST_JOBS = 2, 4, 4000
-#: length of warm-up and of measurement: so many cycles of a job, and so many calls at least
+#: the lengths of warm-up and measurement: at least this many cycles of a job, and this many calls
 _CYCLES, _CALLS = 2.0, 4000
 #: executions that the server forms ahead for a unit, the running one included (SLOTS of firmware/publish/config_pbtxt.py)
 _SLOTS = 2

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from hypersonic.planning.law import saturation_jobs, throughput, time_per_event
 
-#: the largest deviation of a computed figure of the talks, and of a time per event of the set that is HELD, as shares
+#: the largest deviation of a computed figure of the talks, and of a time per event of the set that is checked, as fractions
 FIGURE_LIMIT, POINT_LIMIT = 0.07, 0.10
-#: the number of jobs from which the points of that set are held; below, the processors of the workers scatter by more
+#: points of that set are checked from this number of jobs; below, the processors of the workers scatter by more
 HELD_FROM_JOBS = 80
 
 _HLT_TALK, _NEUTRINO_TALK = "coprocessors 2020", "neutrinos 2023"
@@ -82,7 +82,7 @@ class MeasuredSet:
         return self.own_s + self.fixed_s + self.service_s
 
     def event_s(self, jobs: float) -> float:
-        """Return the law's time of an event of `jobs` jobs, in seconds."""
+        """Return the law's time per event with `jobs` jobs, in seconds."""
         return time_per_event(jobs, self.ideal_s, [self.gpus / self.service_s])
 
     def deviation(self, point: Point) -> float:
@@ -94,7 +94,7 @@ class MeasuredSet:
         return self.held and point.jobs >= HELD_FROM_JOBS
 
     def holds(self, point: Point) -> bool:
-        """Return whether a point is within POINT_LIMIT, or is not held."""
+        """Return whether a point is within POINT_LIMIT, or is not checked."""
         return not self.is_held(point) or abs(self.deviation(point)) <= POINT_LIMIT
 
 
@@ -174,7 +174,7 @@ def figures() -> tuple[Figure, ...]:
 
 
 def check_passes() -> bool:
-    """Return whether every figure and every held point is within its limit."""
+    """Return whether every figure and every checked point is within its limit."""
     return all(figure.holds for figure in figures()) and all(each.holds(point) for each in SETS for point in each.points)
 
 

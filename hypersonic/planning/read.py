@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The question of a plan: defaults, the model's own numbers, a YAML or JSON file, and options, each before the next."""
+"""The question of a plan: defaults, the model's own numbers, a YAML or JSON file, and options; later ones win."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TEXTS = ("model.name", "model.repository", "model.metrics", "site.platform")
 
 @dataclass(frozen=True)
 class Given:
-    """Values by `section.field`, and how each is known. service: what the metrics of an earlier plan told."""
+    """Values by `section.field`, with their sources. service: what the metrics said when an earlier plan was made."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     marks: Mapping[str, Mark] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def of_options(options: Mapping[str, Any]) -> Given:
 
 
 def read_file(path: Path) -> Given:
-    """Return the values of a YAML file, or of a JSON file, also one that `hypersonic plan --json` has written.
+    """Return the values of a YAML file, or of a JSON file, which `hypersonic plan --json` may have written.
 
     Raises PlanError, which names the file and the field; ModuleNotFoundError if YAML is not installed; OSError.
     """
@@ -74,7 +74,7 @@ def read_file(path: Path) -> Given:
 
 
 def _read_plan(path: Path, plan: dict[str, Any]) -> Given:
-    """Return the values of an earlier plan, known as they were then; those that were defaults are left to the defaults."""
+    """Return the values of an earlier plan with their original sources. Values that were defaults are left out."""
     marks = plan.get("marks")
     if not isinstance(marks, dict):
         raise PlanError(f"{path} has no marks, expected a file of `hypersonic plan --json`; write it again")
@@ -115,7 +115,7 @@ def _values(path: Path, document: Any) -> dict[str, Any]:
 
 
 def make_question(given: Given) -> Question:
-    """Return the question of what was given, with the model's own numbers and the defaults for what was not.
+    """Return the question for the given values, with the model's own numbers and the defaults for the others.
 
     Reads the manifest or the metrics that the values name. Raises PlanError, ManifestError, OSError.
     """
@@ -130,7 +130,7 @@ def make_question(given: Given) -> Question:
 
 
 def _model_of(given: Given) -> tuple[ModelCost, Given]:
-    """The model's cost and what else it tells, before the values of files and options."""
+    """Return the model's cost and the other values that follow from it; values of files and options override these."""
     values = given.values
     name, repository, metrics = (str(values.get(f"model.{each}") or "") for each in ("name", "repository", "metrics"))
     if not name:

@@ -135,7 +135,7 @@ def _table(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]], rig
 
 
 def _number(value: float) -> str:
-    """Return a number with three digits at least."""
+    """Return a number with at least three digits."""
     return f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.3g}"
 
 

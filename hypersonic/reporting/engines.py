@@ -85,7 +85,7 @@ def report_models(
 
 
 def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250, data: OwnData | None = None) -> Answers:
-    """Run all four engines of one model. data: of a user's model. A core that refuses it leaves out the RTL.
+    """Run all four engines of one model. data: of a user's model. If the core refuses the model, the RTL is left out.
 
     Raises NoTaskError, ReportError, and what own_task, convert_model and compile_csim raise.
     """
@@ -255,7 +255,7 @@ def _number(value: float | None) -> str:
 
 
 def _write(done: Sequence[ModelReport], last: Answers, directory: Path) -> None:
-    """Write table.md and figures.json of all models so far, and a picture of the last, so that an hour's run can be cut off."""
+    """Write table.md and figures.json of all models so far, and a picture of the last, so a long run can be interrupted."""
     from hypersonic.reporting.picture import draw
 
     directory.mkdir(parents=True, exist_ok=True)

@@ -35,9 +35,9 @@ _HEAD = ("layer", "variable", "type", "rows that wrap", "rows that saturate", "n
 
 
 def overflow_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a table of the variables of which numbers wrapped or saturated on the gate's rows; one line if there are none.
+    """Return a table of the variables whose numbers wrapped or saturated on the gate's rows; one line if there are none.
 
-    report: of a project. Nothing if nothing was counted (docs/overflows.md).
+    report: of a project. No lines if nothing was counted (docs/overflows.md).
     """
     counted, gate = report.get("overflows"), report.get("gate") or {}
     if counted is None or not gate or gate.get("source") == "random":

@@ -20,7 +20,7 @@ _POINTS = 20_000
 def draw(answers: Answers, file: Path) -> None:
     """Write a PNG with two panels: csim against the float network, and histograms of csim minus the float or quantised one.
 
-    For a user's model they are what draw_own draws.
+    For a user's model, draw_own draws both panels.
     """
     from matplotlib import pyplot as plt
 

@@ -31,7 +31,7 @@ from hypersonic.server.config.schema import (
 from hypersonic.server.datatype import DATATYPES_BY_ENUM
 from hypersonic.server.errors import ModelConfigError
 
-#: source inputs that every kind of batch_input and batch_output takes
+#: the number of source inputs that every kind of batch_input and batch_output takes
 _SOURCES_OF_KIND = 1
 #: limits on the memory and the work that one file can cause
 _MAX_TENSORS, _MAX_RANK, _MAX_INSTANCES, _MAX_WARMUPS = 4096, 64, 1024, 10_000

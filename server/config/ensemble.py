@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ensemble_scheduling: checks the graph of an ensemble, and that it matches the models it names. The error texts are Triton's.
 
-max_inflight_requests limits how many requests of one step are under way for one request to the ensemble. Every limit is kept,
-because a step has only one at a time (ensemble/phases.py).
+max_inflight_requests limits how many requests of one step are under way for one request to the ensemble. Any limit is
+satisfied, because a step has only one such request at a time (ensemble/phases.py).
 
 An ensemble tensor is a name in the values of the steps' maps: an input of the ensemble, an output of it, or a tensor between
 two steps.
@@ -110,7 +110,7 @@ def _connected(steps: Sequence[EnsembleStep], inputs: Sequence[str]) -> set[str]
 def _used(maker: dict[str, EnsembleStep], outputs: Sequence[str]) -> set[str]:
     """Return all tensors that some output depends on, including the outputs.
 
-    A step that runs for one of its outputs may have others that are not used.
+    A step that is needed for one of its outputs may have other outputs that are not used.
     """
     used, waiting = set[str](), list(outputs)
     while waiting:

@@ -5,7 +5,7 @@
       \\-> features ------------------------^                     the step's own request; steps that are ready together are
                                                                  queued with their models, and their answers waited for
 
-A step starts as soon as its inputs are available, whatever other steps are in progress. Its model is looked up at that time,
+A step starts as soon as its inputs are available, regardless of other steps in progress. Its model is looked up at that time,
 so a version that replaces another serves the next request. As in Triton's ensemble scheduler: the texts, the omission of steps
 whose outputs are not requested, the conversions between tensors with and without a batch dimension, and the statistics.
 """
@@ -92,8 +92,8 @@ class EnsembleModel:
 
     @property
     def reason(self) -> str:
-        """The reason of the first step whose model is not ready; a model that is being replaced is not one, as requests wait
-        for it."""
+        """The reason of the first step whose model is not ready. A model that is being replaced counts as ready, because
+        requests wait for it."""
         for step in self.config.ensemble:
             try:
                 self._lookup(step.model_name, version_text(step), wait_s=0.0)

@@ -5,9 +5,9 @@
                                           +-> response 2 -> scale -> Y, sent
     \\____ phase 0 _____________________/      \\__ phase 1 ________/
 
-As in Triton, a step or an answer cannot combine tensors of different decoupled steps, or of a decoupled step and of none. So
-the steps form a sequence of phases, each of which except the last ends with its decoupled step. Responses are processed one
-after another, which satisfies any max_inflight_requests; waiting responses hold a bounded number of bytes.
+As in Triton, a step or an answer cannot combine tensors of different decoupled steps, nor tensors of a decoupled step with
+others. So the steps form a sequence of phases, and every phase except the last ends with its decoupled step. Responses are
+processed one after another, which satisfies any max_inflight_requests; waiting responses hold a bounded number of bytes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _origin(config: ModelConfig, origins: Mapping[str, EnsembleStep | None], nam
 
 
 def _row(inner: Sequence[tuple[EnsembleStep, EnsembleStep | None]], end: EnsembleStep | None) -> tuple[Phase, ...]:
-    """Collect the phases, from the last one, whose tensors come from `end`, back to the first."""
+    """Collect the phases backwards, from the last one, whose tensors come from `end`, to the first."""
     origins = {id(step): origin for step, origin in inner}
     phases: list[Phase] = []
     last, origin = None, end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EnsembleRun: one request's way through the steps of an ensemble, driven by one thread.
+"""EnsembleRun: runs one request through the steps of an ensemble, on one thread.
 
 When the inputs of a step are complete, they become a request to its model, which is checked like a client's. A step runs on the
 driving thread if no other step could become ready meanwhile. The others are queued with their models (Model.stream), and their
@@ -37,7 +37,7 @@ from hypersonic.server.statistics.times import RunTimes
 
 #: how often one step is repeated because its version was unloaded at that moment
 _MOST_REPLACEMENTS = 8
-#: the kinds that a step's error is converted to: the first that it is an instance of
+#: the classes that a step's error is converted to; the first one that it is an instance of is used
 _KINDS = (InvalidRequestError, NotFoundError, UnavailableError, BudgetError, UnsupportedError, BackendError)
 
 
@@ -225,7 +225,7 @@ class EnsembleRun:
             self._tensors.update(self._send(here, self._infer))
 
     def _may_block(self, ready: Sequence[EnsembleStep]) -> bool:
-        """Return whether this thread may run the last of `ready`: no other step could become ready before that has ended."""
+        """Return whether this thread may run the last of `ready`: no other step could become ready before it ends."""
         others = (*self._in_flight, *ready[:-1])
         there = self._tensors.keys() | {name for step in others for name in step.output_map.values()}
         return not any(there >= set(step.input_map.values()) for step in self._waiting)
@@ -251,7 +251,7 @@ class EnsembleRun:
             self._ended.get()
 
     def _send(self, step: EnsembleStep, send: Callable[[EnsembleStep, Model, CheckedRequest], Tensors]) -> Tensors:
-        """Send a step's request to its model; if that was unloaded meanwhile, to the version in its place."""
+        """Send a step's request to its model, or to the version that replaced it if it was unloaded meanwhile."""
         for _ in range(_MOST_REPLACEMENTS):
             model = self._lookup(step.model_name, version_text(step))
             try:

@@ -131,7 +131,7 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None, protocol: Any) -> uvi
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=False,  # a client is known by its connection, not by the headers it sends
+        proxy_headers=False,  # a client is identified by its connection, not by the headers it sends
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=2,
         ws="none",
@@ -151,7 +151,7 @@ def listen(address: str, port: int, *, shared: bool = False) -> Listener:
         listener = socket.create_server((address, port), family=family, backlog=_BACKLOG, reuse_port=shared)
     except OSError as error:
         raise StartError(bind_failure(address, port, os.strerror(error.errno or 0))) from error
-    # accepted connections inherit it. asyncio sets it only on sockets that name their protocol, and an answer is several writes
+    # accepted connections inherit it; asyncio sets it only on sockets with an explicit protocol. An answer is several writes
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 

@@ -67,7 +67,7 @@ async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, 
 
 
 async def _read(chunks: AsyncIterator[bytes], size_bytes: int | None, limit_bytes: int, held: Held) -> memoryview:
-    """Join the chunks. As for all of Python's byte arrays, the buffer grows by an eighth at a time; pages that have not been
+    """Join the chunks. Like every Python bytearray, the buffer grows by an eighth at a time; pages that have not been
     written to take no memory.
     """
     body: bytes | bytearray = b""

@@ -29,7 +29,7 @@ from uvicorn.protocols.http import h11_impl
 from hypersonic.server.limits.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
 
 _LOG = logging.getLogger(__name__)
-#: headers that a request may not have both
+#: headers of which a request may have only one
 _LENGTHS = {b"content-length", b"transfer-encoding"}
 #: a request target in absolute form, which every server has to accept (RFC 9112, 3.2.2)
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+([/?].*)?", re.IGNORECASE | re.DOTALL)
@@ -37,7 +37,7 @@ _ABSOLUTE = re.compile(rb"https?://[^/?#]+([/?].*)?", re.IGNORECASE | re.DOTALL)
 HEADER_BYTES = 65_536
 #: the most chunks of a body, as in Triton
 MOST_CHUNKS = 65_536
-#: a body of at most this many chunks may have chunks of any size; further ones need LEAST_MEAN_BYTES each on average
+#: this many chunks of a body may have any size; further chunks need LEAST_MEAN_BYTES each on average
 FREE_CHUNKS = 1024
 LEAST_MEAN_BYTES = 64
 _NEEDED = {
@@ -153,12 +153,12 @@ class BoundedProtocol(h11_impl.H11Protocol):
         return headers or (self.conn.their_state is h11.SEND_BODY and self.conn.our_state is h11.DONE)
 
     def pause_writing(self) -> None:
-        """Start to check that the client reads its answer."""
+        """Begin checking that the client reads its answer."""
         super().pause_writing()
         self._watch()
 
     def resume_writing(self) -> None:
-        """Stop to check that the client reads its answer."""
+        """Stop checking that the client reads its answer."""
         super().resume_writing()
         self._reading = _stopped(self._reading)
 
@@ -180,7 +180,7 @@ class BoundedProtocol(h11_impl.H11Protocol):
             self._cut_off(Fault.SHUTDOWN, "the server is shutting down, and the answer was not read")
 
     def begin_shutdown(self) -> None:
-        """Check the reading of a waiting answer by the limits of a shutdown from now on."""
+        """Apply the shutdown's time limits to the reading of an unread answer from now on."""
         if self.flow.write_paused:
             self._reading = _stopped(self._reading)
             self._watch()
@@ -217,7 +217,7 @@ class BoundedProtocol(h11_impl.H11Protocol):
         self._clients.note(fault, "{}:{}".format(*(self.client or ("", 0))), text)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close an idle connection. If the client has left a small answer unread, begin to check that it reads."""
+        """Close an idle connection. If the client has left a small answer unread, begin checking that it reads."""
         super().timeout_keep_alive_handler()
         self._reading = _stopped(self._reading)
         if self.transport.get_write_buffer_size():

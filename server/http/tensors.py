@@ -91,7 +91,7 @@ def _flat(data: list[Any]) -> list[Any]:
 
 
 def _flatten(data: list[Any], into: list[Any]) -> None:
-    """Append the elements to `into`. The depth of the recursion is limited, because the text's was before it was parsed."""
+    """Append the elements to `into`. The recursion depth is bounded: the nesting was checked before the text was parsed."""
     if list not in set(map(type, data)):
         into.extend(data)
         return

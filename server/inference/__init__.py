@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and answers, whichever front end they came through."""
+"""Requests and answers, independent of the front end that they came through."""

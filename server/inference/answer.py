@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     fresh: bool = False
 
     def asked(self, positions: Sequence[int]) -> tuple[Output, ...]:
-        """Return the outputs at these positions, in this order, without those that the model did not answer."""
+        """Return the outputs at these positions, in this order, without those that the model did not return."""
         if len(self.outputs) == len(positions) and all(o.position == p for o, p in zip(self.outputs, positions, strict=True)):
             return self.outputs
         by_position = {output.position: output for output in self.outputs}

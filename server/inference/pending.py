@@ -32,8 +32,8 @@ class Part(NamedTuple):
 class PendingRequest:
     """A checked request, its timestamps, and the latch that its front end's thread waits on.
 
-    The front end's thread creates, submits and waits. The batcher and the thread that runs its batch do the rest; the fields
-    below are theirs, under the batcher's lock. A request is completed exactly once, with an answer or an error.
+    The front end's thread creates, submits and waits. The batcher and the thread that runs its batch do the rest; they own
+    the fields below, under the batcher's lock. A request is completed exactly once, with an answer or an error.
 
     client: the client that it counts against when clients take turns. on_done: called once, at completion, instead of releasing
     a waiting thread; on any thread, possibly with the batcher's lock held. sink: receives the answers of a decoupled model.
@@ -160,7 +160,7 @@ class PendingRequest:
         self.times = times._replace(answered_ns=time.monotonic_ns())
 
     def begin_run(self) -> None:
-        """Note that a run with this request of a decoupled model begins."""
+        """Record that a run with this request of a decoupled model begins."""
         self.last_response_ns = time.monotonic_ns()
 
     def respond(self, answer: Answer, *, final: bool = False) -> None:
@@ -207,7 +207,7 @@ class PendingRequest:
         self.release()
 
     def end_run(self, times: RunTimes) -> None:
-        """Note the end of the run that carried a decoupled model's request; its last answer may leave before or after this."""
+        """Record the end of the run that carried a decoupled model's request; its last answer may be sent before or after."""
         self.times = times
         if self.on_run is not None:
             self.on_run(self)
@@ -266,7 +266,7 @@ class Share(NamedTuple):
 
 
 class LostRun:
-    """The requests of one lost run, and how many instances they have ended since, one by one. Under their batcher's lock."""
+    """The requests of one lost run. losses: instances lost since, when they ran alone. The batcher's lock protects it."""
 
     def __init__(self, members: Sequence[PendingRequest]) -> None:
         self.members = members

@@ -19,7 +19,7 @@ from hypersonic.server.inference.parameters import LoadParameter
 _VERSION_TEXT = re.compile(r"\s*([+-]?[0-9]{1,19})")
 #: the reason of a version that was unloaded on request, which is not a failure
 UNLOADED = "unloaded"
-#: how long a request waits for a version that can load only after its predecessor was unloaded
+#: how long a request waits for a version that can be loaded only after its predecessor was unloaded
 REPLACEMENT_WAIT_S = 60.0
 
 

@@ -3,7 +3,7 @@
 
 Clients own the memory and can truncate it at any moment. A server that maps it is killed by SIGBUS when they do, so nothing is
 mapped here: inputs are read by pread into the server's own memory, and outputs are written by pwrite. A region that has shrunk
-gives a short read, which is an error of that client alone; a check of its size beforehand would be a race. The cost is one copy
+gives a short read, which fails that client's request only; checking its size beforehand would be a race. The cost is one copy
 per tensor, which is needed in any case, because a client may change its memory while a request is being processed.
 
 A descriptor is closed when nothing refers to it any more, so requests that use a region can finish after it was unregistered.
@@ -150,7 +150,7 @@ class SharedMemory:
         self._regions: dict[str, tuple[Region, _File]] = {}
 
     def register(self, name: str, key: str, offset: int, size_bytes: int) -> None:
-        """Register a region. Raises, with Triton's texts where Triton has one:
+        """Register a region. Raises, with Triton's text where there is one:
 
         AlreadyExistsError for a name in use, InvalidRequestError for no name, a reserved key or a range outside the object,
         SharedMemoryError if the object cannot be opened, and BudgetError if max_regions are registered.

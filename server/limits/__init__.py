@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of the server each client may hold: memory, places, connections, threads, time."""
+"""Limits on what each client may hold: memory, requests in progress, connections, threads, time."""

@@ -23,8 +23,8 @@ from hypersonic.server.errors import (
 from hypersonic.server.limits.budget import Budget
 from hypersonic.server.limits.peers import Peers
 
-#: size of a typical request, by which the server decides whether it has room for new clients: so many bytes, or this fraction
-#: of the limit if that is smaller
+#: size of a typical request, which decides whether the server has room for new clients: this many bytes, or 1/_FRESH_PART of
+#: the limit if that is smaller
 _FRESH_BYTES, _FRESH_PART = 1 << 20, 1024
 #: the most requests that are held at one time. A request that waits for a model holds no thread, but about 20 kB of memory in
 #: addition to its own bytes
@@ -61,7 +61,7 @@ class Admission:
         return self.budget.refusals + self.places.refusals
 
     def enter(self, size_bytes: int, client: str = "", arrived_s: float = math.inf) -> None:
-        """Admit a request. A request that is alone in the server is admitted whatever its size: it is in memory already.
+        """Admit a request. A request that is alone in the server is admitted regardless of its size: it is in memory already.
 
         client: its connection. arrived_s: when it began to arrive, of time.monotonic(); inf = unknown. Raises
         ShuttingDownError (UNAVAILABLE, 503) for a request that began to arrive after close(), and BudgetError
@@ -162,7 +162,7 @@ class Held:
         return self._client
 
     def check(self, size_bytes: int) -> None:
-        """Raise BudgetError if so many more bytes would be refused now. Counts nothing."""
+        """Raise BudgetError if this many more bytes would be refused now. Counts nothing."""
         self._admission.check(size_bytes, self._client)
 
     def take(self, size_bytes: int) -> None:

@@ -3,7 +3,7 @@
 
 The resource is shared among addresses (see peers.py), then among the connections of an address, by dynamic thresholds
 (Choudhury, Hahne: Dynamic queue length thresholds, IEEE/ACM Trans. Networking, 1998): a holder may take more as long as at
-least as much stays free as it then holds. An address that is the only holder may take all but an eighth, and so may a
+least as much stays free as it holds afterwards. An address that is the only holder may take all but an eighth, and so may a
 connection that is the only one of its address.
 
 This guarantees that, whatever k other addresses hold, and in whichever order they took it, at least limit / 2^(k+2) are free,
@@ -56,7 +56,7 @@ class Budget:
         return address, _room(by_connection, by_address, address, by_address + address)
 
     def fits(self, amount: int, client: str) -> bool:
-        """Return whether a connection may take so much, that is, room() >= amount. It is fast while most is free."""
+        """Return whether a connection may take this amount, that is, room() >= amount. Fast while most of it is free."""
         return 4 * (self.used + amount) <= self.limit or amount <= self.room(client)[1]
 
     @property
@@ -73,7 +73,7 @@ class Budget:
         self.last_refused = self.address_of(client)
 
     def take(self, amount: int, client: str) -> None:
-        """Count an amount as held. Does not check it: the caller has asked fits(), or has no choice."""
+        """Count an amount as held. Does not check it: the caller has called fits(), or cannot refuse."""
         self.used += amount
         address = self.address_of(client)
         self._addresses[address] = self._addresses.get(address, 0) + amount

@@ -3,8 +3,8 @@
 
 gRPC core, uvicorn and their TLS handshakes accept every connection until file descriptors run out, and one address alone could
 take them all. The limiter therefore checks the sockets of this process about once a second: if half of the descriptors, or of
-the connections that a port may have, are in use, it shuts down new connections of an address that has its share (see
-budget.py). A burst between two checks is let in; gRPC core's own limit is twice the one that is shared here.
+the connections that a port may have, are in use, it shuts down new connections of an address that has reached its
+share (see budget.py). A burst between two checks is let in; gRPC core's own limit is twice the limit that is shared here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ConnectionLimiter:
             saturation.add(f"{front_end}_connections", budget)
         saturation.add("connections", self._all)
         self._open: dict[Connection, list[Budget]] = {}
-        #: a descriptor that enforce() closes while it works, in case there is no other one left
+        #: a descriptor that enforce() closes while it works, in case no other descriptor is free
         self._spare = _spare()
 
     def enforce(self) -> None:

@@ -4,7 +4,7 @@
     caller:  run(work) ------- waits -------> the result, or ModelLoadError when the time is up or the server stops
     thread:       work() ---------------------------------------> too late: discard(result)
 
-A thread cannot be ended from outside. A thread that hangs is left alone; give_up() may end what it waits for.
+A thread cannot be ended from outside. A hung thread is left running; give_up() may end what it waits for.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Attempt(Generic[Result]):
             self._discard(late)
 
     def take(self) -> Result | None:
-        """Return the result, or None if there is none, which gives the work up. Raises the exception of the work."""
+        """Return the result; if there is none yet, abandon the work and return None. Raises the exception of the work."""
         with self._lock:
             if self._error is not None:
                 raise self._error

@@ -59,7 +59,7 @@ def check_dims(name: str, shape: _Shape, limits: Limits = LIMITS) -> _Shape:
 
 
 def check_count(count: int, most: int, what: str) -> None:
-    """Raise InvalidRequestError if there are more than `most`. what: their name in the error."""
+    """Raise InvalidRequestError if `count` exceeds `most`. what: the name in the error."""
     if count > most:
         raise InvalidRequestError(f"the request has more than {most} {what}: split it")
 

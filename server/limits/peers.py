@@ -5,7 +5,7 @@ ipv4:10.1.2.3:50124, 10.1.2.3:50124, ::ffff:10.1.2.3:50124    10.1.2.3
 ipv6:[2001:db8:1:2:3::4]:50124                                2001:db8:1:2::/64   (one customer has at least a /64)
 ipv6:[fd00::4]:50124, [fe80::4%eth0]:50124                    the address itself  (a site's own network)
 unix:/run/triton.sock                                         unix
-an address in --trusted-proxies                               each connection for itself, because many clients are behind it
+an address in --trusted-proxies                               each connection separately, because many clients are behind it
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Saturation: reports budgets that have run out in the log and in the server's readiness.
 
-While only an address that has its share is refused, the server stays ready, because others have room. The server is not ready
-when it has refused, or would have refused, every new address for five seconds without a break.
+While only addresses that have reached their share are refused, the server stays ready, because others have room. The server is
+not ready when it has refused, or would have refused, every new address for five seconds without interruption.
 """
 
 from __future__ import annotations

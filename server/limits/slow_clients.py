@@ -20,17 +20,17 @@ from typing import Protocol
 _LOG = logging.getLogger(__name__)
 #: the lowest rate at which a client may send
 SLOWEST_BYTES_PER_S = 16_384
-#: gRPC does not tell how much of a message has arrived, nor how large it will be. A whole message may therefore take so many
-#: timeouts, counted from when it was asked for; rpc/grpcio/call_queue.py takes its place away sooner when another client
-#: waits for one
+#: gRPC reports neither how much of a message has arrived nor how large it will be. A whole message may therefore take this many
+#: timeouts, counted from when it was asked for; rpc/grpcio/call_queue.py cuts it off earlier when another client waits for its
+#: place
 _WHOLE_MESSAGE = 10
-#: the lowest rate at which a client may read; gRPC does not tell how much of an answer has been sent, either
+#: the lowest rate at which a client may read; gRPC does not report how much of an answer has been sent, either
 SLOWEST_READ_BYTES_PER_S = 256 * 1024
 #: checks per timeout
 _LOOKS = 4
 #: the longest time between two checks
 _LOOK_S = 1.0
-#: the time between two log lines about one fault, so that a thousand such connections do not fill the disk
+#: the shortest time between two log lines about one fault, so that a thousand such connections do not fill the disk
 _LINE_S = 1.0
 
 
@@ -55,8 +55,8 @@ class Waiting(Protocol):
         """End the call. text: the reason, for a client that still listens. Called on the thread of SlowClients."""
 
 
-#: (the fault if the time runs out, since when the client is waited for, seconds it may take in addition to the timeout). A
-#: plain tuple, because two are made for each request
+#: (the fault if the time runs out, when the wait for the client began, seconds allowed in addition to the timeout). A plain
+#: tuple, because two are made for each request
 _Entry = tuple[Fault, float, float]
 _UNSENT = "the server is shutting down, and the rest of the request did not arrive"
 _UNREAD = "the server is shutting down, and the answer was not read"
@@ -96,8 +96,8 @@ class SlowClients:
     def begin_shutdown(self, grace_s: float, most_s: float) -> None:
         """Set the time limits of the shutdown. Called once.
 
-        grace_s: how long a client may do nothing, from now on or from when it is waited for. most_s: how much longer the reader
-        of a large answer may take.
+        grace_s: how long a client may do nothing, counted from now or, if that is later, from when the wait for it begins.
+        most_s: how much longer the reader of a large answer may take.
         """
         self._shutdown_s, self.most_s = time.monotonic(), most_s
         self.grace_s = grace_s

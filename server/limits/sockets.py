@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists the open connections of this process by port. gRPC core does not list its own, so the process's sockets are examined.
 
-The kernel's table in /proc/net/tcp has them too, but reading it takes the longer the more connections the whole host has.
+The kernel's table in /proc/net/tcp has them too, but the time to read it grows with the connections of the whole host.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _connections(ports: Container[int]) -> Iterator[Connection]:
 
 @contextmanager
 def _borrowed(descriptor: int) -> Iterator[socket.socket]:
-    """Give a socket object for a descriptor that other code owns, and never close it. Raises OSError if it is not a socket."""
+    """Yield a socket object for a descriptor that other code owns, and never close it. Raises OSError if it is not a socket."""
     asked = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, descriptor)
     try:
         yield asked

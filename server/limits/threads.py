@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ThreadQuota: limits how many threads may wait for each model.
 
-A model may have as many threads as then remain free for the others. The rule is that of admission.py for bytes: one model that
-hangs gets half of the threads and never all, two get a third each. Further work waits without a thread, and a thread that has
-finished continues with it.
+A model may use at most as many threads as then remain free for the others. This is the rule that admission.py applies to bytes:
+one model that hangs gets half of the threads and never all, two get a third each. Further work waits without a thread, and a
+thread that has finished continues with it.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ThreadQuota:
                 work = next(iter(works))
                 del works[work]
                 if works:
-                    self._waiting[name] = works  # behind the others
+                    self._waiting[name] = works  # to the end, behind the others
                 return name, work
         return None
 

@@ -16,7 +16,7 @@ from hypersonic.server.observe.traffic import read_traffic
 from hypersonic.server.observe.window import Reading, Window
 from hypersonic.server.service.inference import InferenceService
 
-#: rates are averaged over 1 to 30 s; after a longer time without a request, the first page has none
+#: rates are averaged over 1 to 30 s; if the page was not requested for longer than that, the next page shows no rates
 _INTERVAL_NS, _FORGET_NS = 1_000_000_000, 30_000_000_000
 
 

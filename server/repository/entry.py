@@ -23,9 +23,9 @@ _MOST_NAMED = 20
 class Plan(NamedTuple):
     """The versions of a model that are to be loaded.
 
-    config: None if it is invalid; error then tells why none of the versions can be loaded. directories: version -> directory.
-    signature: of the model's directory, () = not watched. scratch: a private directory with files from a load request, removed
-    with the last version. hashed: the files whose checksums were correct.
+    config: None if it is invalid; error is then the reason why none of the versions can be loaded. directories: version ->
+    directory. signature: of the model's directory, () = not watched. scratch: a private directory with files from a load
+    request, removed with the last version. hashed: the files whose checksums were correct.
     """
 
     config: ModelConfig | None

@@ -21,11 +21,11 @@ from hypersonic.server.errors import ModelLoadError, StartError, printable
 from hypersonic.server.links import Links, below
 
 CONFIG = "config.pbtxt"
-#: why a name cannot be loaded that no repository has
+#: the reason for a name that no repository has
 NOT_FOUND = "model not found in any model repository."
-#: why a name cannot be loaded that several repositories have
+#: the reason for a name that several repositories have
 AMBIGUOUS = "model appears in two or more repositories"
-#: why a name cannot be loaded that a model may not have
+#: the reason for a name that a model may not have
 MODEL_NAME_RULE = "expected a name of at most 128 letters, digits, '_', '.' and '-' that begins with a letter, a digit or '_'"
 _VERSION_DIRECTORY = re.compile(r"[1-9][0-9]{0,17}")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")

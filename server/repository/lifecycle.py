@@ -50,7 +50,7 @@ class Lifecycle:
         """ensembles: makes ensembles, None = there are none. watched: plans carry the signature of their directory, and a
         reload keeps the versions that have not changed.
         """
-        #: the names that were asked for
+        #: the names that were requested
         self.wanted: frozenset[str] = frozenset()
         self.retirements = Retirements()
         #: name -> signature of its directory just before it was last read
@@ -63,18 +63,18 @@ class Lifecycle:
         self._turns = Turns()
 
     def want(self, names: Iterable[str]) -> None:
-        """Note that these were asked for by name. Such an ensemble is loaded again when a model that it needs is loaded."""
+        """Record that these were requested by name. Such an ensemble is loaded again when a model that it needs is loaded."""
         self.wanted |= frozenset(names)
 
     def forget(self, name: str) -> None:
-        """Note that this name is not asked for any more."""
+        """Record that this name is no longer requested."""
         self.wanted -= {name}
         self.seen.pop(name, None)
 
     def needs(self, name: str) -> tuple[frozenset[str], str]:
         """Return (the models that an ensemble names, the backend that has to choose a card or "").
 
-        Known before anything is loaded.
+        This is known before anything is loaded.
         """
         places = find_model(self._directories, name)
         return self._loader.needs(places[0]) if len(places) == 1 else (frozenset(), "")
@@ -355,7 +355,7 @@ class Lifecycle:
         return levels
 
     def _unload_alone(self, name: str, models: Sequence[Model], reason: str) -> None:
-        """Unload `models`, unless other ones have been loaded in their place meanwhile."""
+        """Unload `models`, unless others have replaced them meanwhile."""
         with self._turns.of(name):
             entry = self._registry.entry(name)
             if name in self._registry.models and list(entry.models) == list(models):

@@ -16,7 +16,7 @@ _PATIENCE_S = 30.0
 
 
 def drain(models: Sequence[Model], stopping: threading.Event) -> bool:
-    """Close the models, however long their requests take. Returns False if the server stops before that."""
+    """Close the models, regardless of how long their requests take. Returns False if the server stops first."""
     for model in models:
         while not model.close(_PATIENCE_S):
             if stopping.is_set():

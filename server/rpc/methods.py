@@ -68,7 +68,7 @@ def rpc_methods(
 def _streaming(servicer: Servicer, service: InferenceService) -> StreamHandler:
     """Return the handler of ModelStreamInfer.
 
-    A stream that works holds two threads. The number of streams is bounded and shared as bytes are: among addresses, then
+    An active stream holds two threads. The number of streams is bounded and shared as bytes are: among addresses, then
     among connections.
     """
     places = Admission(_MOST_STREAMS, service.peers)

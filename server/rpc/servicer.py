@@ -109,7 +109,7 @@ class Servicer:
         return unary
 
     def _model(self, name: str, version: str) -> Model | None:
-        """Return the model, or None for one that is being replaced: the request waits for that in its turn."""
+        """Return the model, or None for one that is being replaced: the request then waits for the replacement."""
         try:
             return self._service.repository.model(name, version, wait_s=0.0)
         except ReplacingError:

@@ -104,7 +104,7 @@ class Ticket:
         self.respond(stream_error(details_of(error), self.error_answer_head))
 
     def mark_final(self) -> None:
-        """Note that an answer carries the final flag, so that no empty final answer is needed."""
+        """Record that an answer carries the final flag, so that no empty final answer is needed."""
         self._final = True
 
     def end(self, error: ServerError | None) -> None:

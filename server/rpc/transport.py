@@ -9,13 +9,13 @@ transport knows the methods' paths and nothing about protobuf.
 
 A transport has to keep these rules:
 
-- The policy is asked about a call's headers before a byte of its message is read (security/policy.py, authorise_rpc()). No byte
-  is read of a call that it refuses.
-- UnaryMethod.handle, StreamMethod.handle and Unary.take() may raise ServerError. MethodGroup.on_error is told of it, and then
-  the call ends with the code and the text that failures.ending() returns.
+- The policy is asked about a call's headers before a byte of its message is read (security/policy.py, authorise_rpc()). Of a
+  refused call, no byte of the message is read.
+- UnaryMethod.handle, StreamMethod.handle and Unary.take() may raise ServerError. MethodGroup.on_error is called with it, and
+  then the call ends with the code and the text that failures.ending() returns.
 - A Unary that is not over holds no thread, if the transport can avoid it.
 - At most `calls` messages of a group are read or handled at one time, shared by address and connection (limits/budget.py). A
-  transport that cannot do that keeps `threads` threads for the group instead.
+  transport that cannot do that uses `threads` threads for the group instead.
 - A client that sends or reads too slowly is cut off (limits/slow_clients.py) with the code in failures.CUT_OFF.
 - Callbacks are called when a call has ended: the client has read its answer, or nobody will read it.
 
@@ -58,13 +58,13 @@ class StreamCall(RpcCall, Protocol):
     """A call of a StreamMethod. Any thread may end it."""
 
     def listen(self, arrived: Arrived) -> None:
-        """Set what is called with the messages. Has to be called before the first read()."""
+        """Set the function that receives the messages. Must be called before the first read()."""
 
     def read(self) -> None:
         """Ask for one message. Does not wait for it."""
 
     def stop_reading(self) -> None:
-        """Release what reading holds. Called once the call has ended."""
+        """Release the resources used for reading. Called once the call has ended."""
 
     def send(self, message: bytes) -> None:
         """Send one message. Waits for the client; one thread may call it at a time."""

@@ -60,7 +60,7 @@ class Batcher(Protocol):
         """Keep the states in the answer to a share. Called before end_run()."""
 
     def end_run(self, share: Share) -> bool:
-        """Note the end of a run with this share; return whether the request is to be completed now."""
+        """Record the end of a run with this share; return whether the request is to be completed now."""
 
     def fail(self, shares: Sequence[Share], error: ServerError) -> None:
         """Fail the requests of a run that failed and is not repeated."""
@@ -68,7 +68,7 @@ class Batcher(Protocol):
     def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:
         """Take back the shares of a lost instance, to run again or to fail with `error`.
 
-        proven: the error of a request that is proven to end instances, None if the loss proves nothing.
+        proven: the error of a request that is proven to take down instances, None if the loss proves nothing.
         """
 
     def close(self, error: ServerError) -> None:

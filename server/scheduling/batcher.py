@@ -139,7 +139,7 @@ class DynamicBatcher:
         """Do nothing: these requests have no state."""
 
     def end_run(self, share: Share) -> bool:
-        """Note the end of a run with this share; return whether it was the request's last, so that it is to be completed."""
+        """Record the end of a run with this share; return whether the request is to be completed now."""
         pending = share.pending
         with self.lock:
             pending.in_flight -= 1
@@ -161,8 +161,8 @@ class DynamicBatcher:
         """Return the shares of a lost instance to their places in the queue, each to run again alone.
 
         A request that has run again and was lost again fails: with `proven` if the caller has proof that a request of this run
-        ended the instance, otherwise with `error`. Requests that were answered in part already, and those given up together,
-        fail with `error`.
+        took down the instance, otherwise with `error`. Requests that were already answered in part, and those given up
+        together, fail with `error`.
         """
         hopeless: list[Share] = []
         with self.lock:
@@ -186,7 +186,7 @@ class DynamicBatcher:
             self.changed.notify_all()
 
     def _give_up(self, given_up: Sequence[PendingRequest], error: ServerError) -> None:
-        """Fail these requests, since others of their run have ended too many instances. The lock is held."""
+        """Fail these requests, since others of their run have taken down too many instances. The lock is held."""
         text = f"{error}; not tried again: other requests of its batch have ended the process or card one by one"
         for pending in given_up:
             if self._queue.remove(pending):

@@ -17,7 +17,7 @@ from hypersonic.server.inference.pending import PendingRequest, Share
 from hypersonic.server.scheduling.rule import QueuedRows
 
 _Place = tuple[tuple[int, int, int, int], int]
-#: the most clients remembered; those whose turn is over are forgotten first
+#: the most clients remembered; above it, clients whose last tag the virtual time has passed are forgotten
 _MOST_CLIENTS = 4096
 
 

@@ -87,7 +87,7 @@ class FallbackBackend:
 
 
 def _own_file(config: ModelConfig) -> ModelConfig:
-    """The configuration without default_model_filename, which names the first backend's file: the second reads its own."""
+    """Return the configuration without default_model_filename: it names the first backend's file, the second reads its own."""
     message = model_config_pb2.ModelConfig()
     message.CopyFrom(config.message)
     message.ClearField("default_model_filename")
@@ -110,7 +110,7 @@ class FallbackModel:
         self.standby: Sequence[Instance] = tuple(Standby(instance, name) for instance in second.instances)
 
     def attach(self, queue: TurnQueue) -> Callable[[int], None] | None:
-        """As TakesTurns.attach, asked of the first backend's model."""
+        """As TakesTurns.attach, for the first backend's model."""
         first = self._models[0]
         return first.attach(queue) if isinstance(first, TakesTurns) else None
 
@@ -121,7 +121,7 @@ class FallbackModel:
         return first.residency if isinstance(first, TakesTurns) else None
 
     def card(self, instance: Instance) -> Card | None:
-        """As LoadedModel.card, asked of the backend that the instance belongs to."""
+        """As LoadedModel.card, for the backend that the instance belongs to."""
         if isinstance(instance, Standby):
             return self._models[-1].card(instance.instance)
         return self._models[0].card(instance)

@@ -74,7 +74,7 @@ class InstanceState:
         return batch
 
     def complete(self, batch: RunningBatch, done_ns: int) -> bool:
-        """Note that the batch's run was over at done_ns; return whether its requests still belong to this batch."""
+        """Record that the batch's run was over at done_ns; return whether its requests still belong to this batch."""
         if batch not in self.running:
             return False
         if batch.started:
@@ -93,9 +93,9 @@ class InstanceState:
                 return
 
     def add_run(self, batch: RunningBatch, execution: Execution) -> RunTimes:
-        """Count the run of a complete batch and return its times; `answered_ns` is only a first value.
+        """Count the run of a complete batch and return its times; `answered_ns` is preliminary.
 
-        An instance computes one run at a time: a run begins when its input is there and the run before it is over. The wait
+        An instance computes one run at a time: a run begins when its input has arrived and the run before it is over. The wait
         between the two is moved before `taken_ns`, so that it counts as queue time.
         """
         done_ns = batch.done_ns

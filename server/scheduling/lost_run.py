@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """LostRun: the requests of a run during which the instance was lost. Any one of them may be the cause.
 
-Each of them runs once more, alone. So a request that ends instances is found, and no other request is lost with it. Each such
-request costs an instance, and possibly the seconds in which its model is initialized again, while every request waits.
-Therefore the number is limited: after MOST_LOSSES instances the remaining requests of that run fail too.
+Each of them runs once more, alone. This identifies a request that takes down instances, without losing another request with
+it. Each such request costs an instance, and possibly the seconds that it takes to initialize the model again, while every
+request waits. The number is therefore limited: after MOST_LOSSES instances, the remaining requests of that run fail too.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable
 
 from hypersonic.server.inference.pending import LostRun, PendingRequest
 
-#: the number of further instances that the requests of one lost run may end, one by one
+#: the number of further instances that the requests of one lost run may take down, one by one
 MOST_LOSSES = 4
 
 
 def mark_lost(lost: Iterable[PendingRequest]) -> list[PendingRequest]:
-    """Note that these requests were in a lost run, any of which may be the cause.
+    """Record that these requests were in a lost run, which any of them may have caused.
 
-    Returns the requests that must fail because others of their run have ended too many instances, one by one.
+    Returns the requests that must fail because others of their run have taken down too many instances, one by one.
     """
     lost = list(lost)
     before = {id(each): each for pending in lost if (each := pending.lost_run) is not None}

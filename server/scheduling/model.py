@@ -35,7 +35,7 @@ from hypersonic.server.statistics.model import ModelStatistics
 class ScheduledModel:
     """A model version with instances of its own. Front ends' threads call infer() or stream().
 
-    Such a thread may run a batch there: its own request, and those merged with it.
+    Such a thread may itself run a batch: its own request, and those merged with it.
     """
 
     #: no thread has to wait: the thread that ran a request sends its answer

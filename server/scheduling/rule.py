@@ -72,12 +72,12 @@ class BatchRule:
 
     @cached_property
     def most_rows(self) -> int:
-        """The number of rows above which waiting for more requests is useless."""
+        """The number of rows from which waiting for more requests is useless."""
         return max(self.preferred_rows, default=self.capacity_rows)
 
 
 class QueuedRows(NamedTuple):
-    """Waiting rows of one request. group: requests of different groups do not share a run. alone: it shares a run with none."""
+    """Waiting rows of one request. group: requests of different groups do not share a run. alone: it runs alone."""
 
     rows: int
     enqueued_ns: int
@@ -86,8 +86,8 @@ class QueuedRows(NamedTuple):
 
 
 class Take(NamedTuple):
-    """Run the first `requests` of the queue now, `rows` rows in total; fewer rows than the first request has means its first
-    rows."""
+    """Run the first `requests` of the queue now, `rows` rows in total. If the first request has more rows than that, only its
+    first `rows` rows run."""
 
     requests: int
     rows: int

@@ -8,7 +8,7 @@
 
 Usually that is the request's own thread: a request that makes a batch due and finds a slot free runs without a change of
 threads. Runners, one thread per slot, do everything else: batches that wait for more requests, for a slot, or for a second
-attempt; requests larger than a slot; requests without a waiting thread. So no free slot is ever without a thread. Both kinds of
+attempt; requests larger than a slot; requests without a waiting thread. So every free slot has a thread. Both kinds of
 thread take batches in the queue's order: a request's own thread takes only a batch with no waiting request before it.
 
 The requests of a lost instance return to the queue. The instance is brought back if its backend can do that: either soon, while
@@ -114,8 +114,8 @@ class Scheduler:
             return len(self.batcher) + sum(not pending.waiting and not pending.null for pending in in_slots)
 
     def queued(self) -> Waiting:
-        """Return the waiting requests. With standby instances, which serve them meanwhile, one waits since the first that found
-        no primary instance."""
+        """Return the waiting requests. While standby instances serve them, at least one row counts as waiting, since the first
+        request that found no primary instance."""
         waiting = self.batcher.waiting()
         return Waiting(self._asked_ns, max(1, waiting.rows)) if self._asked_ns else waiting
 
@@ -161,7 +161,7 @@ class Scheduler:
         threading.Thread(target=self._revive, args=(state,), name=name, daemon=True).start()
 
     def _keep_time(self) -> None:
-        """Make sure that a thread notices the timeout of a waiting request, even while every slot is busy and no runner looks.
+        """Make sure that a thread notices the timeout of a waiting request, even while every slot is busy and no runner checks.
 
         The lock is held.
         """
@@ -316,7 +316,7 @@ class Scheduler:
             working = [other for other in self._instances if other.figures.in_service]
             lost = [other for other in working if other is state or not other.instance.in_service]
             shares = [share for other in lost for share in other.retire()]
-            shares += state.retire() if state.leaving else []  # lost with its last runs, and its thread waits for them
+            shares += state.retire() if state.leaving else []  # lost during its last runs, for whose end its thread waits
             for other in lost:
                 other.reviving = True
                 self._lost[other.name] = str(error)

@@ -5,7 +5,7 @@ Requests with one correlation ID form a sequence, from its START to its END. A s
 life, because models keep state there, and its requests run one after another. Sequences that find no free slot wait for one.
 
     direct: a slot is a place in the batch. Each run takes the next request of every slot that has one. Slots between those
-            get a null request (READY is false, inputs are zero), so that a model may keep state by place.
+            get a null request (READY is false, inputs are zero), so that a model may keep state by slot.
     oldest: an instance has max_candidate_sequences slots; a run takes one request each from some of them, oldest first.
 
 Texts and values are those of Triton's sequence batcher. When an instance is lost, so is the state of its sequences: their
@@ -245,7 +245,7 @@ class SequenceBatcher:
             return True
 
     def _end_run(self, pending: PendingRequest) -> OpenSequence | None:
-        """Note the end of the request's run; return its sequence, None for a null request."""
+        """Record the end of the request's run; return its sequence, None for a null request."""
         sequence = self._by_request.pop(pending, None)
         pending.in_flight = 0
         if sequence is None:

@@ -2,7 +2,7 @@
 """Triton's protocol groups, and the group of each RPC. An HTTP route names its own group (asgi.py).
 
 The table is complete: as soon as any policy is set, an RPC that is not in it is refused, so that a new RPC stays closed until
-it is given a group. The group of each RPC was found by asking tritonserver 2.51.
+it is given a group. The group of each RPC was determined by querying tritonserver 2.51.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the validity period of certificates, and logs a warning outside of it.
+"""Reads the validity period of certificates, and logs a warning outside it.
 
 The times are read from the certificate's DER encoding (RFC 5280, 4.1.2.5), because the ssl module gives them only for a peer's
 certificate.
@@ -23,7 +23,7 @@ _MOST = 16
 
 
 class Validity(NamedTuple):
-    """The validity period of a certificate. Both ends belong to it."""
+    """The validity period of a certificate, both ends included."""
 
     begins: datetime
     ends: datetime
@@ -79,7 +79,7 @@ def _validity(der: bytes) -> Validity:
 
 
 def _element(der: bytes, at: int) -> tuple[int, int, int]:
-    """Return (tag, begin of the contents, end of the contents) of the DER element at an offset."""
+    """Return (tag, start of the contents, end of the contents) of the DER element at an offset."""
     tag, length, start = der[at], der[at + 1], at + 2
     if length & 0x80:
         count = length & 0x7F

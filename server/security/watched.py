@@ -55,8 +55,8 @@ class WatchedFiles(Generic[_T]):
         """Read the files.
 
         parse: makes the value from the contents of the files, in the order of `paths`; raises ValueError for contents that
-        cannot be used, or FilesError if these are of certain files. on_change: called with each new value, under a lock. Raises
-        StartError for files that cannot be read or parsed.
+        cannot be used, or FilesError if it knows which files they are in. on_change: called with each new value, under a lock.
+        Raises StartError for files that cannot be read or parsed.
         """
         self._paths = tuple(paths)
         self._parse = parse
@@ -108,7 +108,7 @@ class WatchedFiles(Generic[_T]):
 
 
 class _Failure:
-    """Logs a failure to use some files: its begin, each change of its reason, a reminder every minute, and its end."""
+    """Logs a failure to use some files: its start, each change of its reason, a reminder every minute, and its end."""
 
     def __init__(self, name: str) -> None:
         """name: of the files."""

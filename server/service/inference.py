@@ -233,7 +233,7 @@ class InferenceService:
             self._through(send, model, arrived.version, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
 
     def _traced(self, arrived: ArrivedRequest, model: Model) -> AbstractContextManager[ArrivedRequest]:
-        """Return a context manager that gives the request, with a trace in its call if the request is sampled."""
+        """Return a context manager that yields the request, with a trace in its call if the request is sampled."""
         return self._tracing(arrived, model) if self.tracing.active else nullcontext(arrived)
 
     @contextmanager

@@ -17,7 +17,7 @@ class Tracer(Protocol):
         """True if any request may be traced, so that following() has to be called."""
 
     def following(self, call: Call, model: str, version: int, request_id: str, arrived_ns: int) -> AbstractContextManager[Any]:
-        """Return a context manager that gives the call to use from now on, which carries a trace if the request is sampled.
+        """Return a context manager that yields the call to use from now on, which carries a trace if the request is sampled.
 
         arrived_ns: of time.monotonic_ns().
         """
@@ -34,7 +34,7 @@ class NoTracer:
     def following(
         self, call: Call, _model: str, _version: int, _request_id: str, _arrived_ns: int
     ) -> AbstractContextManager[Any]:
-        """Return a context manager that gives `call` itself."""
+        """Return a context manager that yields `call` itself."""
         return nullcontext(call)
 
     def close(self, timeout_s: float) -> None:

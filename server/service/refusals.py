@@ -86,7 +86,7 @@ class Refusals:
         self._counts = {(protocol, reason): 0 for protocol in Protocol for reason in Refusal}
 
     def add(self, protocol: Protocol, error: ServerError) -> None:
-        """Count an error that a client is sent. Errors of a model, and failures, are not counted."""
+        """Count an error that is sent to a client. Errors of a model, and failures, are not counted."""
         reason = None if error.of_model else reason_of(error)
         if reason is not None:
             self.count(protocol, reason)

@@ -32,7 +32,7 @@ def join_times(runs: Sequence[RunTimes]) -> RunTimes:
 
 
 def _covered(spans: Iterable[tuple[int, int]]) -> int:
-    """Return how long at least one of the (start, end) spans lasts."""
+    """Return the total time that is covered by at least one of the (start, end) spans."""
     total = reached = 0
     for start, end in sorted(spans):
         total += max(0, end - max(start, reached))

@@ -121,7 +121,7 @@ class FileExporter:
 
 
 def _check(path: str) -> None:
-    """Raise OSError if the file cannot be written, or not at any position, as a pipe."""
+    """Raise OSError if the file cannot be written, or cannot be written at any position (a pipe)."""
     if Path(path).exists() and not (Path(path).is_file() or Path(path).is_char_device()):
         raise OSError(errno.EINVAL, "it is not a regular file")
     with Path(path).open("ab"):
@@ -161,7 +161,7 @@ class _ArrayFile:
         self.appended += 1
 
     def _write(self, data: bytes, at: int) -> None:
-        """Write the data. After a partial write the rest is tried, so that the system reports the reason."""
+        """Write the data. After a partial write, it tries the rest, so that the system reports the reason."""
         left = memoryview(data)
         while left:
             written = os.pwrite(self._descriptor, left, at)

@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Trace:
-    """The trace of a sampled request, or of an ensemble's step of one. It implements StepTrace."""
+    """The trace of a sampled request, or of an ensemble's step in one. It implements StepTrace."""
 
     def __init__(self, span: Span, model: str, numbers: count[int], level: Sequence[str] = (TIMESTAMPS,)) -> None:
         self._span = span
@@ -79,7 +79,7 @@ class Trace:
         )
         try:
             self._span.end(borders)
-        except Exception:  # noqa: BLE001 - the exporter's failure is not the request's
+        except Exception:  # noqa: BLE001 - a failure of the exporter must not fail the request
             _LOG.exception("a trace could not be recorded")
 
 

@@ -32,7 +32,7 @@ void stop_all() {
     for (Worker *worker : running().workers) worker->stop();
 }
 
-// Marks a card as loading while it exists. lock: of the card's mutex; it is held after this object's life.
+// Marks a card as loading while it exists. lock: of the card's mutex; it is held again when this object is destroyed.
 class Loading {
 public:
     Loading(std::unique_lock<std::mutex> &lock, bool &loading, std::condition_variable &loads) : lock_(lock), loading_(loading), loads_(loads) {

@@ -81,16 +81,16 @@ public:
     void lose(bool reset);
     bool hung();
 
-    // Under the lock: takes no more commands; whether there is anything to do; accesses registers and begins a run, at clock
-    // `now` of the lock step if none is in flight; whether runs are in flight; ends what is not over.
+    // Under the lock, in order: takes no more commands; whether there is anything to do; accesses registers and begins a run,
+    // at clock `now` of the lock step if none is in flight; whether runs are in flight; ends what is not over.
     void refuse() { stopping_ = true; }
     bool has_work() const;
     void prepare(Lock &lock, uint64_t now);
     bool running() const { return !hung_ && !in_flight_.empty(); }
     void abandon();
-    // Runs the model for a slice of simulated time, and then looks at its control register.
+    // Runs the model for a slice of simulated time, and then reads its control register.
     void step(Lock &lock);
-    // The same in parts: without the lock up to a clock of the lock step, and its control register; under the lock the rest.
+    // The same in parts: without the lock up to a clock of the lock step, and the register; under the lock the rest.
     void advance_to(uint64_t clock);
     void poll();
     void settle();
@@ -137,7 +137,7 @@ private:
     uint64_t progress_ = 0;
     uint64_t still_clocks_ = 0;
     uint64_t skew_ = 0;     // from the model's clocks to those of the lock step
-    bool delayed_ = false;  // a shared bank has made it wait since the last look
+    bool delayed_ = false;  // a shared bank has made it wait since the last poll
     // of the last slice
     uint64_t moved_ = 0;
     uint32_t slice_clocks_ = 0;

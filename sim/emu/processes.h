@@ -41,12 +41,12 @@ private:
     int descriptor_;
 };
 
-// The card as its processes share it. With an empty directory nothing is shared, and all functions allow everything.
+// The state of a card that processes share. With an empty directory nothing is shared, and all functions allow everything.
 class SharedCard {
 public:
     SharedCard(const std::string &directory, unsigned card);
 
-    // The xclbin that the card holds, as far as it is known.
+    // The uuid of the xclbin that the card holds, if it is known.
     std::optional<std::string> held() const;
 
     // A change of the xclbin. While it exists, no other process loads an xclbin or opens a compute unit.

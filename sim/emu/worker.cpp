@@ -51,7 +51,7 @@ void Worker::work() {
     for (const auto &unit : units_) unit->abandon();
 }
 
-// Runs the compute units for about as long as one would run alone between two looks at its control register.
+// Runs the compute units for about as long as one would run alone between two polls of its control register.
 void Worker::lock_step(ComputeUnit::Lock &lock, const std::vector<ComputeUnit *> &running) {
     uint32_t clocks = running.front()->poll_clocks();
     for (const ComputeUnit *unit : running) clocks = std::min(clocks, unit->poll_clocks());

@@ -8,7 +8,7 @@
     result = simulate(Farm((u250,)), ClosedLoop(3000, 0.6, facile), seconds=12, warmup_s=2)
     print(result.events_per_s, result.event_s.p99_s, result.utilisation.units)
 
-The way of a call, each resource FIFO:
+The path of a call; each resource is FIFO:
 
     job or arrival -> balancer -> site's link -> server's link -> server's cores -> queue -> slot -> compute unit
     client <- site's link <- server's link <-----------------------------------------------------------'
@@ -16,16 +16,16 @@ The way of a call, each resource FIFO:
 - Links are full duplex and pipelined: the second one begins with the first byte, not after the last.
 - A queue is served by all units of its server. The batching rule is handed in (batching.py), because `sim` does not import
   `server`; the command passes the server's own one.
-- Refused and lost attempts are sent again as the project's client does it, with its pauses and its token bucket.
+- Refused and lost attempts are retried as the project's client does, with its pauses and its token bucket.
 - A request past its deadline leaves the queue; an execution that has begun is finished, and its answer is thrown away.
 
-What is not simulated: packets and TCP (a link is work-conserving and shares nothing unfairly), the copy of rows to a card as a
-step of its own (it is a part of the service time, or hidden behind it), the processor time of answers, a card that hangs before
+Not simulated: packets and TCP (a link is work-conserving and shares nothing unfairly), the copy of rows to a card as a
+separate step (it is a part of the service time, or hidden behind it), the processor time of answers, a card that hangs before
 it fails, priorities, and clients that prefer a server they know.
 
 Checks, in tests/sim/farm: exponential service against exact mean-value analysis (mva.py), single queues against closed formulas
 (queues.py), saturation against the published figures of a T4 and a U250. bench/farm_speed.py prints how long a simulation
-takes, bench/farm_overload.py what overload.py says about queue limits.
+takes, and bench/farm_overload.py checks what overload.py says about queue limits.
 """
 
 from hypersonic.sim.farm.batching import Batching, Queued, Take, Wait

@@ -25,7 +25,7 @@ class Queued(NamedTuple):
 class Take(NamedTuple):
     """Execute the first `requests` of the queue now, `rows` rows in total.
 
-    Fewer rows than the first request has means its first rows; the others stay at the head of the queue.
+    If `rows` is less than the first request has, its first rows are taken; the others stay at the head of the queue.
     """
 
     requests: int
@@ -44,5 +44,5 @@ class Batching(Protocol):
     """
 
     def __call__(self, queue: Iterable[Queued], now_ns: int, /) -> Take | Wait:
-        """Return the next execution, or until when to wait. Only as much of `queue` has to be read as the decision needs."""
+        """Return the next execution, or the end of the wait. Only as much of `queue` has to be read as the decision needs."""
         ...

@@ -44,15 +44,15 @@ class Link:
 class Server:
     """A server of one model, with its cards.
 
-    service: of one execution on one compute unit, as a function of its rows. Its transfers are a part of it, or overlap: with
-    overlap a time per row is the largest of clocks, PCIe and memory bank. cards, units_per_card: all units serve one queue.
+    service: of one execution on one compute unit, as a function of its rows. It includes transfers that do not overlap; if they
+    overlap, the time per row is the largest of clocks, PCIe and memory bank. cards, units_per_card: all units serve one queue.
     link: between the site's link and this server. cpu_cores, request_cpu: the cores, and the time that one of them works on
     a request before it is queued. batching: None = each request is an execution of its own. slots_per_unit: executions that
     are formed ahead for a unit, the running one included. queue_limit: most requests that wait in the queue (not in slots);
     the next is refused; 0 = no limit.
 
-    A request that has been received costs its bytes and its processor time also if it is refused then. admission_limit is
-    checked before that: most calls that the server has in hand, from the first byte of the request to the last byte of the
+    A request that has been received costs its bytes and its processor time even if it is then refused. admission_limit is
+    checked before that: the most calls in progress on the server, from the first byte of the request to the last byte of the
     answer; the next is refused after one round trip; 0 = no limit.
 
     A request whose deadline has passed leaves the queue without an execution, because gRPC cancels it on the server too.
@@ -107,7 +107,7 @@ class Failure:
 
 
 class Balancing(Enum):
-    """How a call finds its server, among those that have a card in service."""
+    """How the server for a call is chosen, among those that have a card in service."""
 
     #: of two different servers at random, the one with fewer calls in flight (Envoy's LEAST_REQUEST)
     LEAST_OF_TWO = "least of two"

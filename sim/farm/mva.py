@@ -10,7 +10,7 @@ load-dependent: its recursion needs the probabilities p(j) of j = 0 .. c - 1 job
     p(0 | n) = p(0 | n - 1) * X(n) / X'(n),  where X' is the throughput of the network without this station
 
 The usual form of the last line, one minus the other probabilities, loses all digits near saturation. This one has only positive
-terms, for the price of an analysis of every subset of the stations with several servers.
+terms, at the cost of analysing every subset of the stations with several servers.
 
 The simulation is compared with it: with exponential service times both have to agree.
 """
@@ -63,7 +63,7 @@ def analyse(jobs: int, delay_s: float, stations: Sequence[FifoStation]) -> tuple
 
 
 class _Analysis:
-    """The analyses of a network and of those parts of it that it needs, each done once."""
+    """The analyses of a network and of the parts of it that are needed, each done once."""
 
     def __init__(self, jobs: int, delay_s: float, stations: Sequence[FifoStation]) -> None:
         self._jobs, self._delay_s, self._stations = jobs, delay_s, stations

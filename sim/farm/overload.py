@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queue limit with which a farm keeps its goodput in overload.
 
-In overload every queue is full, so that the last request that a server takes waits for queue_limit + 1 executions, and then for
-its own. If that takes longer than the deadline allows, the units work on requests of which each is just too late: goodput falls
-to a fifth of the capacity. With deadlines of
+In overload every queue is full, so the last request that a server takes waits for queue_limit + 1 executions, and then for its
+own. If that takes longer than the deadline allows, the units work on requests that all finish just too late: goodput falls to a
+fifth of the capacity. With deadlines of
 
     deadline >= transfers + (queue_limit + 1) * service / units + service
 
 answers are in time. bench/farm_overload.py prints, for 100 servers of one unit with constant service times at 1.5 times
-saturation, with retries as of this project's client and a link that carries all attempts:
+saturation, with the retries of this project's client and a link that carries all attempts:
 
     queue limit   deadline / service   goodput / capacity
     1             9                    0.99
@@ -24,7 +24,7 @@ A queue limit of 1 already keeps a unit busy. The links and processors have to c
 times saturation that is 1.5 + 0.5 = 2 times the capacity (a success pays for half a retry). Where they cannot, admission_limit
 or a circuit breaker of the proxy has to refuse calls before their body is sent.
 
-On such a farm the busy share of the units is a metric that warns early: when the rate rises from 0.3 or 0.5 of the capacity to
+On such a farm the busy share of the units gives an early warning: when the rate rises from 0.3 or 0.5 of the capacity to
 1.2 of it within a minute, the share passes 0.8 at a load of 0.82 to 0.85, and the 99th percentile of the waits has doubled only
 at 0.98 and above. The reason is that each call takes the less loaded of two servers.
 """

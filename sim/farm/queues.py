@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas of single queues with Poisson arrivals: the open limit of the simulation.
+"""Formulas of single queues with Poisson arrivals, for comparison with open loops in the simulation.
 
 M/D/1 and M/G/1 by Pollaczek and Khinchine, M/M/c by Erlang's C formula.
 """
@@ -10,14 +10,14 @@ from hypersonic.sim.farm.errors import FarmError, check_count, check_not_negativ
 
 
 def mean_wait_md1_s(rate_per_s: float, service_s: float) -> float:
-    """Return the mean time before service with constant service times, in seconds. Raises FarmError if the queue is full."""
+    """Return the mean time before service with constant service times, in seconds. Raises FarmError for a load of 1 or more."""
     return mean_wait_mg1_s(rate_per_s, service_s, 0.0)
 
 
 def mean_wait_mg1_s(rate_per_s: float, service_s: float, cv: float) -> float:
     """Return the mean time before service, in seconds. cv: standard deviation of the service time over its mean.
 
-    Raises FarmError if the queue is full.
+    Raises FarmError for a load of 1 or more.
     """
     check_not_negative(cv=cv)
     load = _load(rate_per_s, service_s, 1)
@@ -25,7 +25,7 @@ def mean_wait_mg1_s(rate_per_s: float, service_s: float, cv: float) -> float:
 
 
 def chance_to_wait_mmc(rate_per_s: float, service_s: float, servers: int) -> float:
-    """Return the probability that a request finds all servers busy (Erlang C). Raises FarmError if the queue is full."""
+    """Return the probability that a request finds all servers busy (Erlang C). Raises FarmError for a load of 1 or more."""
     load = _load(rate_per_s, service_s, servers)
     blocked = 1.0  # Erlang B, by its recursion
     for n in range(1, servers + 1):
@@ -34,13 +34,13 @@ def chance_to_wait_mmc(rate_per_s: float, service_s: float, servers: int) -> flo
 
 
 def mean_wait_mmc_s(rate_per_s: float, service_s: float, servers: int) -> float:
-    """Return the mean time before service with exponential service times, in seconds. Raises FarmError if the queue is full."""
+    """Return the mean time before service with exponential service times, in s. Raises FarmError for a load of 1 or more."""
     waits = chance_to_wait_mmc(rate_per_s, service_s, servers)
     return waits * service_s / (servers - rate_per_s * service_s)
 
 
 def _load(rate_per_s: float, service_s: float, servers: int) -> float:
-    """Return the share of time for which a server is busy; it is below 1."""
+    """Return the share of time for which a server is busy. Raises FarmError if it is 1 or more."""
     check_positive(rate_per_s=rate_per_s, service_s=service_s)
     check_count(1, servers=servers)
     load = rate_per_s * service_s / servers

@@ -20,7 +20,7 @@ from hypersonic.sim.farm.result import Counts, Result, Utilisation
 def simulate(farm: Farm, load: Load, *, seconds: float, warmup_s: float = 0.0, seed: int = 1) -> Result:
     """Simulate `seconds` of a farm under a load; measure from `warmup_s` on.
 
-    The same arguments give the same result, to the last bit. The warm-up has to last until queues have their length: a few
+    The same arguments give the same result, to the last bit. The warm-up has to last until queues are steady: a few
     times the time per event in a closed loop, which is jobs / capacity above saturation. Raises FarmError if nothing is left
     to measure.
     """

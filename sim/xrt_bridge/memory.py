@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The card's memory. XRT's allocator, in the host process, chooses the addresses of buffers; nothing else exists here."""
+"""The card's memory. XRT's allocator, in the host process, chooses the addresses of buffers; there is no other memory."""
 
 from __future__ import annotations
 

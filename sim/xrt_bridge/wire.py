@@ -25,7 +25,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 _VARINT_MAX_BYTES = 10
 
-#: a message's fields by number; of a number that is there twice, the last field counts
+#: a message's fields by number; if a number occurs twice, the last field counts
 Fields = Mapping[int, int | bytes]
 
 

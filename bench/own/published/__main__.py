@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small networks of published architectures, as somebody does who knows Keras alone: all names are Keras' defaults.
+"""Writes small networks of published architectures, as a user does who knows only Keras: all names are Keras' defaults.
 
     python -m bench.own.published DIRECTORY [NAME ...]
 
@@ -25,7 +25,7 @@ from bench.own.published import images, sequences, vectors
 
 ROWS = 256
 
-#: integers from 0 on of an input, for networks of bytes
+#: networks whose inputs are bytes -> the end of the range of their integers, which begins at 0
 _SCALES = {"rescaled_images": 255.0}
 
 NETWORKS: dict[str, Callable[[], Any]] = {

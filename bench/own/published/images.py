@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images: convolutions, pools, and what is built of these. A docstring says where an architecture is from."""
+"""Images: convolutions, pools, and networks built from these. A docstring says where an architecture is from."""
 
 from __future__ import annotations
 

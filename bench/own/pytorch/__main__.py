@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small PyTorch networks of published architectures as ONNX files, as somebody does who knows PyTorch alone.
+"""Writes small PyTorch networks of published architectures as ONNX files, as a user does who knows only PyTorch.
 
     .venv-torch/bin/python -m bench.own.pytorch DIRECTORY [NAME ...]      (make dev-torch makes that Python)
 

@@ -44,7 +44,7 @@ def highway() -> Any:
 
 
 def activations() -> Any:
-    """One activation behind the other."""
+    """One activation after the other."""
     kinds = (nn.PReLU, nn.ELU, nn.SELU, nn.Hardswish, nn.Hardtanh, nn.Softplus, nn.Mish, nn.Softsign, nn.Hardsigmoid)
     return nn.Sequential(*(layer for kind in kinds for layer in (nn.Linear(8, 8), kind())), nn.Linear(8, 2))
 

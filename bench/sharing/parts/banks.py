@@ -108,7 +108,7 @@ def _overlapped(first: Unit, second: Unit) -> tuple[int, int]:
 
 @contextmanager
 def _units(place: Path, rows: int, progress: Progress) -> Iterator[dict[str, Unit]]:
-    """The compute units on an emulated card, their kernels built before."""
+    """Yield the compute units on an emulated card, after building their kernels."""
     x, y = bench_rows()
     images = dict[str, bytes]()
     for kernel in KERNELS:

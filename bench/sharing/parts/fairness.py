@@ -2,9 +2,9 @@
 """Two models on a card: bytes by shares, at the PCIe link and at a compute unit, and the wait of a small model.
 
 The card is emulated: its kernels are Verilated, and its PCIe link has the given rate, so low that this machine keeps up. At the
-link, each model has a compute unit and transfers without a pause. At the unit, two models with other weights share one, without
-a limit of the link. The small model sends one row at a time, alone and then beside one with huge runs; the rise of its 99th
-percentile is given in runs of the other one. Integers are compared. Ratios say something about a card; seconds do not.
+link, each model has a compute unit and transfers without a pause. At the unit, two models with different weights share one, and
+the link has no limit. The small model sends one row at a time, alone and then beside one with huge runs; the rise of its 99th
+percentile is given in runs of the other one. Integers are compared. The ratios apply to a real card; the seconds do not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hypersonic.sim.simulator import build_hardware_simulator
 
 TITLE = "two models on one card: bytes by shares, and a small model beside a huge one (hw_emu)"
 PCIE_MB_S, SECONDS, REQUESTS = 1, 8.0, 60
-#: the largest difference of a ratio of bytes from that of the shares
+#: the largest difference between the ratio of bytes and the ratio of shares
 TOLERANCE = 0.1
 LINK, UNIT = "PCIe link", "compute unit"
 #: the pairs of shares that are measured
@@ -82,7 +82,7 @@ def _figure(sharing: Sharing) -> Figure:
 
 @dataclass(frozen=True)
 class Sharing:
-    """The service that two models got. what: LINK or UNIT. shares, sent_bytes: of both."""
+    """The service that two models received. what: LINK or UNIT. shares, sent_bytes: of both."""
 
     what: str
     shares: tuple[float, float]
@@ -110,7 +110,7 @@ class Small:
 
 
 class _Model:
-    """A model that is asked by a thread for each slot. sent: bytes of the runs that are over."""
+    """A model with a thread for each slot, which sends it requests. sent: bytes of the runs that are over."""
 
     def __init__(self, instance: ModelInstance, core: Core, rows: int, *, zeros: bool = False) -> None:
         self.instance, self._core, self._rows = instance, core, rows
@@ -139,7 +139,7 @@ class _Model:
 
 @contextmanager
 def _busy(*models: _Model) -> Iterator[None]:
-    """All slots of the models are in use."""
+    """Keep all slots of the models in use."""
     over = threading.Event()
 
     def work(model: _Model, slot: Slot) -> None:
@@ -175,7 +175,7 @@ class _Kernel:
     def open(
         self, closing: ExitStack, units: Sequence[str], shares: Sequence[float], rows: int, *, zeros: bool = False
     ) -> list[_Model]:
-        """The models with these shares, each on its unit. zeros: the second one's weights are zero."""
+        """Return the models with these shares, each on its unit. zeros: the second one's weights are zero."""
         device = closing.enter_context(open_device(self.xclbin))
         models = []
         for index, (unit, share) in enumerate(zip(units, shares, strict=True)):
@@ -215,7 +215,7 @@ def _kernel(directory: Path, core: Core, units: int) -> _Kernel:
 
 
 def measure_link(directory: Path, mb_s: int, seconds: float) -> list[Sharing]:
-    """Two models with a unit each behind one link."""
+    """Measure two models with a unit each behind one link."""
     kernel = _kernel(directory, write_bench_core(*bench_rows(), directory / "core"), 2)
     return [
         _at(kernel, LINK, kernel.manifest.compute_units, shares, ROWS, seconds, mb_s) for shares in SHARES
@@ -223,7 +223,7 @@ def measure_link(directory: Path, mb_s: int, seconds: float) -> list[Sharing]:
 
 
 def measure_unit(directory: Path, seconds: float) -> list[Sharing]:
-    """Two models with other weights on one unit."""
+    """Measure two models with different weights on one unit."""
     rows = rf_bench_rows(((15,), "INT8"), n_out=6, datatype="INT16")
     core = write_rf_bench(*rows, directory / "core", name="loaded", reuse_factor=3, weights_in=(WeightsIn.LOADED,))
     kernel = _kernel(directory, core, 1)
@@ -240,7 +240,7 @@ def _at(
 
 
 def measure_small(directory: Path, mb_s: int, requests: int) -> Small:
-    """A model with a row at a time, alone and beside one with huge runs."""
+    """Measure a model with one row at a time, alone and beside one with huge runs."""
     kernel = _kernel(directory, write_bench_core(*bench_rows(), directory / "core"), 2)
     with _link(mb_s), ExitStack() as closing:
         device = closing.enter_context(open_device(kernel.xclbin))
@@ -269,7 +269,7 @@ def measure_small(directory: Path, mb_s: int, requests: int) -> Small:
 
 @contextmanager
 def _link(mb_s: int) -> Iterator[None]:
-    """The emulated link has this rate for the cards that are opened meanwhile."""
+    """Set the rate of the emulated link for the cards that are opened in the body."""
     os.environ["HYPERSONIC_EMU_PCIE_MB_S"] = str(mb_s)
     try:
         yield

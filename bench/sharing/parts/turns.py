@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twenty models of three xclbins on two emulated cards, asked by 16 clients: what waits for a card, and for how long.
+"""Twenty models of three xclbins on two emulated cards, asked by 16 clients: which requests wait for a card, and how long.
 
 The models are sw_emu kernels of a few lines of C, so that the bench measures turns and not arithmetic. The mix is skewed: model
 n is asked in proportion to n ** -2, so the first xclbin gets 95 % of the requests, the second 4 % and the third less than 2 %.
-Each client sends its next request when it has an answer, so a client that asks for a model on no card waits with it. A card
+Each client sends its next request when it has an answer, so it waits while the model that it asks for is on no card. A card
 takes HYPERSONIC_EMU_LOAD_MS (2 s, assumed) to load another xclbin.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clocks of a swap of weights by the kernel's own counter, and as the build predicts them.
+"""The clocks of a swap of weights by the kernel's own counter, compared with the build's prediction.
 
 The Verilated kernel runs one row with one image of weights, then with another, twice each; the clocks of a swap are those by
 which the first run with an image takes longer than the second one. All results are compared with csim. Nothing is measured on

@@ -3,9 +3,10 @@
 // What the patched ap_types call (see patch.py): counts what each variable is given, and follows the numbers that wrapped.
 //
 // A number that is not what unwrapped arithmetic gives carries a note: the difference, and the variable that wrapped. Sums,
-// differences, products and shifts pass it on. If a later wrap of the same variable makes the difference 0, the note goes, since
-// two's complement is exact then. If the number is compared, divided, sliced, converted, or stored in another variable, it has
-// left with a difference: that is a wrong number of the variable. The other variable starts without a note.
+// differences, products and shifts pass it on. If a later wrap of the same variable makes the difference 0, the note is
+// removed, since two's complement is exact then. If the number is compared, divided, sliced, converted, or stored in another
+// variable, it has left with a difference and counts as a wrong number of its variable. The other variable starts
+// without a note.
 //
 // One thread at a time.
 #ifndef HYPERSONIC_OVERFLOW_H
@@ -36,7 +37,7 @@ struct Cell {
 };
 
 // lost: what unwrapped arithmetic gives, minus the number. wanted: what the variable should have held. origin: the note of the
-// number that wrapped, of which this number is made.
+// number that wrapped and from which this number was computed.
 struct Note {
     double lost, wanted;
     Cell *owner;
@@ -47,12 +48,12 @@ struct Note {
 constexpr uint64_t NEVER = ~uint64_t(0);
 constexpr size_t MOST_NOTES = 1 << 22;  // in a row; beyond these, wraps are counted but not followed
 
-inline unsigned layer = 0;      // that the top function computes, from 1; 0 before and between
+inline unsigned layer = 0;      // the layer that the top function computes, from 1; 0 before and between
 inline uint64_t row = 0;
 inline bool begun = false;      // the tables are filled
 inline bool adjusted = false;   // ap_fixed's overflow_adjust has just changed a number
 inline uint32_t lasting = 0;    // notes of weights and tables, which every row reads
-inline uint32_t first = 0;      // the first note of this row; those between are of earlier rows
+inline uint32_t first = 0;      // the first note of this row; notes between `lasting` and this are of earlier rows
 
 inline std::vector<Note> &notes() {
     static std::vector<Note> all;

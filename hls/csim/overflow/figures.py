@@ -54,9 +54,9 @@ class VariableCounts:
     constant: these are numbers of weights or tables, which are converted once.
     given: values assigned, after each operation. wrapped, saturated: those that did not fit. zeroed: those that were smaller
     than the type's step and became 0. wrong: wrapped values that differ from unwrapped arithmetic where they leave the
-    variable; a wrap that a later one cancels is none. wrong_rows, saturated_rows: the rows with such values.
-    least, greatest: of the values, unwrapped. low, high: of what the variable would have to hold so that nothing is wrong, or
-    infinity and -infinity if it does. A constant that wraps is wrong in each row that uses it.
+    variable; a wrap that a later one cancels does not count. wrong_rows, saturated_rows: the rows with such values.
+    least, greatest: of the values, unwrapped. low, high: of what the variable would have to hold so that nothing is wrong;
+    infinity and -infinity if its type is enough. A constant that wraps is wrong in each row that uses it.
     """
 
     layer: str

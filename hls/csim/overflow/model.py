@@ -39,8 +39,8 @@ def overflows(hls_model: Any, rows: ArrayLike | list[ArrayLike]) -> Overflows:
 
     hls_model: a ModelGraph of the backend Vivado, Vitis or Hypersonic, compiled or not; its output directory is left alone.
     rows: as hls_model.predict takes them, an array (rows, ...) of real numbers, or a list of arrays for several inputs.
-    print() shows the result as a table. Raises ConversionError for what is no ModelGraph, a model of another backend, rows
-    of another shape, none, or with NaN, and ToolError if g++ fails.
+    print() shows the result as a table. Raises ConversionError for anything but a ModelGraph, for a model of another backend,
+    and for rows of another shape, no rows, or rows with NaN. Raises ToolError if g++ fails.
     """
     backend = getattr(getattr(getattr(hls_model, "config", None), "backend", None), "name", None)
     if backend is None:

@@ -52,7 +52,7 @@ _SHIFTED = "if (counted_note) r.counted_note = ::hypersonic_overflow::scaled(cou
 _INTEGER_COPY = r"Base::V = \1.V; const_cast<ap_int_base*>(this)->counted_note = \1.counted_note;"
 _TRUNCATED = r"{ Base::counted_note = ::hypersonic_overflow::truncated(*this, op); }"
 
-#: (file, pattern, replacement, how often the pattern is there)
+#: (file, pattern, replacement, how often the pattern occurs)
 _CHANGES = (
     ("ap_common.h", r"#include <ap_decl\.h>", '#include <ap_decl.h>\n#include "hypersonic_overflow.h"', 1),
     # ap_fixed: the tag
@@ -140,7 +140,7 @@ class UnknownTypesError(ConversionError):
 
 
 def patch(ap_types: Path) -> None:
-    """Change a copy of ap_types in place. Raises UnknownTypesError if a text is not there as often as in hls4ml 1.3.0's."""
+    """Change a copy of ap_types in place. Raises UnknownTypesError if a text does not occur as often as in hls4ml 1.3.0's."""
     if not (ap_types / "ap_fixed_base.h").is_file():
         raise UnknownTypesError(f"{ap_types} has no ap_fixed_base.h; expected the ap_types that hls4ml writes beside a project")
     for name, pattern, instead, count in _CHANGES:

@@ -27,7 +27,7 @@ template <class Pack> void leave_all(hls::stream<Pack> &tensor, size_t) {
 template <class Function> struct Rows;
 
 template <class... T> struct Rows<void (*)(T...)> {
-    // A row: its answers are read, so whatever wrapped in them has left.
+    // A row: its answers are read, so numbers in them that wrapped have left their variables.
     static void row(T... tensor) {
         if (begun) {
             first += uint32_t(notes().size() - lasting);
@@ -50,7 +50,7 @@ using Counting = Rows<decltype(&::HYPERSONIC_COUNTED)>;
 #undef HYPERSONIC_TOP
 #define HYPERSONIC_TOP hypersonic_overflow::Counting::row
 
-// Begins to count rows. The row before the first was for the tables, which it fills: what was counted of constants is kept.
+// Begins to count rows. One row was computed before, to fill the tables: its counts of constants are kept.
 extern "C" __attribute__((visibility("default"))) void hypersonic_overflow_begin() {
     using namespace hypersonic_overflow;
     if (!begun) first = lasting = uint32_t(notes().size());

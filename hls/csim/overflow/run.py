@@ -60,8 +60,8 @@ class Counting:
 def find_overflows(project: HlsProject, x_raw: NDArray[np.int64], compiled: Counting | None = None) -> Overflows:
     """Compute rows and return what each variable of each layer was given, and what did not fit.
 
-    x_raw: as Csim.predict_raw takes it, (rows, inputs.size) int64. compiled: compile_for_counts(project), if it is there
-    already. Raises what compile_counting and predict_raw raise.
+    x_raw: as Csim.predict_raw takes it, (rows, inputs.size) int64. compiled: compile_for_counts(project), if the caller
+    has it already. Raises what compile_counting and predict_raw raise.
     """
     return answers_and_overflows(project, x_raw, compiled)[1]
 
@@ -69,7 +69,7 @@ def find_overflows(project: HlsProject, x_raw: NDArray[np.int64], compiled: Coun
 def answers_and_overflows(
     project: HlsProject, x_raw: NDArray[np.int64], compiled: Counting | None = None
 ) -> tuple[NDArray[np.int64], Overflows]:
-    """As find_overflows; also the answers, (rows, outputs.size) int64, which are csim's."""
+    """Do as find_overflows, and return the answers too, (rows, outputs.size) int64, which equal csim's."""
     made = compiled or compile_for_counts(project)
     csim = Csim(made.library, project)
     names = names_of(project.hls / "firmware", project.name, len(project.inputs.tensors), shared=made.shared)
@@ -104,7 +104,7 @@ def _cells(library: ctypes.CDLL) -> NDArray[np.float64]:
 
 
 def _counts(cells: NDArray[np.float64], names: Names) -> Iterator[tuple[tuple[int, int], VariableCounts]]:
-    """The counts of each cell with values, and the place at which they stand in a table."""
+    """Yield the place in a table and the counts of each cell with values."""
     for cell in cells:
         number, constant, tag, width, integer, signed, rounding, overflow, given, *counts = (int(n) for n in cell[:15])
         kind = NumberType(width, integer, bool(signed), "" if rounding < 0 else _ROUNDINGS[rounding], _OVERFLOWS[overflow])

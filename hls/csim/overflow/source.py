@@ -67,7 +67,7 @@ class Names:
 def names_of(firmware: Path, top: str, inputs: int, *, shared: bool = False) -> Names:
     """Read the names from hls4ml's C++. inputs: how many of the top function's arguments are inputs. shared: as in rewrite.
 
-    Raises UnknownTypesError if the top function calls no layers in the way that hls4ml writes it.
+    Raises UnknownTypesError if the top function has no calls of layers as hls4ml writes them.
     """
     code = (firmware / f"{top}.cpp").read_text()
     calls = [(layer, line) for layer, line in _lines(code) if layer]

@@ -47,7 +47,7 @@ def _garnet(graph: AdderGraph, layer: GarNet, x: Numbers, count: Numbers) -> lis
 def _present(graph: AdderGraph, layer: GarNet, count: Number) -> list[Number]:
     """A number for each vertex, negative where the event has it.
 
-    The C++ leaves a block at the vertex that equals the count, so the block with a count that has a fraction is taken whole.
+    The C++ ends a block at the vertex that equals the count. None equals a count with a fraction, so the whole block is taken.
     """
     below = [total(graph, _constant(graph, at), count, subtract=True) for at in range(layer.vertices)]
     if count.fraction <= 0:
@@ -79,7 +79,7 @@ def _edges(graph: AdderGraph, layer: GarNet, step: GarNetStep, x: list[Number], 
 
 
 def _edge(graph: AdderGraph, layer: GarNet, distance: Number) -> Number:
-    """The edge weight of a distance, from the part of the table that is not the same at the ends."""
+    """The edge weight of a distance, from the table without the equal entries at its ends."""
     table = edge_weights(layer.edge)
     first = next((at for at, value in enumerate(table) if value != table[0]), 1) - 1
     last = len(table) - next((at for at, value in enumerate(table[::-1]) if value != table[-1]), 1)
@@ -119,7 +119,7 @@ def _shifted(graph: AdderGraph, x: Number, bits: int, kind: FixedPoint) -> Numbe
 def _bases(
     graph: AdderGraph, layer: GarNet, step: GarNetStep, weights: list[Number], sums: list[list[Number]]
 ) -> list[list[Number]]:
-    """The share of each aggregator in each output, but for the edge weight: (outputs, aggregators)."""
+    """The share of each aggregator in each output, without the edge weight: (outputs, aggregators)."""
     columns = []
     for at, (weight, row) in enumerate(zip(weights, sums, strict=True)):
         starts = matmul(graph, layer.name, (weight,), step.bias.raw[None, :, at], step.bias.fraction)

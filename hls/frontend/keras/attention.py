@@ -79,7 +79,7 @@ def attention(layer: Any) -> list[Part]:
 
 
 def _places(layer: Any) -> tuple[int, int]:
-    """The places of the value and of the key among the tensors of a MultiHeadAttention's call; they may be named."""
+    """The places of the value and of the key among the tensors of a MultiHeadAttention's call; they may be keywords."""
     (node,) = layer.inbound_nodes
     order = ["query", "value", "key"][: len(node.call_args)] + [name for name in node.call_kwargs if name in ("value", "key")]
     value = order.index("value")

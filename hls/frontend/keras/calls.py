@@ -11,7 +11,7 @@ CallTensor = tuple[str, int, int]
 
 
 def is_tensor(part: Any) -> bool:
-    """Return whether a part of a call is a tensor; one may have the arguments of the call behind it."""
+    """Return whether a part of a call is a tensor, which the arguments of the call may follow."""
     return isinstance(part, list | tuple) and [type(one) for one in part[:3]] == [str, int, int] and len(part) in (3, 4)
 
 
@@ -26,7 +26,7 @@ def read_by(part: Any) -> list[CallTensor]:
 
 
 def renamed(part: Any, new: Callable[[CallTensor], CallTensor]) -> Any:
-    """Return a part of a call with the tensors that `new` gives for its own."""
+    """Return a part of a call with each tensor replaced by the one that `new` gives for it."""
     if isinstance(part, dict):
         return {key: renamed(value, new) for key, value in part.items()}
     if not isinstance(part, list | tuple):

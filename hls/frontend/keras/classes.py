@@ -23,7 +23,7 @@ TRAINING_ONLY = (
 
 
 def own_classes() -> dict[str, Any]:
-    """Return the classes by name. Keras 2's activations have Keras 3's functions from the first call on."""
+    """Return the classes by name. The first call adds Keras 3's functions to Keras 2's activations."""
     import tensorflow as tf
     import tf_keras
 
@@ -58,7 +58,7 @@ def own_classes() -> dict[str, Any]:
 
 
 def with_hard_sigmoid(made: type, name: str, options: Mapping[str, Any]) -> Any:
-    """Return a layer of Keras 2, as a model of layers, whose activation is Keras 3's hard_sigmoid.
+    """Return a layer of Keras 2 whose activation is Keras 3's hard_sigmoid, as a Sequential of several layers.
 
     Keras 3's is min(max(x / 6 + 0.5, 0), 1); that of Keras 2 and of hls4ml has the slope 0.2, so x is multiplied by 5/6 first.
     """
@@ -71,7 +71,7 @@ def with_hard_sigmoid(made: type, name: str, options: Mapping[str, Any]) -> Any:
 
 
 def _add_functions() -> None:
-    """Let Keras 2 know hard_silu as one of its activations: of others it does not write the name into a configuration."""
+    """Register hard_silu as an activation of Keras 2, which does not write other functions' names into a configuration."""
     import tensorflow as tf
     from tf_keras.src import activations
     from tf_keras.utils import get_custom_objects

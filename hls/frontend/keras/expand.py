@@ -57,7 +57,7 @@ def expanded(model: Any, custom: Mapping[str, Any]) -> Expanded:
 
 
 def _copied(model: Any, given: list[CallTensor] | None, copies: _Copies) -> dict[CallTensor, CallTensor]:
-    """Add a copy of each call of a functional model's layers; return the new tensors by the model's own.
+    """Add a copy of each call of a functional model's layers; return a mapping from the model's tensors to the new ones.
 
     given: what the model reads, if it is inside another; None for the outer model, whose inputs are copied.
     """
@@ -88,7 +88,7 @@ def _copied(model: Any, given: list[CallTensor] | None, copies: _Copies) -> dict
 
 
 def _call(model: Any, entry: dict[str, Any], k: int, node: Any, copies: _Copies) -> dict[CallTensor, CallTensor]:
-    """Add what one call of a layer computes; return its new tensors by the model's own. node: with the new tensors."""
+    """Add what one call of a layer computes; return the model's tensors -> the new ones. node: with the new tensors."""
     name = entry["name"]
     layer = model.get_layer(name)
     if hasattr(layer, "layers"):

@@ -13,10 +13,10 @@ from hypersonic.hls.frontend.trained import LayerFacts
 
 Numbers = NDArray[np.float64]
 
-#: layers after which nothing else reads this one's result, and to which hls4ml can add the work of the one before
+#: classes of layers to which hls4ml can add the work of the layer before, if nothing else reads that one's result
 _FOLLOW = ("BatchNormalization", "QBatchNormalization", "Activation", "QActivation", "ReLU", "Softmax")
 
-#: what stands behind an LSTM's name in that of its cell states
+#: the suffix of an LSTM's name for its cell states
 STATE = ":state"
 
 #: Keras' names of weights, as hls4ml calls them
@@ -41,8 +41,8 @@ def _facts(model: Any, layer: Any, configured: Mapping[str, Any]) -> LayerFacts:
 def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.float32]]) -> dict[str, Numbers]:
     """Return each layer's result by hls4ml's name of the layer that computes it, float64 (rows, ...).
 
-    A layer with an activation of its own has two entries: hls4ml makes two layers of it. So has an LSTM, whose cell states in
-    all steps, by its name and STATE, have the type of its result too. x: (rows, *shape) for each input.
+    A layer with an activation of its own has two entries: hls4ml makes two layers of it. So has an LSTM: its cell states in
+    all steps, under its name plus STATE, have the type of its result too. x: (rows, *shape) for each input.
     """
     import tensorflow as tf
     import tf_keras
@@ -62,7 +62,7 @@ def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.fl
 
 
 def _directions(layer: Any) -> dict[str, Any]:
-    """The recurrent layers of a layer, by what hls4ml puts in front of the names of their weights."""
+    """The recurrent layers of a layer, by hls4ml's prefix for the names of their weights."""
     if hasattr(layer, "forward_layer"):
         return {"forward_": layer.forward_layer, "backward_": layer.backward_layer}
     return {"": layer} if hasattr(layer, "cell") else {}

@@ -30,7 +30,7 @@ def check_keras_model(model: Any, supported: Collection[str]) -> None:
 
 
 def check_shapes(model: Any) -> None:
-    """Raise ConversionError for an input or output of a Keras 2 model whose shape has no size for an axis."""
+    """Raise ConversionError for an input or output of a Keras 2 model that has an axis of unknown size."""
     for role, names, tensors in (("input", model.input_names, model.inputs), ("output", model.output_names, model.outputs)):
         for name, tensor in zip(names, tensors, strict=True):
             check_shape(role, name, tuple(tensor.shape[1:]))
@@ -56,7 +56,7 @@ def _layer_being_read(error: BaseException) -> dict[str, Any]:
 
 
 def check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:
-    """Raise ConversionError for the shape of a row that has no axis, or no size for one. role: "input" or "output"."""
+    """Raise ConversionError for the shape of a row without axes, or with one of unknown size. role: "input" or "output"."""
     if not shape or None in shape:
         listed = ", ".join(["batch", *(str(size) for size in shape)])
         raise ConversionError(

@@ -139,7 +139,7 @@ def predicted(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.
 
 
 def _answer(model: Any, x: list[NDArray[np.float32]]) -> list[NDArray[np.float64]]:
-    """The outputs of one batch. Model.predict() would first trace the model, which takes longer than a batch of most."""
+    """The outputs of one batch. Model.predict() would first trace the model, which takes longer than a batch of most models."""
     import tensorflow as tf
 
     y = tf.autograph.experimental.do_not_convert(model)(x[0] if len(x) == 1 else x, training=False)
@@ -161,7 +161,7 @@ def _last(layer: Any, named: Collection[str]) -> str:
 
 
 def _check_outputs(model: Any) -> None:
-    """Refuse outputs that hls4ml would make one of, or none. Raises ConversionError."""
+    """Refuse outputs that hls4ml would merge or lose. Raises ConversionError."""
     tensors = [id(tensor) for tensor in model.outputs]
     inputs = {id(tensor) for tensor in model.inputs}
     for name, tensor in zip(model.output_names, tensors, strict=True):
@@ -177,8 +177,8 @@ def _linear(model: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _branching(model: Any) -> tuple[tuple[str, str], ...]:
-    """The same where other layers, too, read the layer before, and hls4ml gives that layer the quantiser's type and removes
-    the quantiser."""
+    """The same pairs where other layers also read the layer before, if hls4ml gives that layer the quantiser's type and
+    removes the quantiser."""
     return tuple(
         (layer.name, before.name)
         for layer, before in _quantisers(model)

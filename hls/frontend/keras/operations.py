@@ -40,10 +40,11 @@ TENSORFLOW = {
 def operation(
     layer: str, kind: str, operands: Sequence[Shape | np.ndarray[Any, Any]], options: Mapping[str, Any]
 ) -> list[Part]:
-    """Return the parts of an operation, in the classes of Keras 2 and of TensorFlow's axes, which count the batch.
+    """Return the parts of an operation, as layers of Keras 2.
 
     layer: its name, for errors. kind: Keras 3's class of it. operands: the shape of a row of each tensor, or a constant.
-    options: axis, keepdims, shape. Raises UnsupportedLayerError for one that no layer computes.
+    options: axis, keepdims, shape; an axis is TensorFlow's, which counts the batch. Raises UnsupportedLayerError for an
+    operation that no layer computes.
     """
     shapes = [one for one in operands if isinstance(one, tuple)]
     constants = [one for one in operands if not isinstance(one, tuple)]

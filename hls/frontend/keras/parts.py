@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that hls4ml reads, in the place of one that it does not read: scaling, products, repetition, moved axes."""
+"""Layers that hls4ml reads, in place of one that it does not read: scaling, products, repetition, moved axes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Shape = tuple[int, ...]
 class Part:
     """A layer that computes a part of another one.
 
-    kind: a class of Keras 2. options: without a name. weights: its own. reads: the tensors that it reads; a number from 0 on is
-    one that the whole layer reads, a number from -1 down the result of a part before this one, -1 of the one directly before.
-    role: behind the whole layer's name in that of the part; the last part has the whole layer's name.
+    kind: a class of Keras 2. options: without a name. weights: its own. reads: the tensors that it reads: 0, 1, ... are
+    the tensors that the whole layer reads; -1 is the result of the part directly before, -2 of the part before that, and so on.
+    role: a suffix of the whole layer's name for the part; the last part has the whole layer's name.
     """
 
     kind: str
@@ -95,7 +95,7 @@ def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Pa
     """Return the part of a matrix product of two tensors, as numpy's matmul has it.
 
     first, second: shapes of a row, with the same axes before those of the matrix. transposed: the second matrix has its columns
-    as rows. None for other shapes: products of vectors, or of matrices that would have to be repeated.
+    as rows. Returns no parts for other shapes: products of vectors, or of matrices that would have to be repeated.
     """
     if len(first) != len(second) or len(first) < 2 or first[:-2] != second[:-2]:
         return []

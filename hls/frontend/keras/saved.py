@@ -33,7 +33,7 @@ def saved_by(file: Path) -> str:
         return str(content.attrs["keras_version"])
 
 
-#: dtype policies whose layers compute the same with float32, but for its rounding
+#: dtype policies whose layers compute the same with float32, except for its rounding
 FLOATING = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 

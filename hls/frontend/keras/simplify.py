@@ -23,7 +23,7 @@ from hypersonic.hls.names import Namespace
 Rule = Callable[[Any], list[Part]]
 
 
-#: in the place of a layer that is left out, so that its readers read what it reads
+#: stands for a layer that is left out: its readers read what it reads
 PASSED = Part("")
 
 
@@ -40,7 +40,7 @@ def simplified(model: Any, custom: Mapping[str, Any]) -> tuple[Any, tuple[str, .
 
 
 def _replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, Any]) -> Any:
-    """The functional model with parts in the place of some layers, by their names."""
+    """The functional model with some layers, by name, replaced by parts."""
     plain = functional(model)
     config = plain.get_config()
     scope = Namespace(tuple(layer.name for layer in plain.layers))
@@ -137,7 +137,7 @@ def _shapes(layer: Any) -> list[tuple[int, ...]]:
 
 
 def _scaled(model: Any, layer: Any) -> list[Part]:
-    """A scaling, together with those before it that nothing else reads; one that such a scaling follows only passes x on."""
+    """A scaling merged with those before it that nothing else reads; a scaling that is merged into a later one is left out."""
     if type(_reader(model, layer)).__name__ in _SCALINGS:
         return [PASSED]
     scale, offset = _line(layer)

@@ -29,7 +29,7 @@ _LINES = {
 #: layers around which hls4ml's loop over the steps remains
 _OF_IMAGES = ("Conv2D", "DepthwiseConv2D", "SeparableConv2D", "MaxPooling2D", "AveragePooling2D")
 
-#: what stands behind a wrapper's name in that of the layer inside it, in hls4ml's graph
+#: the suffix of a wrapper's name for the layer inside it, in hls4ml's graph
 INSIDE = "_step"
 
 
@@ -44,7 +44,7 @@ class _Part:
 def unwrapped(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
     """Return an equivalent network, and a line for the report for each changed wrapper; the model itself if it has none.
 
-    model: a Keras 2 model whose layers are each called once. The last layer of a wrapper's has its name.
+    model: a Keras 2 model whose layers are each called once. The last of the layers that replace a wrapper has its name.
     """
     config = model.get_config()
     parts = {layer.name: list(_parts(layer)) for layer in model.layers if type(layer).__name__ == "TimeDistributed"}
@@ -113,7 +113,7 @@ def _chain(layer: Any) -> list[Any]:
 
 
 def _single(wrapper: Any, layer: Any, shape: tuple[int, ...]) -> Iterator[_Part]:
-    """The same of one layer inside it. shape: of its input, all steps of a row."""
+    """The same for one layer inside it. shape: of its input, all steps of a row."""
     kind, options = type(layer).__name__, layer.get_config()
     plain = {"class_name": kind, "config": options}
     if kind in _ALONG_LAST_AXIS:
@@ -142,7 +142,7 @@ _PLAIN = ("relu", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "soft
 
 
 class _NoWeights:
-    """In the place of a layer without weights."""
+    """Stands in for a layer without weights."""
 
     def get_weights(self) -> list[Any]:
         return []

@@ -26,7 +26,7 @@ ELEMENTWISE = (
     "Min", "Div", "Clip", "Elu", "LeakyRelu", "ThresholdedRelu", "PRelu", "Neg", "Celu", "HardSigmoid", "HardSwish", "Gelu",
     "Silu", "Mish",
 )  # fmt: skip
-#: those that other functions are made of (patterns.py)
+#: operators that exporters build other functions from (patterns.py)
 _PARTS = ("Abs", "Erf", "Exp", "Log", "Pow", "Reciprocal", "Sqrt")
 #: operators that keep the numbers in their order
 _RESHAPING = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -40,12 +40,12 @@ _DEFAULTS = {"Gather": 0, "Split": 0, "LayerNormalization": -1}
 
 
 class _MixedError(Exception):
-    """A node that does not compute each row alone, or of which that is not known."""
+    """A node does not compute each row separately, or it is not known whether it does."""
 
 
 @dataclass(frozen=True)
 class _Graph:
-    """The graph as far as it is rewritten.
+    """The graph, rewritten up to the current node.
 
     batch: the rows of one run, 1 where the file leaves them open.
     shapes: of each tensor in the file. used: the tensors that are read, or that the model answers.
@@ -99,7 +99,7 @@ def rows_first(
     """Return nodes, constants and shapes of the graph with the rows in front, or None if that cannot be done.
 
     A recurrent layer becomes one that reads (rows, steps, numbers), with the attribute ALL_STEPS, and gives the states of its
-    directions one behind the other.
+    directions one after the other.
     shapes: of all tensors. inputs, outputs: of the model; theirs have the rows in front already.
     """
     used = frozenset([*outputs, *(tensor for node in nodes for tensor in node.input)])
@@ -115,7 +115,7 @@ def rows_first(
 
 
 def _changed(graph: _Graph, node: Any) -> list[Any]:
-    """The nodes in the place of a node. Raises _MixedError."""
+    """The nodes that replace a node. Raises _MixedError."""
     computed = [tensor for tensor in node.input if tensor in graph.left_out]
     results = [tensor for tensor in node.output if tensor in graph.used]
     if node.op_type in KINDS:
@@ -129,7 +129,7 @@ def _changed(graph: _Graph, node: Any) -> list[Any]:
 
 
 def _left_out(graph: _Graph, node: Any, computed: list[str], made: Shape) -> Shape:
-    """The dimensions that are left out of a node's result: those of its input where they are kept, or the first of one row."""
+    """The dimensions that are left out of a node's result: those of its input if they are kept, else the first of size 1."""
     source = computed[0]
     before, sizes = graph.left_out[source], graph.shapes[source]
     if node.op_type == "Transpose":
@@ -144,7 +144,7 @@ def _left_out(graph: _Graph, node: Any, computed: list[str], made: Shape) -> Sha
 
 
 def _moved(graph: _Graph, node: Any, before: Shape) -> Shape:
-    """The place of the rows behind a Squeeze, which is known for any number of rows."""
+    """The left-out dimensions after a Squeeze, which are known for any number of rows."""
     _expect(node.op_type == "Squeeze" and len(before) > 0)
     gone = [int(axis) % len(graph.shapes[node.input[0]]) for axis in np.reshape(_axes(graph, node, 1), -1)]
     left = [axis for axis in before if axis not in gone]

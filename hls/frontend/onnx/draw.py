@@ -94,7 +94,7 @@ def _is_image(graph: OnnxGraph, tensor: str, seen: frozenset[str] = frozenset())
 
 
 def _check_operator(node: Any, name: str) -> None:
-    """Refuse an operator before others are blamed for what they do to its tensors."""
+    """Refuse an unsupported operator, before an error names another node that reads its result."""
     if node.op_type in _OF_INTEGERS:
         raise refuse(
             name, f"{node.op_type} computes with integers", "quantise with onnxruntime's QuantFormat.QDQ, not QOperator"

@@ -23,7 +23,7 @@ IR_VERSION = 9
 #: operators that keep a constant's numbers, so that its type holds behind them too
 MOVING = ("Identity", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
-#: operators of QONNX, which onnxruntime does not know
+#: operators of QONNX, which onnxruntime does not support
 _QUANTISERS = ("Quant", "IntQuant", "BipolarQuant", "Trunc")
 
 

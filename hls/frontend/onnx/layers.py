@@ -240,7 +240,7 @@ def dense(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _turned_dense(drawing: Drawing, node: Any, name: str) -> Value:
-    """Draw MatMul of a constant matrix and a tensor, as a graph network has it: a Dense of the turned tensor, turned back."""
+    """Draw MatMul of a constant matrix and a tensor, as in a graph network: a Dense between two transpositions."""
     matrix, x = constant(drawing, node, 0, "first factor", name), plain(drawing.values[node.input[1]], name)
     last = len(x.shape)
     if matrix is None or matrix.ndim < 2 or prod(matrix.shape[:-2]) != 1 or last < 2:

@@ -31,7 +31,7 @@ class _Reader:
         return node if node is not None and node.op_type == kind else None
 
     def number(self, tensor: str) -> float | None:
-        """The number of a constant that holds one, or None."""
+        """The value of a constant that holds one number, or None."""
         numbers = self.constants.get(tensor)
         return float(numbers.reshape(-1)[0]) if numbers is not None and numbers.size == 1 else None
 

@@ -24,8 +24,8 @@ LSTM and GRU: hls4ml gives sums the model's default type, in which they wrap, an
 
 TimeDistributed: hls4ml gives its copies of a step a type of their own, for which the C++ does not compile.
 
-Bits that stand for -1 and 1: hls4ml reads them as 0 and 1 in every layer but a product, and so does who reads an output.
+Bits that stand for -1 and 1: hls4ml reads them as 0 and 1 in every layer but a product, and so does the reader of an output.
 
-Softmax: in io_parallel hls4ml takes a tensor of Keras 2 for one vector, and it gives an accumulator without a type of its own
-another type in the C++ than in its graph.
+Softmax: in io_parallel hls4ml takes a tensor of Keras 2 for one vector, and the type of an accumulator without
+a type of its own differs between its C++ and its graph.
 """

@@ -18,7 +18,7 @@ from hypersonic.hls.model_graph import COPYING, is_binary, takes_bits
 
 
 class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
-    """Refuses a binary or ternary activation behind a normalisation that falls; hls4ml's thresholds would be reversed."""
+    """Refuses a binary or ternary activation behind a scale of 0 or less, for which hls4ml's thresholds would be reversed."""
 
     def match(self, node: Any) -> bool:
         """Return whether the layer is a binary or ternary tanh behind a normalisation with a scale of 0 or less."""
@@ -37,7 +37,7 @@ class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
 class BinaryThresholds(OptimizerPass):  # type: ignore[misc]
     """Moves the threshold of a normalisation before a binary activation to the next number of its input's type.
 
-    hls4ml compares x >= threshold, and takes the number before the threshold instead.
+    hls4ml compares x >= threshold, but rounds the threshold down to the number before it.
     """
 
     def match(self, node: Any) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow with these passes in the place of hls4ml's own, and the passes that only check or choose settings."""
+"""The flow with these passes in place of hls4ml's own, and the passes that only check or choose settings."""
 
 from __future__ import annotations
 

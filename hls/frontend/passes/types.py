@@ -134,7 +134,7 @@ class StepTypes(OptimizerPass):  # type: ignore[misc]
 
 
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
-    """hls4ml's pass, which fails for a Dot whose accumulator has no type, with one that holds every sum of that Dot exactly.
+    """hls4ml's pass, which fails for a Dot whose accumulator has no type; here it gets a type that holds every sum exactly.
 
     An Einsum gets such types too, a TimeDistributed the type of what it reads, a SiLU or GELU one that holds every result. A
     global pooling gets types that hold its sums and its results, an LSTM or GRU the default type with as many integer bits as
@@ -179,7 +179,7 @@ class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
         return ["result_t"]
 
     def _infer_einsum_precision(self, node: Any, types_to_infer: list[str]) -> list[str]:
-        """A type that holds each sum of products, as many as the axes that are in both tensors and not in the result have."""
+        """A type that holds each sum of products over the axes that are in both tensors and not in the result."""
         a, b = (node.get_input_variable(name).type.precision for name in node.inputs)
         if not self._all_supported_types((a, b)):
             return []

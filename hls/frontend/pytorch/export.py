@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns `model.py:make_model`, a function that returns a PyTorch module, into an ONNX file beside model.py.
 
-The export (program.py) runs in a Python that has torch. It is done anew each time, because the function may read weights from
+The export (program.py) runs in a Python that has torch. It is repeated each time, because the function may read weights from
 anywhere; the file is replaced only if it changes, so builds of an unchanged module are found in the cache.
 """
 
@@ -40,7 +40,7 @@ def names_function(model: str) -> bool:
 
 
 def onnx_of(model: str) -> Path:
-    """Return the ONNX file that export_module(model) writes: of jets.py:make_model it is jets_make_model.onnx."""
+    """Return the ONNX file that export_module(model) writes: for jets.py:make_model it is jets_make_model.onnx."""
     file, _, function = model.rpartition(":")
     return Path(file).with_name(f"{Path(file).stem}_{function}.onnx")
 

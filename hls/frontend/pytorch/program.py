@@ -30,7 +30,7 @@ class RefusedError(Exception):
 
 
 def main(file: Path, function: str, output: Path, said: Path) -> None:
-    """Export the module that `function` of `file` returns, and write what `said` is described to hold above."""
+    """Export the module that `function` of `file` returns, and write `said` in the format described above."""
     try:
         module, shapes = _made(file, function)
         result = _exported(module, shapes, output)
@@ -49,7 +49,7 @@ def _made(file: Path, function: str) -> tuple[Any, list[tuple[int, ...]]]:
         ) from error
 
     torch.manual_seed(0)  # a module with weights drawn at random is the same each time
-    sys.path.insert(0, str(file.resolve().parent))  # its own imports are of its own directory
+    sys.path.insert(0, str(file.resolve().parent))  # its own imports come from its own directory
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise RefusedError(f"{file} cannot be loaded, expected a Python file")
@@ -118,7 +118,7 @@ def _exported(module: Any, shapes: list[tuple[int, ...]], output: Path) -> dict[
 
 
 def _answers(module: Any, rows: tuple[Any, ...]) -> list[Any]:
-    """The module's answers. An exception is told with the name of the module inside that raised it."""
+    """The module's answers. An exception is reported with the name of the inner module that raised it."""
     import torch
 
     inside: list[str] = []
@@ -152,7 +152,7 @@ def _where(module: Any, rows: tuple[Any, ...], text: str) -> str:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             graph = torch.jit.trace(module, rows, check_trace=False).inlined_graph
-    except Exception:  # noqa: BLE001 - the export has failed already, and its error is told
+    except Exception:  # noqa: BLE001 - the export has failed already, and its error is reported
         return ""
     scopes = [node.scopeName() for node in graph.nodes() if f"'{node.kind()}'" in text]
     names = [scope.rpartition("/")[2].removeprefix("__module.") for scope in scopes]

@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]
 def probability_errors(layer: Any) -> tuple[float, float]:
     """Return the largest error of a probability found in drawn rows: within +-USUAL, and over all that can reach the layer.
 
-    The rows are the same in every run. The sum's intermediate casts are those of its end.
+    The rows are the same in every run. A sum is cast once, at its end, and not after each addition.
     """
     tables, x = tables_of(layer), input_precision(layer)
     shape = _ROWS, int(layer.get_input_variable(layer.inputs[0]).shape[-1])
@@ -41,7 +41,7 @@ def probability_errors(layer: Any) -> tuple[float, float]:
 
 
 def judged_outputs(graph: Any) -> tuple[Judged, ...]:
-    """Return what the answers of each output of a ModelGraph are: numbers, probabilities of a softmax, or its classes."""
+    """Return how the answers of each output of a ModelGraph are judged: as numbers, a softmax's probabilities, or classes."""
     made_by = {tensor: layer for layer in graph.get_layers() for tensor in layer.outputs}
     return tuple(_judged(made_by[tensor]) for tensor in graph.outputs)
 

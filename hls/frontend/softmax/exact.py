@@ -43,8 +43,8 @@ def exact_types(classes: int) -> dict[str, str | int]:
 def wanted_types(layer: Any, *, exact: bool) -> dict[str, str | int]:
     """Return the attributes of a Softmax that differ from what they should be. exact: whether the model has `softmax: exact`.
 
-    Without it this is only the accumulator's type where the model's default would be in the graph: hls4ml's
-    template then writes the table's type with bits for the sum instead. With it, settings of the layer itself remain.
+    Without it, this is only the accumulator's type, and only where the graph has the model's default: hls4ml's template writes
+    the table's type with more bits for the sum there. With it, the layer's own settings are kept.
     """
     classes = int(layer.get_input_variable(layer.inputs[0]).shape[-1])
     if not exact:

@@ -46,7 +46,7 @@ class GarNetStep:
 
 @dataclass(frozen=True, eq=False)
 class GarNet(TwoInputs):
-    """GarNets in a row, and the mean of the last one's outputs over all vertices.
+    """A sequence of GarNets, and the mean of the last one's outputs over all vertices.
 
     a: the features of the vertices. b: how many of the vertices there are. blocks: groups of vertices that are summed on their
     own. edge, edge_sum, aggregate: the types of the edge weights, their sums and all other sums.
@@ -161,7 +161,7 @@ def _evaluate(layer: GarNet, a: Integers, b: Integers) -> Integers:
 def _present(layer: GarNet, count: Integers) -> Integers:
     """Return 1 for each vertex that an event has, otherwise 0: (rows, vertices).
 
-    The C++ leaves a block at the vertex that equals the count, so the block with a count that has a fraction is taken whole.
+    The C++ ends a block at the vertex that equals the count. None equals a count with a fraction, so the whole block is taken.
     """
     fraction = layer.b.precision.fraction
     at, block = np.arange(layer.vertices), layer.vertices // layer.blocks
@@ -215,7 +215,7 @@ def _plus(values: Integers, more: Integers, fraction: int, to: FixedPoint) -> In
 
 
 def _bases(layer: GarNet, step: GarNetStep, weights: Integers, sums: Integers) -> Integers:
-    """Return the share of each aggregator in each output, but for the edge weight: (rows, outputs, aggregators)."""
+    """Return the share of each aggregator in each output, without the edge weight: (rows, outputs, aggregators)."""
     aggregate = layer.aggregate
     y = cast(weights[:, None] * step.bias.raw.astype(object), layer.edge.fraction + step.bias.fraction, aggregate)
     for feature in range(sums.shape[-1]):

@@ -168,7 +168,7 @@ def _lstm_step(layer: Recurrent, of_x: Integers, of_h: Integers, held: Integers)
 
 
 def _gru_step(layer: Recurrent, of_x: Integers, of_h: Integers, state: Integers) -> tuple[Integers, Integers]:
-    """Return the new state, twice, as _lstm_step."""
+    """Return the new state twice, in the form of _lstm_step's result."""
     accum, fraction = layer.accum, layer.accum.fraction
     z, r = (table_values(layer.gate, cast(of_x[gate] + of_h[gate], fraction, accum)) for gate in (0, 1))
     h = cast(of_x[2] + cast(r * of_h[2], 2 * fraction, accum), fraction, accum)

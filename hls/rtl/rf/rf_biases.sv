@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Constants that are loaded at run time, in the place of an rf_rom: rf_load fills the memory after a reset, and a word follows its
+// Constants that are loaded at run time, in place of an rf_rom: rf_load fills the memory after a reset, and a word follows its
 // address one clock later.
 `default_nettype none
 

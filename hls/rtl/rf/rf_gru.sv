@@ -25,7 +25,7 @@ module rf_gru #(
     parameter int GATE_SPAN = 4,  // log2 of the range that it covers
     parameter bit GATE_PASS = 1'b0,  // it is a ReLU
     parameter GATE_FILE = "",  // $readmemh: GATE_SIZE words of ACC_WIDTH bits
-    parameter int ACT_SIZE = 16,  // the same of the activation's table (tanh)
+    parameter int ACT_SIZE = 16,  // the same for the activation's table (tanh)
     parameter int ACT_SPAN = 3,
     parameter bit ACT_PASS = 1'b0,
     parameter ACT_FILE = ""

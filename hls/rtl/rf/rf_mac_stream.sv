@@ -2,7 +2,7 @@
 //
 // Matrix times vector with P x Q multipliers: rf_mac_engine with its weights from a stream. It takes a word of Q*P weights for
 // each beat it multiplies: the words 0 to MATRICES * RF - 1 of rf_mac's memory, RF = (N_IN / P) * (N_OUT / Q), over and over. Their source
-// is a memory loaded at run time (rf_weights), or is outside the chip. Vectors have gaps only where the words have. The biases,
+// is a memory loaded at run time (rf_weights), or is outside the chip. Vectors have gaps only where the words do. The biases,
 // BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits, are loaded after a reset through the load chain (rf_load); the first vector waits
 // for them.
 `default_nettype none

@@ -10,8 +10,8 @@
 //
 // A row is N_SEQUENCE steps of N_STATE / LANES beats. A beat of s_axis has LANES units with all their gates, in the order of rf_lstm
 // or rf_gru. m_axis gives a step's N_STATE numbers for every step (SEQUENCES) or for the last one. In place of the last step's state,
-// zeros go round, with which the next row starts; after a reset, zeros are sent first. The rows therefore follow each other at the
-// pace of the steps.
+// zeros are fed back, with which the next row starts; after a reset, zeros are sent first. The rows therefore follow each other
+// at the pace of the steps.
 `default_nettype none
 
 module rf_recurrent #(
@@ -40,7 +40,7 @@ module rf_recurrent #(
     parameter int GATE_SPAN = 4,  // log2 of the range that it covers
     parameter bit GATE_PASS = 1'b0,  // it is a ReLU
     parameter GATE_FILE = "",  // $readmemh: GATE_SIZE words of ACC_WIDTH bits
-    parameter int ACT_SIZE = 16,  // the same of the activation's table (tanh)
+    parameter int ACT_SIZE = 16,  // the same for the activation's table (tanh)
     parameter int ACT_SPAN = 3,
     parameter bit ACT_PASS = 1'b0,
     parameter ACT_FILE = ""

@@ -7,7 +7,7 @@ module rf_table #(
     parameter int LANES = 2,  // elements of a beat
     parameter int X_WIDTH = 8,  // bits of an input element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
-    parameter int SCALE = 16,  // see above; may be negative
+    parameter int SCALE = 16,  // see rf_lookup; may be negative
     parameter int SCALE_SHIFT = 8,  // may be negative: shift left
     parameter int OFFSET = 8,
     parameter int TABLE_SIZE = 16,  // numbers in the table

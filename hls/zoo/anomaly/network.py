@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The autoencoder in Keras, 57-32-16-3-16-32-57 as in arXiv:2108.03986, followed by the error of its reconstruction.
 
-The kernel's output is the score itself: the sum of the squared differences between the inputs and what the network makes of
-them. A constant dense layer adds the squares.
+The kernel's output is the score itself: the sum of the squared differences between the inputs and their
+reconstruction. A constant dense layer adds the squares.
 """
 
 from __future__ import annotations

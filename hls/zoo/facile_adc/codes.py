@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codes of a channel, 11 bytes, and the tables that make FACILE's numbers of them.
+"""The codes of a channel, 11 bytes, and the tables that turn them into FACILE's numbers.
 
 The charge of an ADC code is the QIE11's law (its data sheet, as in facile/events.py: qie_edges): 4 ranges of 64 codes, each
 range 8 times as coarse as the one before. In the first range, 16 codes are 1 unit of 3.1 fC wide, 20 are 2, 21 are 4 and 7 are
@@ -7,7 +7,7 @@ range 8 times as coarse as the one before. In the first range, 16 codes are 1 un
 
 A gain code has 8 bits. The upper 7 are the channel's calibration: its gain in GeV/fC, in steps of 0.625 % around the nominal
 one; with steps of 1.25 % the energies above 30 GeV are more than 1 % wider than facile's. The low bit selects the table of
-charges: the chip's current divider, which is taken to let all or an eighth of the charge through, so that a code stands for 1
+charges: the chip's current divider, which is assumed to pass all or an eighth of the charge, so that a code stands for 1
 or 8 times the charge. These settings are a choice of this model; the events of facile have the first.
 """
 

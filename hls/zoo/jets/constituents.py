@@ -10,9 +10,9 @@ from hypersonic.hls.zoo.jets.shower import Particles
 
 Float = NDArray[np.float64]
 
-#: what particle_sets gives of each particle
+#: the numbers that particle_sets gives for each particle
 SET_FEATURES = ("pt / jet pt", "eta", "phi")
-#: what sequences gives of each particle
+#: the numbers that sequences gives for each particle
 SEQUENCE_FEATURES = ("ln pt in GeV", "ln(pt / jet pt)", "ln energy in GeV", "eta", "phi", "distance from the axis")
 
 

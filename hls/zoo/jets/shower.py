@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A toy of hadronic jets at 1 TeV: one, two or three prongs that radiate, fragment and are measured.
 
-It is not a physics generator. Realistic are the masses, their two- and three-body decays, and emissions at the leading-order
-rate (2 alpha_s C / pi) dtheta/theta dz/z with angular ordering and the colour factors of quarks and gluons. Crude are the fixed
-coupling, the fragmentation of a parton into a few pieces, uniform soft radiation, and a Gaussian detector. Only numpy; the same
-seed gives the same jets.
+It is not a physics generator. These parts are realistic: the masses, their two- and three-body decays, and emissions at the
+leading-order rate (2 alpha_s C / pi) dtheta/theta dz/z with angular ordering and the colour factors of quarks and gluons. These
+are crude: the fixed coupling, the fragmentation of a parton into a few pieces, uniform soft radiation, and a Gaussian detector.
+Only numpy; the same seed gives the same jets.
 """
 
 from __future__ import annotations

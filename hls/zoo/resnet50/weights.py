@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50's weights, drawn from a seed: 25.6 million of them do not ship."""
+"""ResNet-50's weights, drawn from a seed, because 25.6 million are too many to ship."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ from hypersonic.hls.resources import KINDS, LABELS
 from hypersonic.hls.rf.fit.design import Fit, Point
 from hypersonic.hls.rf.fit.share import Share, shares
 
-#: number of shares that the table shows; of more, evenly spaced ones are shown
+#: the most shares that the table shows; if there are more, it shows evenly spaced ones
 _ROWS = 24
 
 
 @dataclass(frozen=True)
 class Shared:
-    """The shares of a card. rates_hz: asked for. chosen: the share with the largest factor."""
+    """The shares of a card. rates_hz: the requested rates. chosen: the share with the largest factor."""
 
     fits: tuple[Fit, ...]
     rates_hz: tuple[float, ...]
@@ -38,7 +38,7 @@ class Shared:
 
 
 def share_card(platform: Platform, fits: Sequence[Fit], rates_hz: Sequence[float]) -> Shared:
-    """Share a card between networks. fits: of each alone. rates_hz: asked for. Raises FitError, which names the networks."""
+    """Share a card between networks. fits: each network's own. rates_hz: as requested. Raises FitError, which names them."""
 
     def holds(points: Sequence[Point]) -> bool:
         kernels = [describe_units(fit.network, point.units) for fit, point in zip(fits, points, strict=True)]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backend "fpga": a version directory with model.xclbin and manifest.json, run by the cards of this host, and with weights.bin
-if the kernel loads its weights at run time.
+"""Backend "fpga": a version directory with model.xclbin and manifest.json, and with weights.bin if the kernel loads its weights
+at run time. The cards of this host run it.
 
 In server/, only the files of this folder import `host` and `firmware`. config.pbtxt's parameters: slot_rows (rows of a slot),
-slots (per compute unit), share (the model's part of what models of a card share), timeout_ms (of a run), retry_ms (polling
-interval for a lost card to be back). instance_group's gpus
-name the cards; by default a card that has the model's kernel already, or else the first free card is used (pool.py).
+slots (per compute unit), share (the model's weight when models compete for a card), timeout_ms (of a run), retry_ms (polling
+interval while a card is lost). instance_group's gpus name the cards; by default, a card that already has the model's kernel is
+used, otherwise the first free card (pool.py).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class FpgaModel:
     def __init__(
         self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack, turns: OnDemandModel | None = None
     ) -> None:
-        """cards: of each instance; empty for a model that takes turns."""
+        """cards: the card of each instance; empty for a model that takes turns."""
         self.instances = tuple(instances)
         self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=not turns)}
         self._closing = closing
@@ -185,7 +185,7 @@ def _check_config(config: ModelConfig, manifest: Manifest) -> None:
 
 
 def _check_layout(config: ModelConfig, inputs: Row) -> None:
-    """Raise ModelLoadError if clients would be told another layout of packed rows than the kernel has."""
+    """Raise ModelLoadError if the layout of packed rows that clients see differs from the kernel's."""
     for name, expected in packed_rows(inputs).items():
         if config.parameters.get(name) != expected:
             raise ModelLoadError(

@@ -34,7 +34,7 @@ class CardRegister:
             return self._usage.setdefault((kind, index), CardUsage())
 
     def loaded(self, device: Device, index: int) -> None:
-        """Note that an xclbin was loaded to the card."""
+        """Record that an xclbin was loaded to the card."""
         name, address = _name(device, index), self.address(device, index)
         with self._lock:
             self._loads[name] += 1

@@ -26,11 +26,11 @@ class OpenInstances(Protocol):
 
 
 class Wish(NamedTuple):
-    """A model version that needs a card. contents: of its own xclbin, the file `xclbin`, without the image.
+    """A model version that needs a card. contents: the metadata of its own xclbin (the file `xclbin`), without the image.
 
-    check: raises if the version's files are not those that were published. kind: of card, by opening.card_set. moves: it takes
-    turns with other models, so it may leave the card again; such a model has as many units as its manifest says, other models
-    may have more.
+    check: raises if the version's files are not those that were published. kind: the kind of card, by opening.card_set. moves:
+    True if the model takes turns with others, so that it may leave the card again. Such a model gets exactly the units that its
+    manifest lists; other models may get more.
     """
 
     model: str
@@ -51,19 +51,19 @@ class Claim:
     units: tuple[str, ...]
 
     def may_share(self, other: Wish) -> bool:
-        """True if a model may use the same units. It has an equal kernel."""
+        """Return whether another model, which has an equal kernel, may use the same units."""
         mine, manifest = self.wish.manifest, other.manifest
         return self.wish.model == other.model or bool(mine.weights_bytes and manifest.weights_bytes)
 
 
 @dataclass(eq=False)
 class HeldCard:
-    """A card. Changed under the pool's lock, except what is said otherwise.
+    """The state of one card. The pool's lock protects its fields, except where stated otherwise.
 
-    lock: held while the card is opened, while models come and go, and while it is closed; instances, address and loaded_ns are
-    changed under it. contents: of the xclbin on the card, None for a free card. missing: the machine has no such card.
+    lock: held while the card is opened, while models come and go, and while it is closed; it protects instances, address and
+    loaded_ns. contents: the metadata of the xclbin on the card, None for a free card. missing: the machine has no such card.
     changing: its xclbin is being replaced, and only the thread that does so may claim units. unusable_until_ns: models that
-    take turns do not try it before this time, because it did not take an xclbin.
+    take turns do not try the card before this time, because a load to it failed or its units were lost.
     """
 
     index: int
@@ -79,11 +79,11 @@ class HeldCard:
 
     @property
     def fixed(self) -> bool:
-        """True if a model is on it that does not leave it for others."""
+        """True if a model on the card never leaves it for others."""
         return any(not claim.wish.moves for claim in self.claims)
 
     def units_for(self, wish: Wish) -> tuple[str, ...]:
-        """The names of the compute units that a model may use; empty if the card is free or has another xclbin."""
+        """Return the names of the compute units that a model may use; empty if the card is free or lacks the model's kernel."""
         if self.contents is None or not wish.manifest.runs_in(self.contents):
             return ()
         taken = {unit for claim in self.claims if not claim.may_share(wish) for unit in claim.units}
@@ -92,7 +92,7 @@ class HeldCard:
         return units if not wish.moves else units[:needed] if len(units) >= needed else ()
 
     def busy(self, wish: Wish) -> DeviceBusyError:
-        """The error that says which models have the card."""
+        """Return the error that names the models on the card."""
         models = ", ".join(dict.fromkeys(repr(claim.wish.model) for claim in self.claims)) or "a model that is being loaded"
         if self.contents is not None and wish.manifest.runs_in(self.contents):
             units = ", ".join(unit.name for unit in self.contents.units_of(wish.manifest.kernel))
@@ -109,5 +109,5 @@ class Place:
         self._leave = leave
 
     def close(self) -> None:
-        """Leave the card. It is closed with its last model. A second call does nothing."""
+        """Leave the card, which is closed when its last model leaves. A second call does nothing."""
         self._leave()

@@ -27,10 +27,11 @@ SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
 
 
 class FpgaSlot:
-    """A slot of a compute unit: requests' bytes are copied straight into the mapped buffer object, answers are read straight
-    out.
+    """A slot of a compute unit: requests' bytes are copied straight into the mapped buffer object, and answers are read
+    straight from it.
 
-    A single tensor lies in its buffer as in a request; with several, each row of the buffer holds a piece of each tensor.
+    A single tensor has the same layout in the buffer as in a request; with several, each row of the buffer holds a piece of
+    each tensor.
     """
 
     def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, rows: tuple[Row, Row], timeout_ms: int) -> None:
@@ -44,7 +45,7 @@ class FpgaSlot:
         self._y = slot.y.data.toreadonly()
         self._x_columns = _columns(slot.x, self._inputs)
         self._y_columns = _columns(slot.y, self._outputs)
-        #: (first row, rows) of each share; no reference to the requests, which hold megabytes, is kept
+        #: (first row, rows) of each share; the requests, which hold megabytes, are not referenced
         self._rows: list[tuple[int, int]] = []
         self._sent_rows = 0
 

@@ -2,7 +2,7 @@
 """OnDemandModel: a model version that takes turns on a card (turns.py), and its parameters.
 
 config.pbtxt's parameters: card_policy ("resident", the default, or "on_demand"), card_priority (a higher one comes first),
-card_residency_ms (how long the models of a card stay at least).
+card_residency_ms (the shortest time that a model stays on its card).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESIDENCY_MS = 5000
 
 @dataclass(frozen=True)
 class TurnPolicy:
-    """The parameters of a model that takes turns. wanted: the indices of the cards that it may have, empty for all."""
+    """The parameters of a model that takes turns. wanted: the indices of the cards that it may use, empty for all."""
 
     priority: int
     residency_ns: int
@@ -58,13 +58,13 @@ class TurnPolicy:
 
 
 class OnDemandModel:
-    """A model version that takes turns, as its instances and the thread `turns` see it. Fields: under the lock of Turns."""
+    """A model version that takes turns, as its instances and the thread `turns` see it. The lock of Turns protects it."""
 
     #: an instance always waits for its turn
     recoverable = True
 
     def __init__(self, changed: threading.Condition, wake: Callable[[], None], wish: Wish, policy: TurnPolicy) -> None:
-        """changed: the lock of Turns, notified when a field changes. wake: lets the rule be applied again; it takes no lock."""
+        """changed: the lock of Turns, notified when a field changes. wake: as Turns.wake."""
         self.wish, self.policy = wish, policy
         self.name = f"{wish.model}/{id(self)}"
         self.units = wish.manifest.compute_units
@@ -72,18 +72,18 @@ class OnDemandModel:
         self.place: Place | None = None
         self.queue: TurnQueue | None = None
         self.closed = self.leaving = self.entering = False
-        #: the instances whose users wait for them
+        #: the instances that are not in use and wait in recover()
         self.given_back: set[str] = set()
         self.ready: dict[str, ModelInstance] = {}
         self.errors: dict[str, Exception] = {}
-        #: when an attempt that failed may be repeated, 0 = none has failed
+        #: when a failed attempt may be repeated, 0 = none has failed
         self.retry_ns = 0
         self.loads = self.waits = 0
         self.load_ns = self.wait_ns = self._asked_ns = 0
         self._changed, self._wake = changed, wake
 
     def ask(self, requests: int) -> None:
-        """Note requests that find the model on no card."""
+        """Record requests that arrived while the model was on no card."""
         self.waits += requests
         self._asked_ns = self._asked_ns or time.monotonic_ns()
         self._wake()
@@ -101,7 +101,7 @@ class OnDemandModel:
         return instance
 
     def _give_back(self, name: str) -> Place | None:
-        """Note that an instance's slots are not in use any more. Returns the place if the model is still on its card, where one
+        """Record that an instance's slots are no longer in use. Returns the place if the model is still on its card, where one
         of its units was lost; a model that has lost all its units leaves the card."""
         with self._changed:
             self.given_back.add(name)
@@ -130,7 +130,7 @@ class OnDemandModel:
             raise DeviceClosedError(f"the model of {name} is closed")
 
     def arrive(self, place: Place, load_ns: int) -> None:
-        """Note that the model is on a card. load_ns: how long that took."""
+        """Record that the model is on a card. load_ns: how long the load took."""
         self.place, self.leaving, self.entering, self.retry_ns = place, False, False, 0
         self.given_back.clear()
         self.ready = dict(zip(self.units, place.on_card.instances, strict=True))
@@ -141,7 +141,7 @@ class OnDemandModel:
             self._asked_ns = 0
 
     def fail(self, error: Exception, now_ns: int) -> None:
-        """Note that the model cannot be loaded to a card."""
+        """Record that the model cannot be loaded to a card."""
         self.entering = False
         self.given_back.clear()
         self.errors = dict.fromkeys(self.units, error)
@@ -149,7 +149,7 @@ class OnDemandModel:
 
     @property
     def away(self) -> bool:
-        """True if the model is on no card and could come to one."""
+        """True if the model is on no card and is ready to be loaded to one."""
         ready = self.queue is not None and len(self.given_back) == len(self.units)
         return ready and self.place is None and not (self.closed or self.entering)
 
@@ -162,7 +162,7 @@ class OnDemandModel:
 
     @property
     def card(self) -> Card:
-        """The card that it is on; one without a label while it is on none."""
+        """The card of the model; a Card without a label while the model is on none."""
         place = self.place
         return place.card if place is not None else Card("", "")
 

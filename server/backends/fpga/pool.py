@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """CardPool: the cards of this process, and the models on them.
 
-A model is placed on the first of these that there is:
+A model is placed on the first of these cards that exists:
 
-1. a card whose xclbin has the model's kernel (same target, platform, name and digest), with compute units that are free, or
-   that the model may share: other versions of it may share them, and models whose kernel takes its weights at run time;
+1. a card whose xclbin has the model's kernel (same target, platform, name and digest), with compute units that are free or
+   that the model may share: versions of one model may share them, and models whose kernels load their weights at run time;
 2. a free card, to which the model's own xclbin is loaded;
 3. a card of models that take turns (turns.py), if there are cards left for them.
 
@@ -38,16 +38,16 @@ from hypersonic.server.backends.fpga.cards import CardRegister
 from hypersonic.server.backends.fpga.held import Claim, HeldCard, Place, Wish
 from hypersonic.server.errors import ModelBusyError
 
-#: the errors with which a card that has a model's kernel does not take the model, although another one may
+#: the errors of a card that has the model's kernel but cannot take the model; another card may still take it
 NO_ROOM = (DeviceBusyError, DeviceLostError, DeviceNotFoundError, ComputeUnitOutOfServiceError, BufferObjectError)
 
 
 class CardPool:
     """The cards that this process uses. Any thread may use it.
 
-    clear: makes room for a model on one of these cards that models have which take turns; returns it without claims and with
-    `changing` set, None if there is no such card. Raises ModelBusyError if these models would have no card left. settle: called
-    once the model is there, or could not be loaded.
+    clear: takes one of the given cards away from the models that take turns on it, for another model. Returns the card without
+    claims and with `changing` set, None if there is no such card. Raises ModelBusyError if these models would have no card
+    left. settle: called when the other model has been loaded, or could not be.
     """
 
     def __init__(self, register: CardRegister | None = None) -> None:
@@ -148,9 +148,9 @@ class CardPool:
             return self._cards[wish.kind].setdefault(index, HeldCard(index))
 
     def claim(self, card: HeldCard, wish: Wish, *, join: bool = False, changing: bool = False) -> Claim | None:
-        """Claim the model's units of a card, which gets the model's xclbin if it is free; None if there are none.
+        """Claim the model's units of a card; a free card gets the model's xclbin. Returns None if there are no units for it.
 
-        join: only if the card is not free. changing: by the thread that has set card.changing.
+        join: only claim units of a card that is not free. changing: True for the thread that has set card.changing.
         """
         with self.lock:
             if card.changing != changing or (join and not card.claims):
@@ -165,8 +165,7 @@ class CardPool:
             return claim
 
     def open(self, card: HeldCard, claim: Claim) -> Place:
-        """Open a claimed place; if that fails, the claim is given up. Raises the errors of opening a card and of
-        open_instances."""
+        """Open a claimed place; a failure releases the claim. Raises the errors of opening a card and of open_instances."""
         wish = claim.wish
         with card.lock:
             try:
@@ -200,7 +199,7 @@ class CardPool:
                         card.contents = None
 
     def _reopen(self, card: HeldCard) -> Device:
-        """Open a card again, by its place on the bus: XRT renumbers cards when others are removed or added."""
+        """Open a card again by its PCI address, since XRT renumbers cards when others are removed or added."""
         with self.lock:
             claims = tuple(card.claims)
         path = next(self._files(card, claims), claims[0].wish.xclbin)
@@ -213,7 +212,7 @@ class CardPool:
         return self.register.usage(wish.kind, card.index)
 
     def _files(self, card: HeldCard, claims: Sequence[Claim]) -> Iterator[Path]:
-        """The files of the xclbin on the card: each of its models may have been removed from the repository."""
+        """Yield the files of the xclbin on the card that still exist: a model may have been removed from the repository."""
         for claim in claims:
             if card.contents is not None and claim.wish.contents.uuid == card.contents.uuid and claim.wish.xclbin.exists():
                 yield claim.wish.xclbin

@@ -2,8 +2,8 @@
 """The rule by which models take turns on cards: which card is loaded for which model, and when. A pure function.
 
 A model is due when requests wait for it and it is on no card. The rule looks at the due models in this order: those that have
-waited for more than OVERDUE times the longest minimum residency, the oldest first; then by priority; then by the rows that wait
-for models of the same xclbin; then by the time they have waited. The first that may have a card gets it. It may have
+waited for more than OVERDUE times the longest minimum residency, the oldest first; then by priority; then by the number of rows
+that wait for models of the same xclbin; then by waiting time. The first that may have a card gets it. It may have
 
 - a free card;
 - a card whose models have had their minimum residency (the longest of them), and for each of which one of these is true: it
@@ -12,7 +12,7 @@ for models of the same xclbin; then by the time they have waited. The first that
 
 Of several such cards it gets the one whose models were used least recently, if possible one without waiting requests.
 A card with a resident model is never taken. So the models of a card stay for their residency, and two busy models of equal
-priority change places once per residency, not more often.
+priority are swapped at most once per residency.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from typing import NamedTuple
 OVERDUE = 8
 #: how many residencies a due model waits for busy models of a higher priority
 LOWER = 4
-#: a model is idle this part of the residency after its last run began
+#: a model counts as idle when 1/LATELY of the residency has passed since its last run began
 LATELY = 8
 
 
 class Guest(NamedTuple):
-    """A model that takes turns. xclbin: its own, as a name. cards: those that it may have. priority: the highest first.
+    """A model that takes turns. xclbin: the identity of its own xclbin. cards: those that it may use. priority: highest first.
 
-    residency_ns: how long it stays at least. since_ns: when its oldest waiting request arrived, 0 = none waits. rows: of all
-    that wait. used_ns: when its last run began.
+    residency_ns: the shortest time that it stays on a card. since_ns: when its oldest waiting request arrived, 0 = none waits.
+    rows: the number of rows that wait. used_ns: when its last run began.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Guest(NamedTuple):
 
 
 class CardState(NamedTuple):
-    """A card. guests: the models on it, none for a free card. loaded_ns: when its xclbin was loaded. kept: it cannot be loaded
-    now, because a resident model is on it or it is being changed."""
+    """A card. guests: the models on it, none for a free card. loaded_ns: when its xclbin was loaded. kept: it must not be
+    loaded now, for example because a resident model is on it or its xclbin is being replaced."""
 
     number: int
     guests: tuple[Guest, ...] = ()
@@ -56,7 +56,7 @@ class CardState(NamedTuple):
 
     @property
     def residency_ns(self) -> int:
-        """How long its models stay at least."""
+        """The shortest time that its models stay: the longest of their residencies."""
         return max((guest.residency_ns for guest in self.guests), default=0)
 
 
@@ -102,7 +102,7 @@ def _in_order(due: Sequence[Guest], now_ns: int, longest_ns: int) -> Iterator[Gu
 
 
 def _allowed_ns(card: CardState, guest: Guest) -> int:
-    """The earliest time at which the guest may have the card, as things are now."""
+    """Return the earliest time at which the guest may have the card, given the current state."""
     residency_ns = card.residency_ns
     allowed_ns = card.loaded_ns + residency_ns if card.guests else 0
     for other in card.guests:

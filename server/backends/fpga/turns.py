@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns: models with card_policy "on_demand" leave their card for one another, by the rule in turn_rule.py.
+"""Turns: models with card_policy "on_demand" take turns on the cards, by the rule in turn_rule.py.
 
     a request finds its model on no card --ask--> thread `turns`: rule --> thread `swap`: the models of a card leave
     (their runs end, requests wait) --> their places are closed --> the xclbin is loaded --> its models return
 
-A model's instances leave and return by the scheduler's way for lost instances: once its runs have ended, each calls recover(),
-which returns when the model is on a card again. Only the thread that has set a card's `changing` claims its units meanwhile.
+A model's instances leave and return through the scheduler's mechanism for lost instances: once its runs have ended, recover()
+is called for each, and returns when the model is on a card again. Meanwhile only the thread that has set a card's `changing`
+may claim its units.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Turns:
         self._thread: threading.Thread | None = None
 
     def admit(self, wish: Wish, policy: TurnPolicy) -> OnDemandModel:
-        """Admit a model. If a card has its kernel or is free, it is on it at once.
+        """Admit a model. It is placed at once if a card has its kernel or is free.
 
         Raises ModelBusyError if it can never get a card, because models that do not take turns have all of them.
         """
@@ -77,7 +78,7 @@ class Turns:
         self.wake()
 
     def wake(self) -> None:
-        """Let the rule be applied again. Takes no lock."""
+        """Ask for the rule to be applied again. Takes no lock."""
         self._wake.set()
 
     def _work(self) -> None:
@@ -98,7 +99,7 @@ class Turns:
             self._wake.wait(max(0.0, (until_ns - time.monotonic_ns()) / 1e9) if until_ns else None)
 
     def _decide(self, kind: str, models: Sequence[OnDemandModel]) -> int:
-        """Begin what the rule says for the cards of one kind; return when to ask again, 0 = once something changes."""
+        """Begin the loads that the rule chooses for one kind of card; return when to ask again, 0 = once something changes."""
         models = [model for model in models if model.wish.kind == kind]
         self._join(models)
         while True:
@@ -145,14 +146,14 @@ class Turns:
         self.wake()
 
     def _join(self, models: Sequence[OnDemandModel]) -> None:
-        """Place the models whose kernel a card has got for another model."""
+        """Place the models whose kernel is on a card that was loaded for another model."""
         for model in models:
             for card in self._pool.with_kernel(model.wish, model.policy.wanted) if model.away else ():
                 if self._reserve(model) and self._enter(model, card, changing=False):
                     break
 
     def _reserve(self, model: OnDemandModel) -> bool:
-        """Note that this thread brings the model to a card; False if another one does, or the model is not away."""
+        """Reserve the model for this thread, which will load it; return False if another thread does, or if it is not away."""
         with self._changed:
             if not model.away:
                 return False
@@ -176,7 +177,7 @@ class Turns:
             self._end_change(card)
 
     def _empty(self, card: HeldCard) -> None:
-        """Let all models leave the card, which is being changed."""
+        """Make all models leave the card, whose xclbin is being replaced."""
         with self._changed:
             leaving = [model for model in self._models if model.place is not None and model.place.held is card]
             for model in leaving:
@@ -194,7 +195,7 @@ class Turns:
                     place.close()
 
     def _wait_left(self, model: OnDemandModel) -> None:
-        """Wait until a model's instances are not in use. One that had just come to the card is asked again."""
+        """Wait until a model's instances are not in use. A model that has only just been loaded is asked again to leave."""
         while True:
             with self._changed:
                 if self._changed.wait_for(lambda: model.closed or len(model.given_back) == len(model.units), 0.05):
@@ -203,7 +204,7 @@ class Turns:
                 model.queue.leave()
 
     def _enter(self, model: OnDemandModel, card: HeldCard, *, changing: bool) -> bool:
-        """Open the place of a reserved model on a card; return whether it is there. Errors are the model's own."""
+        """Open the place of a reserved model on a card; return whether that succeeded. An error fails only this model."""
         claim = self._pool.claim(card, model.wish, join=not changing, changing=changing)
         if claim is None:
             model.entering = False

@@ -224,7 +224,7 @@ def _scalar_inputs(config: ModelConfig, signature: Signature) -> set[str]:
 
 
 class OnnxInstance:
-    """The right to one more simultaneous run. It is never lost."""
+    """A permit for one more simultaneous run. It is never lost."""
 
     in_service = True
 
@@ -271,7 +271,8 @@ class OnnxRuntimeBackend:
     def complete(self, directory: Path, message: model_config_pb2.ModelConfig) -> None:
         """Fill in, as Triton does, what config.pbtxt leaves out. Raises ModelLoadError.
 
-        These are inputs and outputs, and with them max_batch_size and dynamic_batching; instance_group in any case.
+        If inputs or outputs are missing, they are filled in together with max_batch_size and dynamic_batching. A missing
+        instance_group is always filled in.
         """
         onnx_signature.complete_instances(message)
         if not onnx_signature.is_complete(message):

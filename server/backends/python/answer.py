@@ -49,7 +49,7 @@ _MODEL_ERRORS: Mapping[int, type[ServerError]] = {
 def model_error(code: Any, text: Any) -> ServerError:
     """Return the error that a model gave as a TritonError.
 
-    code: TRITONSERVER_Error_Code. Raises ValueError for a code or text that is not one.
+    code: TRITONSERVER_Error_Code. Raises ValueError for an invalid code or text.
     """
     if not isinstance(text, str) or not isinstance(code, int) or code not in _MODEL_ERRORS:
         raise ValueError(f"not an error: {code!r}, {text!r}")
@@ -101,7 +101,7 @@ def _output(fields: Sequence[Any], config: ModelConfig, memory: memoryview) -> O
 
 
 def output_names(config: ModelConfig) -> list[str]:
-    """Return the tensors that a model may answer, in order of position: its outputs, then the states kept by the server."""
+    """Return the names of the tensors that a model may return, by position: its outputs, then the states kept by the server."""
     states = config.sequence.states if config.sequence is not None else ()
     return [*config.output_names, *(state.output_name for state in states)]
 
@@ -118,7 +118,7 @@ def _wire_shape(position: int, shape: tuple[int, ...], config: ModelConfig) -> t
 def reshaped(shape: tuple[int, ...], old: Sequence[int], new: Sequence[int], batched: bool) -> tuple[int, ...]:
     """Return a tensor's shape on the other side of config.pbtxt's `reshape`; variable dims keep their sizes and order.
 
-    A shape that does not match `old` is returned unchanged, since the model may answer any shape.
+    A shape that does not match `old` is returned unchanged, since the model may return any shape.
     """
     batch, dims = (shape[:1], shape[1:]) if batched else ((), shape)
     if len(dims) != len(old) or any(n not in (d, -1) and d != -1 for n, d in zip(old, dims, strict=True)):

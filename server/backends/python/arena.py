@@ -59,7 +59,7 @@ class Arena:
         return True
 
     def leave(self) -> None:
-        """Leave the present bytes to the process, which still uses them, and continue behind them."""
+        """Leave the current bytes to the process, which still uses them, and continue after them."""
         self.base += self.size_bytes
         self._map(self.size_bytes)
 

@@ -232,7 +232,7 @@ def _description(directory: Path, file: Path, model: str, signature: Mapping[str
 
 
 class _Deaf:
-    """A listener for a process that completes a configuration, which sends no other messages."""
+    """A listener for a process that only completes a configuration; such a process sends no other messages."""
 
     def heard(self, process: ModelProcess, message: list[Any], payload: memoryview) -> None: ...
 

@@ -198,7 +198,7 @@ def _frame(config: ModelConfig) -> Frame:
 
 
 class _Caller:
-    """A calling model in place of a connection: a client of its own when clients take turns, which never disconnects."""
+    """A calling model in place of a connection. It counts as a separate client for fair queueing, and never disconnects."""
 
     def __init__(self, client: str, trace: StepTrace | None) -> None:
         self.client = client

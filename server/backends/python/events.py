@@ -6,7 +6,7 @@
 ["cancelled", call, key]                                             -> ["reply", call, bool]
 ["infer", call, ...]                                                 -> bls.py
 ["family", call, name, description, kind]                            -> ["reply", call, error or None, value]
-["metric", call, family, labels, how, value]                         -> the same
+["metric", call, family, labels, how, value]                         -> ["reply", call, error or None, value]
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Events:
             self._running.difference_update(keys)
 
     def end_run(self, keys: Sequence[int]) -> None:
-        """Note that execute() of a decoupled model has returned; answers may still follow."""
+        """Record that execute() of a decoupled model has returned; answers may still follow."""
         with self._lock:
             self._running.difference_update(keys)
             stranded = [self._stranded.pop(key) for key in keys if key in self._stranded]
@@ -156,7 +156,7 @@ class Events:
         process.events.send(["reply", call, pending is None or pending.cancelled or pending.completed])
 
     def _call(self, process: ModelProcess, message: Message, payload: memoryview) -> None:
-        """Serve a BLS request on a thread of its own, since it may take long, and may call this very model."""
+        """Serve a BLS request on a thread of its own, since it may take long, and may call this same model."""
         call = ModelCall.of(message, payload, self._name, self._trace)
         if self._calls is None:
             self._calls = FairPool(_MOST_CALLS, f"bls:{self._name}")

@@ -12,17 +12,17 @@ server still handles ports, TLS, all other methods and shutdown.
 A handler whose answer takes long returns a Reply instead, and its thread serves other calls. The number of calls that wait for
 a model therefore does not depend on the number of threads.
 
-No thread waits while a message is read. In grpcio's server one does, so that as many clients as there are threads, each with
-half a message, would block all others. Messages that are being read take memory, so their number is bounded, together with the
-number of running handlers. These places are shared among addresses, then among connections (see budget.py): an address that
-sends many half messages always leaves places for others. If so many addresses do this that no place is left, a waiting call
-takes the place of a message that has been under way for a second or more and whose address holds at least two more places than
-the waiting call's address.
+No thread waits while a message is read. In grpcio's server a thread does, so that clients that each send half a message could
+occupy all threads and block everybody else. Messages that are being read take memory, so a fixed number of places bounds them
+and the running handlers together. The places are shared among addresses, then among connections (see budget.py): an address
+that sends many half messages always leaves places for others. If so many addresses do this that no place is left, a waiting
+call takes the place of a message that has been under way for a second or more and whose address holds at least two more places
+than the waiting call's address.
 
 Calls without a place wait, unread. Addresses take turns, and so do the connections of an address. The number of waiting calls
 is bounded and shared in the same way; further calls are refused.
 
-It is built on grpc._cython.cygrpc, the undocumented module below grpcio's own _server.py. If a part of that is missing,
+It is built on grpc._cython.cygrpc, the undocumented module below grpcio's own _server.py. If any part that it needs is missing,
 take_calls() returns None, and the server's own threads serve the methods more slowly.
 """
 
@@ -251,7 +251,7 @@ class CallQueue:
         return True
 
     def _has_read(self, call: DirectCall) -> None:
-        """Note that the message of a call has been read, or will never arrive."""
+        """Record that the message of a call has been read, or will never arrive."""
         with self._lock:
             address = self._address_of(call.client)
             reading = self._reading[address]

@@ -98,7 +98,7 @@ class DirectCall:
         self._message: bytes | None = None
         self._code = grpc.StatusCode.UNKNOWN
         self._details = ""
-        #: operations that have begun and are not over
+        #: the number of operations that have begun and are not over
         self._due = 1
         self._call.start_server_batch((cygrpc.ReceiveCloseOnServerOperation(_NO_FLAGS),), self._close)
         self._handler = self._look_up(handler)
@@ -131,7 +131,7 @@ class DirectCall:
             answer = self._answer(message)
         except AbortedError:
             self._send(self._code, self._details)
-        except Exception as error:  # noqa: BLE001 - as grpcio does: the handler's fault is told to the client
+        except Exception as error:  # noqa: BLE001 - as grpcio does: the handler's fault is reported to the client
             _LOG.exception("a handler of %s failed", self.method)
             self._send(grpc.StatusCode.UNKNOWN, f"Exception calling application: {error}")
         else:

@@ -54,7 +54,7 @@ class GrpcioServer:
     def bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         """Listen on `address` (`host:port`) and return the port.
 
-        credentials: None = not encrypted. Raises RuntimeError, whose text does not tell the reason.
+        credentials: None = not encrypted. Raises RuntimeError, whose text does not give the reason.
         """
         if credentials:
             return int(self._server.add_secure_port(address, credentials))

@@ -18,7 +18,7 @@ class ServicerCall:
 
     __slots__ = ("_context", "add_callback", "client", "is_active")
 
-    #: grpcio does not tell when a call arrived
+    #: grpcio does not report when a call arrived
     arrived_s = math.inf
 
     def __init__(self, context: Any) -> None:
@@ -51,7 +51,7 @@ class ServicerStreamCall(ServicerCall):
         self._requests: StreamRequests | None = None
 
     def listen(self, arrived: Arrived) -> None:
-        """Set what is called with the messages. Has to be called before the first read()."""
+        """Set the function that receives the messages. Must be called before the first read()."""
         self._requests = StreamRequests(self._incoming, arrived)
 
     def read(self) -> None:
@@ -60,7 +60,7 @@ class ServicerStreamCall(ServicerCall):
             self._requests.read()
 
     def stop_reading(self) -> None:
-        """Release what reading holds. Called once the call has ended."""
+        """Release the resources used for reading. Called once the call has ended."""
         if self._requests is not None:
             self._requests.close()
 

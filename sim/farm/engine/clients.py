@@ -25,7 +25,7 @@ class Clients:
             farm, load.call, load.client_bits_per_s, clock, meter, seed, answered=self._answered, failed=self._attempt_failed
         )
         self._deadline_s = math.inf if load.deadline_s is None else load.deadline_s
-        #: requests with a deadline, in its order; those at the head may be over
+        #: requests with a deadline, in the order of deadlines; those at the head may be over
         self._deadlines: deque[Request] = deque()
         self._retry = load.retry
         self._tokens = [load.retry.tokens if load.retry else 0.0] * count

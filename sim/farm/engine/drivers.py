@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loads at work: jobs that wait for their answers, and arrivals at a rate."""
+"""The sources of calls: jobs that wait for their answers, and arrivals at a rate."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Jobs:
 
 
 class Arrivals:
-    """The arrivals of an open loop. Until the next one, the integral of the rate grows by a random amount."""
+    """The arrivals of an open loop. Between two arrivals, the integral of the rate grows by a random amount."""
 
     def __init__(self, load: OpenLoop, clients: Clients, clock: Clock, seed: int) -> None:
         self._load, self._clients, self._clock, self._count = load, clients, clock, 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of an attempt: the balancer, the links, a server's processor and queue, and back."""
+"""The path of an attempt: the balancer, the links, a server's processor and queue, and back."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Network:
         self._sending_s, self._receiving_s = self._request_bits / client_bits_per_s, self._answer_bits / client_bits_per_s
         window = meter.warmup_s, meter.seconds
         self.up, self.down = Wire(farm.link, Shares(*window)), Wire(farm.link, Shares(*window))
-        #: answers of several servers meet on the site's link in an order that is known only when they are there
+        #: answers of several servers share the site's link in an order that is known only when they arrive there
         self._answers_meet = len(farm.servers) > 1 and math.isfinite(farm.link.bits_per_s)
         service, cpu = Random(f"{seed} service"), Random(f"{seed} cpu")
         self.machines = [
@@ -70,7 +70,7 @@ class Network:
                 clock.at(failure.returns_s, self._restore_card, failure)
 
     def send(self, request: Request) -> None:
-        """Send an attempt. Everything up to the server's queue is FIFO, so its time there is known now."""
+        """Send an attempt. Everything up to the server's queue is FIFO, so its arrival time there is known now."""
         machine, now_s = self._choose(), self._clock.now
         if machine.admission_limit and machine.in_flight >= machine.admission_limit:
             self._clock.at(now_s + 2 * (self.up.delay_s + machine.up.delay_s), self._failed, request)

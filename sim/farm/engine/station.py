@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server at work: its queue and its compute units."""
+"""A server in operation: its queue and its compute units."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Station:
         self._idle = self.units[::-1]
         self._working = len(self.units)
         self._since_s = 0.0
-        #: when the batching rule is asked again, 0 = no such time
+        #: when to call the batching rule again, 0 = no such time
         self._due_s = 0.0
 
     @property
     def in_service(self) -> bool:
-        """True while a card is."""
+        """True while at least one card is in service."""
         return self._working > 0
 
     def arrive(self, request: Request) -> None:
@@ -104,7 +104,7 @@ class Station:
     def _end(self, ended: tuple[Unit, list[Share]]) -> None:
         unit, run = ended
         if not unit.runs or unit.runs[0] is not run:
-            return  # the card failed in between
+            return  # the card failed in the meantime
         unit.runs.popleft()
         now_s, meter = self._clock.now, self._meter
         meter.execution(unit.begun_s, now_s)

@@ -42,7 +42,7 @@ class Cores:
         self._free_s, self.count, self.shares = [0.0] * count, count, shares
 
     def use(self, now_s: float, seconds: float) -> float:
-        """Return when a core has worked for so long, of which the first that is free begins."""
+        """Return when the first free core has finished work of this duration."""
         begin_s = max(now_s, self._free_s[0])
         end_s = begin_s + seconds
         heapreplace(self._free_s, end_s)

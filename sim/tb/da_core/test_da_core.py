@@ -23,7 +23,7 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import Bench, Item, Sink, Source
 from hypersonic.sim.cocotb_run import bench_test, run_bench
 
-#: a type by its width and the bits right of its point
+#: makes a type from its width and its number of fraction bits
 fixed_point = FixedPoint.with_fraction
 
 WIDTH_IN, WIDTH_OUT = 8, 12

@@ -22,7 +22,7 @@ _BEAT_BYTES = 64
 class Stream:
     """The master of a stream and the core's side of it.
 
-    core has the addresses of the beats that the core has received since its reset, and asked those that memory owes.
+    core has the addresses of the beats that the core has received since its reset, and asked those that memory has yet to send.
     """
 
     def __init__(self, dut: Any, number: int, rng: random.Random, pause: float) -> None:

@@ -9,7 +9,7 @@ import random
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench
 
-#: a type by its width and the bits right of its point
+#: makes a type from its width and its number of fraction bits
 fixed_point = FixedPoint.with_fraction
 
 _VALUES = 600

@@ -31,7 +31,7 @@ endmodule
 
 
 class Case(NamedTuple):
-    """constant: the count if it is always the same, otherwise 0."""
+    """One instance. constant: the count if it is always the same, otherwise 0."""
 
     width: int
     signed: bool

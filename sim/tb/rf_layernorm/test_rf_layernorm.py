@@ -17,7 +17,7 @@ from hypersonic.hls.rf.stage import Stage, Stream
 from hypersonic.hls.rf.stages.layernorm import layernorm_stage
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
-#: a type by its width and the bits right of its point
+#: makes a type from its width and its number of fraction bits
 fixed_point = FixedPoint.with_fraction
 
 #: hls4ml's own type

@@ -13,7 +13,7 @@ import pytest
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
-#: a type by its width and the bits right of its point
+#: makes a type from its width and its number of fraction bits
 fixed_point = FixedPoint.with_fraction
 
 X, W, ACC, HIDDEN, Y = fixed_point(8, 4), fixed_point(6, 4), fixed_point(20, 8), fixed_point(9, 3), fixed_point(12, 5)

@@ -13,7 +13,7 @@ import pytest
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
-#: a type by its width and the bits right of its point
+#: makes a type from its width and its number of fraction bits
 fixed_point = FixedPoint.with_fraction
 
 

@@ -98,7 +98,7 @@ def take(exporter: Any, types: dict[str, np.dtype[Any]]) -> tuple[str, Array]:
 
 
 def _asked_of(exporter: Any) -> Any:
-    """A capsule, of the newest version that the producer knows. Raises TritonModelException."""
+    """Return a capsule of the newest version that the producer supports. Raises TritonModelException."""
     if not hasattr(exporter, "__dlpack__") or not hasattr(exporter, "__dlpack_device__"):
         raise TritonModelException(_NO_TENSOR)
     _check_device(int(exporter.__dlpack_device__()[0]))
@@ -106,7 +106,7 @@ def _asked_of(exporter: Any) -> Any:
         for keywords in ({"max_version": (_NEWEST_MAJOR, 0)}, {"stream": None}):
             try:
                 return exporter.__dlpack__(**keywords)
-            except TypeError:  # it is older than these
+            except TypeError:  # an older producer, which does not accept this keyword
                 continue
         return exporter.__dlpack__()
     except (BufferError, TypeError, ValueError, RuntimeError) as error:

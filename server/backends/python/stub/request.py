@@ -171,7 +171,7 @@ class InferenceRequest:
         return _each(asked) if decoupled else _response(asked.only())
 
     async def async_exec(self, decoupled: bool = False) -> Any:
-        """Do the same in a coroutine; with decoupled=True the result is an asynchronous iterator."""
+        """Send the request as exec() does, in a coroutine; with decoupled=True the result is an asynchronous iterator."""
         asked = self._send(decoupled)
         if decoupled:
             return _each_async(asked)

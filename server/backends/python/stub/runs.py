@@ -64,7 +64,7 @@ class Window:
         return len(self.flat)
 
     def references(self) -> int:
-        """Return the number of references to `flat`, counted alike each time; compare two, since it differs between Pythons."""
+        """Return the reference count of `flat`. Only compare results: the absolute value differs between Python versions."""
         return sys.getrefcount(self.flat)
 
     def show(self, base: int, size_bytes: int) -> None:
