@@ -90,6 +90,9 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     reader.leave()
 
 
+@pytest.mark.whole(
+    "client", "docs/tutorial.md", "firmware", "hls", "host", "hypersonic", "requirements.lock", "server", "sim"
+)  # fmt: skip
 @pytest.mark.timeout(1800)  # two minutes of processor time, on a busy machine many of the clock's
 def test_every_command_of_the_tutorial_does_and_prints_what_the_page_says(reader: Reader) -> None:
     for step in read_steps(PAGE):

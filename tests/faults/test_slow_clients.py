@@ -14,6 +14,8 @@ from tests.faults.raw import RawGrpc, request
 from tests.faults.site import Site, others, site, streamed, write_site
 from tests.server.python_models import source, write_python
 
+pytestmark = pytest.mark.whole("server", "requirements.lock", "tests/faults")
+
 #: a model whose answer is larger than every buffer between it and its client
 LARGE = """
 input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]

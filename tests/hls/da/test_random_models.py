@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The promise of the room: RTL and hls4ml's compiled C++ give equal integers, on networks nobody chose."""
+"""RTL and hls4ml's compiled C++ give equal integers on random networks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
+
+pytestmark = pytest.mark.whole
 
 COUNT = 6
 ROOT = Path(__file__).resolve().parents[3]

@@ -15,6 +15,8 @@ from hypersonic.hls.frontend.keras.rebuild import in_keras_2
 from hypersonic.hls.frontend.keras.saved import is_keras_3
 from tests.support.session import run_session
 
+pytestmark = pytest.mark.whole("hls", "requirements.lock")
+
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
