@@ -102,9 +102,11 @@ def _of_worst_table(layers: Sequence[LayerTrace], judgement: Judgement) -> tuple
 
 def _of_variances(judgement: Judgement) -> tuple[Edit, ...]:
     """Return tables of 1 / sqrt(variance) that cover the variances that each LayerNormalization reads, with the same steps."""
-    names, spreads = judgement.conversion.own_names, {each.name: each.spread for each in judgement.layers}
+    conversion, spreads = judgement.conversion, {each.name: each.spread for each in judgement.layers}
+    inputs = zip(conversion.graph.inputs, conversion.trained.inputs, strict=True)
+    names = conversion.own_names | {name: tensor.name for name, tensor in inputs}
     edits: list[Edit] = []
-    for node in judgement.conversion.graph.get_layers():
+    for node in conversion.graph.get_layers():
         before = node.get_input_node() if node.class_name == "LayerNormalization" else None
         while before is not None and before.class_name in MOVES:
             before = before.get_input_node()

@@ -17,6 +17,16 @@ def layer(name: str, kind: str, before: Any = None) -> Any:
     return SimpleNamespace(name=name, class_name=kind, get_input_node=lambda: before, get_attr=settings.get)
 
 
+def judged(nodes: list[Any], name: str, inputs: dict[str, str] | None = None) -> Any:
+    """name: of the layer with a spread. inputs: hls4ml's name of each input -> the model's."""
+    graph = SimpleNamespace(get_layers=lambda: nodes, inputs=list(inputs or {}))
+    trained = SimpleNamespace(inputs=[SimpleNamespace(name=own) for own in (inputs or {}).values()])
+    return SimpleNamespace(
+        layers=(SimpleNamespace(name=name, spread=1.2),),
+        conversion=SimpleNamespace(own_names={}, graph=graph, trained=trained),
+    )
+
+
 @pytest.mark.parametrize("between", [(), ("Reshape",), ("Clone", "Transpose", "Repack")])
 def test_the_table_of_a_normalisation_ends_behind_the_variances_of_the_layer_before_it(between: tuple[str, ...]) -> None:
     """Layers between the two that only move numbers have no figures of their own."""
@@ -24,9 +34,14 @@ def test_the_table_of_a_normalisation_ends_behind_the_variances_of_the_layer_bef
     for number, kind in enumerate(between):
         nodes.append(layer(f"moved_{number}", kind, nodes[-1]))
     nodes.append(layer("normal", "LayerNormalization", nodes[-1]))
-    judgement: Any = SimpleNamespace(
-        layers=(SimpleNamespace(name="sum", spread=1.2),),
-        conversion=SimpleNamespace(own_names={}, graph=SimpleNamespace(get_layers=lambda: nodes)),
-    )
+    judgement = judged(nodes, "sum")
     place = ("hls4ml", "LayerName", "normal")
     assert _of_variances(judgement) == (Edit((*place, "TableRangePower2"), -3), Edit((*place, "TableSize"), 16_384))
+
+
+def test_the_variances_of_an_input_are_known_by_the_models_name_of_it() -> None:
+    """hls4ml's names of the inputs of an ONNX file are its own."""
+    source = layer("global_in", "Input")
+    nodes = [source, layer("normal", "LayerNormalization", source)]
+    edits = _of_variances(judged(nodes, "x", {"global_in": "x"}))
+    assert [edit.place[-1] for edit in edits] == ["TableRangePower2", "TableSize"]
