@@ -111,3 +111,9 @@ def parameter(layer: Any, name: str, kind: str) -> Constants:
 def streamed(layer: Any) -> bool:
     """Return whether the model's IOType is io_stream."""
     return bool(layer.model.config.get_config_value("IOType") == "io_stream")
+
+
+def check_parallel(layer: Any) -> None:
+    """Raise UnsupportedLayerError in io_stream, for a layer without C++ for it."""
+    if streamed(layer):
+        raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream: use io_parallel")

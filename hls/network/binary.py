@@ -48,7 +48,7 @@ def binary_sums(layer: Any, weight: Constants, bias: Constants, accum: FixedPoin
     Raises UnsupportedLayerError if hls4ml's C++ adds the bias twice, or cuts or wraps a sum in accum.
     """
     n_in, binary = len(weight.raw), is_binary(layer.weights["weight"])
-    start = np.array(cast_all(bias, accum), dtype=object)
+    start = cast_all(bias, accum)
     if binary and start.any():
         raise refuse(layer, "hls4ml's C++ adds the bias of binary weights and a binary input twice: use_bias=False")
     fraction = max(weight.fraction, 0)

@@ -10,7 +10,7 @@ import numpy as np
 from hypersonic.hls.fixed import Overflow
 from hypersonic.hls.network.attributes import refuse, streamed
 from hypersonic.hls.network.base import Products, Window
-from hypersonic.hls.network.raw import Integers, cast, confine
+from hypersonic.hls.network.raw import Integers, cast, cast_all, confine
 
 #: hls4ml strategies that compute the same sums
 _STRATEGIES = ("latency", "resource", "resource_unrolled")
@@ -53,7 +53,7 @@ def accumulated(layer: Products, vectors: Integers, weight: Integers) -> Integer
     vectors: (rows, vectors, n_in, 1 or outputs), raw. weight: what each of them is multiplied by.
     """
     products = cast(vectors * weight, layer.x.precision.fraction + layer.weight.fraction, layer.accum)
-    bias = cast(layer.bias.raw.astype(object), layer.bias.fraction, layer.accum)
+    bias = cast_all(layer.bias, layer.accum)
     rows, count, terms, outputs = products.shape
     sums = np.broadcast_to(np.resize(bias, (count, outputs)), (rows, count, outputs))
     if layer.accum.overflow is Overflow.WRAP:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,12 @@ def confine(raw: Integers, to: FixedPoint) -> Integers:
     return np.where(low_bits > to.max_raw, low_bits - (1 << to.width), low_bits)
 
 
+def plus(values: Integers, more: Integers, fraction: int, to: FixedPoint) -> Integers:
+    """Return numbers of type `to` plus others with `fraction` fraction bits, cast to `to`: an accumulator's `+=`."""
+    finest = max(to.fraction, fraction)
+    return cast((values << finest - to.fraction) + (more << finest - fraction), finest, to)
+
+
 def signed_width(raw: NDArray[Any]) -> int:
     """Return the bits of the narrowest two's complement type that holds all numbers; 1 for an empty array."""
     if not raw.size:
@@ -41,11 +46,11 @@ def at_fraction(values: Constants, fraction: int) -> NDArray[Any]:
     return values.raw.astype(object) << (fraction - values.fraction)
 
 
-def raw_array(numbers: Sequence[Any], width: int) -> NDArray[Any]:
-    """Return raw values of a type of `width` bits as an array; its dtype is object if int64 is too narrow."""
-    return np.array(numbers, dtype=object if width > MAX_WIDTH else np.int64)
+def raw_array(numbers: Integers, width: int) -> NDArray[Any]:
+    """Return raw values of a type of `width` bits as int64, or as Python's integers if int64 is too narrow."""
+    return numbers.astype(object if width > MAX_WIDTH else np.int64)
 
 
-def cast_all(values: Constants, to: FixedPoint) -> list[int]:
-    """Return the raw values of the numbers cast to another type."""
-    return [to.cast(int(value), values.fraction) for value in values.raw.reshape(-1)]
+def cast_all(values: Constants, to: FixedPoint) -> Integers:
+    """Return the raw values of constants cast to another type, in their shape."""
+    return cast(values.raw.astype(object), values.fraction, to)

@@ -14,7 +14,6 @@ from hypersonic.hls.da.products import check_weights, matmul
 from hypersonic.hls.network.layers.embedding import Embedding
 from hypersonic.hls.network.layers.map import Map, MapFunction
 from hypersonic.hls.network.layers.quantise import Quantise
-from hypersonic.hls.network.layers.table import Table
 
 
 def _map(graph: AdderGraph, layer: Map, x: Numbers) -> Iterable[Number]:
@@ -54,7 +53,7 @@ def _affine(graph: AdderGraph, layer: Map, x: Numbers) -> list[Number]:
 
 
 def _stepped(graph: AdderGraph, x: Number, above: tuple[int, int], below: tuple[int, int]) -> Number:
-    """A step of two thresholds, raw with their fraction bits. x <= below is below - x >= 0, which is not below - x < 0."""
+    """A step of two thresholds, raw with their fraction bits. x <= below is computed as not (below - x < 0)."""
     one, rests = Number(graph.constant(1), 0), []
     for limit in (above, below):
         at = plus(graph, Number(graph.constant(0), x.fraction), *limit)
@@ -65,7 +64,7 @@ def _stepped(graph: AdderGraph, x: Number, above: tuple[int, int], below: tuple[
     return total(graph, total(graph, high, low, subtract=True), both)
 
 
-def _times(graph: AdderGraph, layer: Map | Table, x: Number, factor: int) -> Number:
+def _times(graph: AdderGraph, layer: Map, x: Number, factor: int) -> Number:
     return matmul(graph, layer.name, (x,), np.array([[factor]]), layer.scale.fraction)[0]
 
 

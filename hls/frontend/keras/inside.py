@@ -109,12 +109,12 @@ def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
     before = [node.inbound_layers for node in layer.inbound_nodes]
     if "moving_variance" in own and "kernel" not in own:
         alone = len(before) == 1 and not isinstance(before[0], list) and _reader(model, before[0]) is layer
-        return {} if alone and takes_normalisation(before[0]) else _affine(layer, own)
+        return {} if alone and _takes_normalisation(before[0]) else _affine(layer, own)
     if "moving_variance" in own:  # QConv2DBatchnorm
         own = _folded(own, _affine(layer.batchnorm, own))
     after = _reader(model, layer)
     if (
-        takes_normalisation(layer)
+        _takes_normalisation(layer)
         and after is not None
         and "moving_variance" in (theirs := _named(after))
         and "kernel" not in theirs
@@ -123,7 +123,7 @@ def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
     return {_WEIGHTS.get(name, name): values for name, values in own.items()}
 
 
-def takes_normalisation(layer: Any) -> bool:
+def _takes_normalisation(layer: Any) -> bool:
     """Return whether hls4ml adds a normalisation behind the layer to its weights: with an activation it makes two layers."""
     return "kernel" in _named(layer) and _activation(layer) in ("", "linear")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.network.attributes import precision, refuse, streamed
+from hypersonic.hls.network.attributes import check_parallel, precision
 from hypersonic.hls.network.base import PairProducts, Tensor
 from hypersonic.hls.network.layer_type import LayerType
 from hypersonic.hls.network.products import reuse
-from hypersonic.hls.network.raw import Integers, cast
+from hypersonic.hls.network.raw import Integers, cast, plus
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +22,7 @@ class Dot(PairProducts):
 
 # ---------------------------------------------------------------- in hls4ml's graph
 def _read(layer: Any, a: Tensor, b: Tensor, y: Tensor) -> Dot:
-    if streamed(layer):
-        raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream: use io_parallel")
+    check_parallel(layer)
     return Dot(layer.name, a, b, y, precision(layer, "accum_t"), *reuse(layer))
 
 
@@ -32,7 +31,7 @@ def _evaluate(layer: Dot, a: Integers, b: Integers) -> Integers:
     fraction, accum = layer.a.precision.fraction + layer.b.precision.fraction, layer.accum
     products, y = cast(a * b, fraction, accum), np.zeros(len(a), dtype=object)
     for term in range(products.shape[1]):
-        y = cast(y + products[:, term], accum.fraction, accum)
+        y = plus(y, products[:, term], accum.fraction, accum)
     return cast(y, accum.fraction, layer.y.precision)
 
 

@@ -20,7 +20,7 @@ from hypersonic.hls.model_graph import precision_of, written_constants
 from hypersonic.hls.network.attributes import refuse
 from hypersonic.hls.network.base import Tensor, TwoInputs
 from hypersonic.hls.network.layer_type import LayerType
-from hypersonic.hls.network.raw import Integers, cast
+from hypersonic.hls.network.raw import Integers, cast, cast_all, plus
 
 #: the type of a distance, whose bits address a table
 DISTANCE = FixedPoint(12, 4, overflow=Overflow.SAT)
@@ -149,12 +149,12 @@ def _evaluate(layer: GarNet, a: Integers, b: Integers) -> Integers:
     step = layer.steps[-1]
     weights, sums = _means(layer, features, kind, _edges(layer, step, features, kind, present))
     bases, to = _bases(layer, step, weights, sums), layer.y.precision
-    offset = cast(step.offset.raw.astype(object), step.offset.fraction, layer.aggregate)
+    offset = cast_all(step.offset, layer.aggregate)
     share = cast(b * offset, layer.aggregate.fraction + layer.b.precision.fraction, layer.aggregate)
     y = cast(_shifted(share, layer.vertices), layer.aggregate.fraction, step.offset_type)
     y = cast(y, step.offset_type.fraction, to)
     for at in range(weights.shape[1]):
-        y = _plus(y, weights[:, at, None] * bases[:, :, at], layer.edge.fraction + layer.aggregate.fraction, to)
+        y = plus(y, weights[:, at, None] * bases[:, :, at], layer.edge.fraction + layer.aggregate.fraction, to)
     return y
 
 
@@ -175,7 +175,7 @@ def _edges(layer: GarNet, step: GarNetStep, x: Integers, kind: FixedPoint, prese
     """Return the edge weights (rows, vertices, aggregators). x: (rows, vertices, features) of type kind."""
     products = x[:, :, None] * step.distance.raw.astype(object)
     parts = cast(products, kind.fraction + step.distance.fraction, DISTANCE)
-    start = cast(step.distance_bias.raw.astype(object), step.distance_bias.fraction, DISTANCE)
+    start = cast_all(step.distance_bias, DISTANCE)
     distance = np.broadcast_to(start, parts.shape[:-1])
     for feature in range(parts.shape[-1]):
         distance = cast(distance + parts[..., feature], DISTANCE.fraction, DISTANCE)
@@ -198,8 +198,8 @@ def _mean(layer: GarNet, terms: Integers, fraction: int, to: FixedPoint) -> Inte
     for block in range(layer.blocks):
         part = np.zeros_like(total)
         for vertex in range(size):
-            part = _plus(part, blocks[:, block, vertex], fraction, to)
-        total = _plus(total, _shifted(part, size), to.fraction, to)
+            part = plus(part, blocks[:, block, vertex], fraction, to)
+        total = plus(total, _shifted(part, size), to.fraction, to)
     return _shifted(total, layer.blocks)
 
 
@@ -208,19 +208,13 @@ def _shifted(values: Integers, count: int) -> Integers:
     return values >> int(log2(count))
 
 
-def _plus(values: Integers, more: Integers, fraction: int, to: FixedPoint) -> Integers:
-    """Return numbers of type `to` plus others with `fraction` fraction bits, cast to `to`."""
-    finest = max(to.fraction, fraction)
-    return cast((values << finest - to.fraction) + (more << finest - fraction), finest, to)
-
-
 def _bases(layer: GarNet, step: GarNetStep, weights: Integers, sums: Integers) -> Integers:
     """Return the share of each aggregator in each output, without the edge weight: (rows, outputs, aggregators)."""
     aggregate = layer.aggregate
     y = cast(weights[:, None] * step.bias.raw.astype(object), layer.edge.fraction + step.bias.fraction, aggregate)
     for feature in range(sums.shape[-1]):
         terms = sums[:, None, :, feature] * step.weight.raw[..., feature].astype(object)
-        y = _plus(y, terms, aggregate.fraction + step.weight.fraction, aggregate)
+        y = plus(y, terms, aggregate.fraction + step.weight.fraction, aggregate)
     return y
 
 
@@ -228,10 +222,10 @@ def _vertices(layer: GarNet, step: GarNetStep, edges: Integers, bases: Integers)
     """Return the outputs of each vertex (rows, vertices, outputs), which are the features of the next GarNet."""
     to = layer.y.precision
     terms = cast(edges[:, :, None] * bases[:, None], layer.edge.fraction + layer.aggregate.fraction, to)
-    start = cast(step.offset.raw.astype(object), step.offset.fraction, to)
+    start = cast_all(step.offset, to)
     y = np.broadcast_to(start, terms.shape[:-1])
     for at in range(terms.shape[-1]):
-        y = _plus(y, terms[..., at], to.fraction, to)
+        y = plus(y, terms[..., at], to.fraction, to)
     return y
 
 

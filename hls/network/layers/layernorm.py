@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.fixed import Constants, FixedPoint
-from hypersonic.hls.network.attributes import constants, fixed, precision, refuse, streamed
+from hypersonic.hls.network.attributes import check_parallel, constants, fixed, precision, refuse
 from hypersonic.hls.network.base import OneInput, Tensor
 from hypersonic.hls.network.layer_type import LayerType
 from hypersonic.hls.network.raw import Integers
@@ -72,8 +72,7 @@ def _lefts(layer: LayerNorm) -> tuple[int, int, int]:
 # ---------------------------------------------------------------- in hls4ml's graph
 def _read(layer: Any, x: Tensor, y: Tensor) -> LayerNorm:
     """Read hls4ml's LayerNormalization. Raises UnsupportedLayerError for types with which the C++ reads another entry."""
-    if streamed(layer):
-        raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream: use io_parallel")
+    check_parallel(layer)
     accum, table = (precision(layer, name) for name in ("accum_t", "table_t"))
     size, spread = int(layer.get_attr("table_size")), int(layer.get_attr("table_range_power2"))
     if accum.integer + size.bit_length() - 1 + spread > 31:

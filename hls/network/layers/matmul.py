@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.network.attributes import precision, refuse, streamed
+from hypersonic.hls.network.attributes import check_parallel, precision, refuse
 from hypersonic.hls.network.base import Layer, PairProducts, Tensor
 from hypersonic.hls.network.layer_type import LayerType
 from hypersonic.hls.network.layers.permute import Permute, transposed_places
 from hypersonic.hls.network.products import reuse
-from hypersonic.hls.network.raw import Integers, cast
+from hypersonic.hls.network.raw import Integers, cast, plus
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,7 @@ class Matmul(PairProducts):
 # ---------------------------------------------------------------- in hls4ml's graph
 def _read(layer: Any, a: Tensor, b: Tensor, y: Tensor) -> tuple[Layer, ...]:
     """Read hls4ml's Einsum: axes `in place` count the matrices, free ones the vectors and the results of a vector."""
-    if streamed(layer):
-        raise refuse(layer, "hls4ml 1.3.0 has no C++ for it in io_stream: use io_parallel")
+    check_parallel(layer)
     if str(strategy := layer.get_attr("strategy")).lower() != "latency":
         raise refuse(layer, f"its Strategy is {strategy}, expected Latency")
     names = ("n_inplace", "n_free0", "n_free1", "n_contract")
@@ -68,11 +67,9 @@ def _evaluate(layer: Matmul, a: Integers, b: Integers) -> Integers:
     rows = a.reshape(len(a), len(layer.places), -1, 1, layer.n_in)
     columns = b[:, layer.places][:, :, None]
     accum, fraction = layer.accum, layer.a.precision.fraction + layer.b.precision.fraction
-    finest = max(fraction, accum.fraction)
     sums = np.zeros(np.broadcast_shapes(rows.shape, columns.shape)[:-1], dtype=object)
     for term in range(layer.n_in):
-        product = rows[..., term] * columns[..., term]
-        sums = cast((sums << finest - accum.fraction) + (product << finest - fraction), finest, accum)
+        sums = plus(sums, rows[..., term] * columns[..., term], fraction, accum)
     return cast(sums, accum.fraction, layer.y.precision)
 
 

@@ -40,7 +40,7 @@ def _read(layer: Any, x: Tensor, y: Tensor) -> Quantise:
 # ---------------------------------------------------------------- what it computes
 def _evaluate(layer: Quantise, x: Integers) -> Integers:
     fraction, y = layer.x.precision.fraction, np.zeros(x.shape, dtype=object)
-    for kind in set(layer.types) - {None}:
+    for kind in set(layer.types):
         if kind:
             here = [each == kind for each in layer.types]
             y[:, here] = cast(cast(x[:, here], fraction, kind), kind.fraction, layer.y.precision)

@@ -19,7 +19,7 @@ from hypersonic.hls.network.layers.dense import Dense, weight_places
 from hypersonic.hls.network.layers.permute import Permute
 from hypersonic.hls.network.layers.table import Table, curve_table, table_values
 from hypersonic.hls.network.products import check_strategy, reuse
-from hypersonic.hls.network.raw import Integers, cast, confine
+from hypersonic.hls.network.raw import Integers, cast, cast_all, confine
 
 
 class Cell(IntEnum):
@@ -146,7 +146,7 @@ def _function(layer: Any, function: str, x: Tensor, y: Tensor) -> Table:
 def _evaluate(layer: Recurrent, x: Integers) -> Integers:
     gates = x.reshape(len(x), layer.steps, layer.units, layer.cell)
     accum, y = layer.accum, layer.y.precision
-    weight, start = layer.weight.raw.astype(object), cast(layer.bias.raw.astype(object), layer.bias.fraction, layer.accum)
+    weight, start = layer.weight.raw.astype(object), cast_all(layer.bias, accum)
     held = state = np.zeros((len(x), layer.units), dtype=object)
     given = []
     for of_x in gates.swapaxes(0, 1):

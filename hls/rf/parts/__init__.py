@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that several stages share: types as module parameters, windows, tables, sums, limits on widths."""
+"""Code that several stages share: types as module parameters, windows, sums, limits on widths."""

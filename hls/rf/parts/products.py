@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that Dense and Depthwise share: reuse factors, proofs that sums in accum_t do not depend on the order, adder trees."""
+"""Sums of products: proofs that sums in accum_t do not depend on their order, accumulators and adder trees."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_accumulator(layer: str, x: FixedPoint, weight: Constants, bias: Consta
     """
     product = x.fraction + weight.fraction
     fraction = max(product, accum.fraction)
-    shifted = np.array([int(b) for b in cast_all(bias, accum)], dtype=object) << (fraction - accum.fraction)
+    shifted = cast_all(bias, accum) << (fraction - accum.fraction)
     sums = sum_range(x, weight.raw.astype(object) << (fraction - product), shifted) if _saturates(accum) else (0, 0)
     _check_sums(layer, sums, product, len(weight.raw), accum)
 
@@ -75,11 +75,6 @@ def _check_sums(layer: str, sums: tuple[int, int], product: int, terms: int, acc
             f"accum is {accum} and its sums can leave that range, where saturation depends on the order: give it "
             "more integer bits, or AP_WRAP",
         )
-
-
-def accumulator_bias(bias: Constants, accum: FixedPoint) -> Constants:
-    """Return the bias cast to accum, which is the accumulator's initial value."""
-    return Constants(np.array(cast_all(bias, accum), dtype=object), accum.fraction)
 
 
 def arithmetic(x: FixedPoint, weight: Constants, accum: FixedPoint, y: FixedPoint) -> dict[str, Value]:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
 from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.network.layers.dense import Dense
-from hypersonic.hls.network.raw import signed_width
+from hypersonic.hls.network.raw import cast_all, signed_width
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost
 from hypersonic.hls.rf.needs import divisors, vectors
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
-from hypersonic.hls.rf.parts.products import accumulator_bias, arithmetic, bias_memory, check_accumulator, tree_cost
+from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator, tree_cost
 from hypersonic.hls.rf.parts.windows import least_interval, window_order
 from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, clocks_a_word
 from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType
@@ -114,7 +114,7 @@ def _words(dense: Dense, x: Stream, y: Stream) -> tuple[Words, Words, int]:
         order = window_order(dense.x, dense.window, p // dense.window.kernel[0])
     blocked = dense.weight.raw.reshape(-1, dense.n_in, dense.n_out)[:, order].reshape(-1, blocks, p, groups, q)
     weights = blocked.transpose(0, 3, 1, 4, 2).reshape(-1, q * p)
-    return weights, accumulator_bias(dense.bias, dense.accum).raw.reshape(-1, q), weight_width(dense)
+    return weights, cast_all(dense.bias, dense.accum).reshape(-1, q), weight_width(dense)
 
 
 def weight_width(dense: Dense) -> int:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from hypersonic.hls.network.layers.depthwise import Depthwise
-from hypersonic.hls.network.raw import signed_width
+from hypersonic.hls.network.raw import cast_all, signed_width
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
 from hypersonic.hls.rf.needs import divisors, groups
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
-from hypersonic.hls.rf.parts.products import accumulator_bias, arithmetic, bias_memory, check_accumulator, tree_cost
+from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator, tree_cost
 from hypersonic.hls.rf.parts.windows import least_interval
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType
@@ -59,9 +59,7 @@ def depthwise_stage(name: str, layer: Depthwise, x: Stream, y: Stream) -> Stage:
     }  # fmt: skip
     memories = (
         Memory(f"{name}.weights.mem", weights.reshape(-1, rows * lanes), (width,)),
-        bias_memory(
-            f"{name}.bias.mem", accumulator_bias(layer.bias, layer.accum).raw.reshape(channels // lanes, lanes), layer.accum
-        ),
+        bias_memory(f"{name}.bias.mem", cast_all(layer.bias, layer.accum).reshape(channels // lanes, lanes), layer.accum),
     )
     timing = Timing((groups(y.beats, columns),), DEPTHWISE_CLOCKS + (rows - 1).bit_length(), columns, x.beats)
     multiplications = layer.y.size * seen.size

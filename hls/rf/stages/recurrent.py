@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES
 from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
 from hypersonic.hls.network.layers.table import Table
-from hypersonic.hls.network.raw import signed_width
+from hypersonic.hls.network.raw import cast_all, signed_width
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost, skid_cost
 from hypersonic.hls.rf.needs import divisors, each
 from hypersonic.hls.rf.parts.casts import accumulator_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, accumulator
 from hypersonic.hls.rf.parts.limits import product as limit_of_product
-from hypersonic.hls.rf.parts.products import accumulator_bias, bias_memory, check_accumulator
+from hypersonic.hls.rf.parts.products import bias_memory, check_accumulator
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value, spaced
 from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.dense import MAC_CLOCKS, mac_cost, tree_registers
@@ -142,7 +142,7 @@ def recurrent_stage(name: str, layer: Recurrent, x: Stream, y: Stream, shape: Sh
     accum, state = layer.accum, layer.y.precision
     groups, blocks, width = units // lanes, units // p, signed_width(layer.weight.raw)
     weights = layer.weight.raw.reshape(blocks, p, groups, lanes * gates).transpose(2, 0, 3, 1).reshape(groups * blocks, -1)
-    bias = accumulator_bias(layer.bias, accum).raw.reshape(groups, lanes * gates)
+    bias = cast_all(layer.bias, accum).reshape(groups, lanes * gates)
     memories = [
         Memory(f"{name}.weights.mem", weights, (width,)),
         bias_memory(f"{name}.bias.mem", bias, accum),
