@@ -32,8 +32,8 @@ from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.hls.errors import ConversionError, ToolError
 from hypersonic.hls.row import Row
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
-from hypersonic.sim.direct import MemoryTiming, Simulation
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import MemoryTiming, Simulation
+from hypersonic.sim.card.simulator import build_hardware_simulator
 
 _PAGE_BYTES = 4096
 FORMATS = ("FP32", "FP16", "INT16", "INT8")

@@ -20,7 +20,7 @@ class FirmwareError(Exception):
 
 
 class PlatformError(FirmwareError):
-    """There is no such platform, it is retired, or its file is not valid."""
+    """There is no such platform, or its file is not valid."""
 
 
 class LinkError(FirmwareError):

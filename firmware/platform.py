@@ -6,11 +6,11 @@ There is one file for each card, and it is read when the card is first requested
     name, part          the card's name in this project, and its part number in Vivado
     vbnv                the shell's full name, as v++ --platform takes it
     interface_uuid      the shell that a hw xclbin must match, 32 hex digits; omitted when not known
-    build               xrt: linked by v++, driven by XRT. f2_hdk: custom logic built with the AWS F2 kit
-    image               xclbin (the default): the card is configured with the linked bitstream. afi: AWS makes an Amazon FPGA
-                        image from the design, and the xclbin names that image
+    build               the toolchain. xrt: linked by v++, driven by XRT. f2_hdk: custom logic built with the AWS F2 kit
     newest_vitis        the last Vitis release that supports the shell; omitted while the newest release does
-    retired             why the card can no longer be used, as a sentence for people; omitted for a card in service
+    compute_units       the largest number of compute units; omitted for XRT's limit of 128
+    host_memory         true if kernels read and write the host's memory instead of the card's
+    shell_module        the module of this project between the compute units and the shell; omitted where v++ connects them
     unverified          the fields of the file that no source and no card has confirmed
     [clock]             kernel_mhz: the default ap_clk; system_mhz: the shell's second kernel clock (ap_clk_2)
     [pcie]              link, and the measured rates of host transfers, in GB/s: h2c_gb_s, c2h_gb_s
@@ -21,7 +21,7 @@ There is one file for each card, and it is read when the card is first requested
                         gaps, tagged <tag>[0] and so on
 
 Each file names its sources. To add a platform, add a file. To add a way of making or driving bitstreams, add a member to Flow,
-a build like those in bitstream/ and f2/, and a driver (host/driver.py).
+a folder in toolchains/, and a driver (host/driver.py).
 """
 
 from __future__ import annotations
@@ -48,19 +48,15 @@ DIRECTORY = Path(__file__).resolve().parent / "platforms"
 
 MAX_FILE_BYTES = 1 << 16
 
+#: XRT's scheduler keeps compute units in a mask of 128 bits
+XRT_COMPUTE_UNITS = 128
+
 
 class Flow(StrEnum):
     """The way in which a bitstream for a card is made and driven."""
 
     XRT = "xrt"  # linked by v++, driven through XRT
     F2_HDK = "f2_hdk"  # custom logic, built with Vivado and the AWS kit and driven through its registers
-
-
-class Image(StrEnum):
-    """The content of the BITSTREAM section in an xclbin for a card."""
-
-    XCLBIN = "xclbin"  # the FPGA's configuration, as linked
-    AFI = "afi"  # the id of an Amazon FPGA image, which AWS makes from a design in an S3 bucket
 
 
 @dataclass(frozen=True)
@@ -101,8 +97,9 @@ class Platform:
     interface_uuid: str = "0" * 32  # zeros when not known
     newest_vitis: str = ""  # the last Vitis release that supports it; empty while the newest does
     control_base: int = 0x1800000  # address of s_axi_control of the first compute unit
-    image: Image = Image.XCLBIN
-    retired: str = ""  # why it can no longer be used; empty for a platform in service
+    compute_units: int = XRT_COMPUTE_UNITS  # the largest number of them
+    host_memory: bool = False  # whether kernels read and write the host's memory instead of the card's
+    shell_module: str = ""  # the module between the compute units and the shell; empty where v++ connects them
     unverified: tuple[str, ...] = ()  # fields of the file that no source and no card has confirmed
 
 
@@ -124,16 +121,13 @@ class _Files(Mapping[str, Platform]):
 PLATFORMS: Mapping[str, Platform] = _Files()
 
 
-def find_platform(name: str, *, retired_too: bool = False) -> Platform:
-    """The platform with that name. Raises PlatformError for an unknown one, and for a retired one unless retired_too."""
-    alive = ", ".join(known.name for known in PLATFORMS.values() if not known.retired)
+def find_platform(name: str) -> Platform:
+    """The platform with that name. Raises PlatformError for an unknown one."""
     platform = PLATFORMS.get(name)
     if platform is None:
         near = get_close_matches(name.lower(), PLATFORMS, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise PlatformError(f"platform is {name!r}, expected one of {alive}{hint}")
-    if platform.retired and not retired_too:
-        raise PlatformError(f"platform {name} is retired: {platform.retired}; build for one of {alive}")
+        raise PlatformError(f"platform is {name!r}, expected one of {', '.join(PLATFORMS)}{hint}")
     return platform
 
 
@@ -161,8 +155,9 @@ def read_platform(path: Path) -> Platform:
         interface_uuid=table.text("interface_uuid", "[0-9a-f]{32}", "32 hexadecimal digits", "0" * 32),
         newest_vitis=table.text("newest_vitis", r"20\d\d\.[1-4]", "a release such as 2025.1", ""),
         control_base=table.get("control_base", 0x1800000),
-        image=Image(table.text("image", "|".join(Image), f"one of {', '.join(Image)}", Image.XCLBIN)),
-        retired=table.get("retired", ""),
+        compute_units=table.get("compute_units", XRT_COMPUTE_UNITS),
+        host_memory=table.get("host_memory", False),
+        shell_module=table.text("shell_module", "[a-z][a-z0-9_]{0,62}", "the name of a module in firmware/rtl", ""),
         unverified=tuple(table["unverified"]),
     )  # fmt: skip
 
@@ -182,14 +177,22 @@ def _toml(path: Path) -> dict[str, Any]:
 
 _TOP = {"name": str, "part": str, "vbnv": str, "build": str, "clock": dict, "pcie": dict, "slr": list, "memory": list,
         "unverified": list}  # fmt: skip
-_TOP_OPTIONAL = {"interface_uuid": str, "newest_vitis": str, "control_base": int, "image": str, "retired": str, "total": dict}
+_TOP_OPTIONAL = {"interface_uuid": str, "newest_vitis": str, "control_base": int, "compute_units": int, "host_memory": bool,
+                 "shell_module": str, "total": dict}  # fmt: skip
 _CLOCK = {"kernel_mhz": int, "system_mhz": int}
 _PCIE = {"link": str, "h2c_gb_s": float, "c2h_gb_s": float}
 _AMOUNTS = dict.fromkeys(KINDS, int)
 _BANK = {"tag": str, "sp": str, "kind": str, "base": int, "size_mib": int, "peak_gb_s": float, "slr": int}
 _BANK_OPTIONAL = {"count": int, "measured_gb_s": float}
 
-_WORDS = {str: "text", int: "an integer of 0 or more", float: "a number above 0", list: "an array", dict: "a table"}
+_WORDS = {
+    str: "text",
+    bool: "true or false",
+    int: "an integer of 0 or more",
+    float: "a number above 0",
+    list: "an array",
+    dict: "a table",
+}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ class CoreKind(StrEnum):
 
     DA = "da"  # unrolled into adders, one row per clock (hls/da)
     RF = "rf"  # layers that share multipliers (hls/rf)
-    HLS = "hls"  # RTL that Vitis HLS generates from the HLS project (firmware/bitstream/hls_core.py)
+    HLS = "hls"  # RTL that Vitis HLS generates from the HLS project (firmware/toolchains/vitis/hls_core.py)
     CSIM = "csim"  # hls4ml's C++, compiled: simulation only
     BENCH = "bench"  # test cores of this project's own benches; no model is built as one
 

@@ -21,7 +21,7 @@ OVERRIDE = "HYPERSONIC_XRT_LIBRARY"
 #: the dynamic loader finds this name where XRT is a package of the system
 SONAME = "libxrt_coreutil.so.2"
 #: the module whose library has the same C functions for a simulated kernel; imported only for an emulation target
-EMULATION = "hypersonic.sim.library"
+EMULATION = "hypersonic.sim.card.library"
 
 
 def load_library(target: Target) -> Library:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opening a card: the driver is chosen by the platform of the xclbin, and the Device is made with it.
 
-To add a driver (driver.py), choose it in choose_driver, by the Flow of the xclbin's platform.
+To add a driver (driver.py), add it to _DRIVERS, by the Flow of the xclbin's platform.
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hypersonic.firmware.platform import PLATFORMS, Flow
@@ -20,7 +21,7 @@ from hypersonic.host.library import load_library
 from hypersonic.host.usage import CardUsage
 
 #: the module of the simulated F2 card; imported only when an xclbin for one is opened
-F2_EMULATION = "hypersonic.sim.f2_card"
+F2_EMULATION = "hypersonic.sim.card.f2_card"
 
 
 def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) -> Device:
@@ -35,23 +36,26 @@ def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) ->
 
 def card_set(contents: Xclbin) -> str:
     """The set of cards that can take this xclbin: equal indices in different sets are different cards."""
-    if contents.target is not Target.SW_EMU and _is_f2(contents):
-        return f"F2 {'card' if contents.target is Target.HW else 'simulation'}"
-    return "emulated card" if contents.target.emulated else "card"
+    card = "F2 card" if _flow(contents) is Flow.F2_HDK else "card"
+    return f"emulated {card}" if contents.target.emulated else card
 
 
 def choose_driver(contents: Xclbin) -> Driver:
-    """The driver for this xclbin: the F2 driver for platforms without XRT, otherwise the XRT library or its emulation.
-
-    Raises LibraryNotFoundError.
-    """
-    if contents.target is Target.SW_EMU or not _is_f2(contents):
-        return load_library(contents.target)
-    return F2Driver(open_bar if contents.target is Target.HW else _simulated_f2())
+    """The driver for this xclbin: the XRT library, the F2 driver, or the emulation of either. Raises LibraryNotFoundError."""
+    return _DRIVERS[_flow(contents)](contents.target)
 
 
-def _is_f2(contents: Xclbin) -> bool:
-    return any(platform.vbnv == contents.vbnv for platform in PLATFORMS.values() if platform.flow is Flow.F2_HDK)
+def _flow(contents: Xclbin) -> Flow:
+    """How the card of this xclbin is driven. Shells that are not known have XRT; sw_emu is the same for every platform."""
+    flows = {platform.vbnv: platform.flow for platform in PLATFORMS.values()}
+    return Flow.XRT if contents.target is Target.SW_EMU else flows.get(contents.vbnv, Flow.XRT)
+
+
+def _f2_driver(target: Target) -> Driver:
+    return F2Driver(open_bar if target is Target.HW else _simulated_f2())
+
+
+_DRIVERS: Mapping[Flow, Callable[[Target], Driver]] = {Flow.XRT: load_library, Flow.F2_HDK: _f2_driver}
 
 
 def _simulated_f2() -> OpenAccess:

@@ -64,7 +64,7 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
     )  # fmt: skip
     parser.add_argument(
         "--afi-bucket", default="", metavar="S3BUCKET",
-        help="S3 bucket from which AWS reads the design, for hw on aws_f2 or aws_f1 only",
+        help="S3 bucket from which AWS reads the design, for hw on aws_f2 only",
     )  # fmt: skip
     parser.add_argument(
         "--compute-units", type=int, default=1, metavar="N", help="number of instances of the kernel on the card"

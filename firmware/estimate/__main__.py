@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the report as JSON to FILE")
     arguments = parser.parse_args(argv)
     try:
-        platform = find_platform(arguments.platform, retired_too=True)
+        platform = find_platform(arguments.platform)
         with tempfile.TemporaryDirectory() as scratch:
             kernel = write_kernel(Core.load(arguments.directory), Path(scratch))
             report, key = estimate(kernel), sources_key(kernel)

@@ -248,9 +248,9 @@ def _path_lines(paths: Sequence[LogicPath], platform: Platform) -> list[str]:
     return lines
 
 
-def estimate_f2_shell(compute_units: int) -> Module:
-    """The resources of f2_shell, the one module between that many kernels and the AWS F2 shell. Raises like estimate."""
-    synthesis = synthesise("f2_shell", rtl_sources("f2_shell"), parameters={"UNITS": compute_units})
+def estimate_shell(module: str, compute_units: int) -> Module:
+    """The resources of the module between that many kernels and a shell (Platform.shell_module). Raises like estimate."""
+    synthesis = synthesise(module, rtl_sources(module), parameters={"UNITS": compute_units})
     return module_of(synthesis.top, 1, synthesis.cells)
 
 

@@ -5,7 +5,7 @@
 
 An event's bytes pass a memory bank twice: the host writes the inputs and the kernel reads them; the kernel writes the results
 and the host reads them. On a DIMM, inputs and results share one bank. On HBM each port has channels of its own, and a buffer
-is in one of them. On AWS F2 the kernel reads and writes the host's memory, so there is no bank.
+is in one of them. Where the kernel reads and writes the host's memory, as on AWS F2, there is no bank.
 
 A limit counts as measured where the rate that it follows from has been measured (the card's file in platforms/ names the
 source). The kernel's clock and the network are always assumed. The server's processors are not included, because no server
@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hypersonic.firmware.platform import Flow, MemoryBank, Platform
+from hypersonic.firmware.platform import MemoryBank, Platform
 from hypersonic.firmware.xclbin.connectivity import assign_banks, most_units
 
 #: the default rate of the server's network, in Gb/s
@@ -137,7 +137,7 @@ def _pcie(platform: Platform, x: int, y: int) -> list[Limit]:
 
 
 def _bank(platform: Platform, x: int, y: int, units: int) -> list[Limit]:
-    if platform.flow is Flow.F2_HDK:
+    if platform.host_memory:
         return []
     with_bank = min(units, most_units(platform))  # the other units are on further cards with banks of their own
     inputs, results = assign_banks(platform, with_bank, _PORTS)[0]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError, LinkError
-from hypersonic.firmware.estimate.kernel import ResourceReport, estimate, estimate_f2_shell, known_amounts, table
+from hypersonic.firmware.estimate.kernel import ResourceReport, estimate, estimate_shell, known_amounts, table
 from hypersonic.firmware.estimate.module_tree import Module
 from hypersonic.firmware.kernel.files import Kernel
-from hypersonic.firmware.kernel.vitis_xml import Instance, describe_kernel
-from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.firmware.kernel.vitis_xml import describe_units
+from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import describe_places, place_units
 from hypersonic.hls.errors import ToolError
 from hypersonic.hls.resources import KINDS, LABELS, NOT_ESTIMATED, Amounts, amount_text
@@ -52,11 +52,11 @@ class BuildReport:
 
 @dataclass(frozen=True)
 class Estimates:
-    """The estimates of a build. kernels: one compute unit of each, by the kernel's name. f2_shell: the module between
-    the compute units and the AWS shell; None for other cards."""
+    """The estimates of a build. kernels: one compute unit of each, by the kernel's name. shell: the module between
+    the compute units and the shell; None where v++ connects them."""
 
     kernels: Mapping[str, ResourceReport | Missing]
-    f2_shell: Module | Missing | None = None
+    shell: Module | Missing | None = None
 
 
 def try_estimate(kernel: Kernel) -> ResourceReport | Missing:
@@ -70,7 +70,7 @@ def try_estimate(kernel: Kernel) -> ResourceReport | Missing:
 def make_estimates(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> Estimates:
     """Estimate kernels, each with its number of compute units. Raises nothing."""
     units = sum(count for _, count in kernels)
-    shell = try_f2_shell(units) if platform.flow is Flow.F2_HDK else None
+    shell = try_shell(platform.shell_module, units) if platform.shell_module else None
     return Estimates({kernel.name: try_estimate(kernel) for kernel, _ in kernels}, shell)
 
 
@@ -79,12 +79,12 @@ def no_estimates(kernels: Sequence[tuple[Kernel, int]], reason: str) -> Estimate
     return Estimates({kernel.name: Missing(kernel.name, reason) for kernel, _ in kernels})
 
 
-def try_f2_shell(compute_units: int) -> Module | Missing:
-    """The estimate of the F2 shell's module, or why there is none. Raises nothing."""
+def try_shell(module: str, compute_units: int) -> Module | Missing:
+    """The estimate of the module between the units and the shell, or why there is none. Raises nothing."""
     try:
-        return estimate_f2_shell(compute_units)
+        return estimate_shell(module, compute_units)
     except Exception as error:  # noqa: BLE001 - as above
-        return Missing("f2_shell", _reason(error))
+        return Missing(module, _reason(error))
 
 
 def _reason(error: Exception) -> str:
@@ -100,8 +100,8 @@ def report_build(kernel: Kernel, platform: Platform, compute_units: int, estimat
     """
     known, report = known_amounts(kernel.core), estimates.kernels[kernel.name]
     lines, around = [*lines_of(report, platform)], dict[str, Any]()
-    if estimates.f2_shell:
-        lines_of_shell, around = _f2_shell(estimates.f2_shell, compute_units)
+    if estimates.shell:
+        lines_of_shell, around = _shell(estimates.shell, compute_units)
         lines += lines_of_shell
     unit = known if isinstance(report, Missing) else report.top.total
     places, misfit = _places(kernel, platform, compute_units, unit)
@@ -131,19 +131,18 @@ def entry_of(report: ResourceReport | Missing, platform: Platform, known: Amount
     return {**report.to_json(), "platform": platform.name, "share_of_slr_percent": share}
 
 
-def _f2_shell(shell: Module | Missing, compute_units: int) -> tuple[list[str], dict[str, Any]]:
-    """The lines and the entry of the module between the compute units and the AWS shell."""
+def _shell(shell: Module | Missing, compute_units: int) -> tuple[list[str], dict[str, Any]]:
+    """The lines and the entry of the module between the compute units and the shell."""
     if isinstance(shell, Missing):
         return [shell.line], {}
-    head = f"and once, between {compute_units} compute units and the AWS shell, also by Yosys:"
-    return [head, *table(shell)[1:]], {"f2_shell": shell.total.to_json()}
+    head = f"and once, between {compute_units} compute units and the shell, also by Yosys:"
+    return [head, *table(shell)[1:]], {shell.name: shell.total.to_json()}
 
 
 def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
     """A line on the place of each unit, and why the units do not fit; the latter is empty when they do."""
-    units = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(compute_units)]
     try:
-        description = describe_kernel(kernel.name, units, kernel.core.takes_weights)
+        description = describe_units(kernel.name, compute_units, kernel.core.takes_weights)
         return describe_places(platform, place_units(platform, description, unit)), ""
     except LinkError as error:
         return [str(error)], str(error)

@@ -10,7 +10,7 @@ from hypersonic.firmware.estimate.kernel import ResourceReport, known_amounts
 from hypersonic.firmware.estimate.module_tree import Module
 from hypersonic.firmware.estimate.report import BuildReport, Estimates, Missing, entry_of, lines_of
 from hypersonic.firmware.kernel.files import Kernel
-from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
+from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_units
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import describe_places, place_kernels, shared_banks
 
@@ -26,8 +26,8 @@ def report_together(
     known = {kernel.name: known_amounts(kernel.core) for kernel, _ in kernels}
     reports = {name: estimates.kernels[name] for name in known}
     lines = [line for name, report in reports.items() for line in ("", f"kernel {name}", *lines_of(report, platform))][1:]
-    if estimates.f2_shell:
-        lines += ["", _f2_shell(estimates.f2_shell)]
+    if estimates.shell:
+        lines += ["", _shell(estimates.shell)]
     mapped = [report for report in reports.values() if isinstance(report, ResourceReport)]
     lines += ["", *_slow(mapped, platform, kernel_mhz)]
     amounts = [known[name] if isinstance(report, Missing) else report.top.total for name, report in reports.items()]
@@ -50,14 +50,13 @@ def check_known_together(kernels: Sequence[tuple[Kernel, int]], platform: Platfo
 
 
 def _describe(kernel: Kernel, units: int) -> KernelDescription:
-    instances = [Instance(f"{kernel.name}_{k + 1}", 0) for k in range(units)]
-    return describe_kernel(kernel.name, instances, kernel.core.takes_weights)
+    return describe_units(kernel.name, units, kernel.core.takes_weights)
 
 
-def _f2_shell(shell: Module | Missing) -> str:
+def _shell(shell: Module | Missing) -> str:
     if isinstance(shell, Missing):
         return shell.line
-    return f"and once, between the compute units and the AWS shell: {', '.join(shell.total.texts())}"
+    return f"and once, between the compute units and the shell: {', '.join(shell.total.texts())}"
 
 
 def _slow(reports: Sequence[ResourceReport], platform: Platform, kernel_mhz: int) -> list[str]:

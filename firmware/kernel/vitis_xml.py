@@ -88,6 +88,11 @@ def describe_kernel(name: str, instances: Sequence[Instance] = (), weights: bool
     return KernelDescription(name, "ap_ctrl_chain", ports, arguments, tuple(instances), f"{VLNV}:{name}:1.0")
 
 
+def describe_units(name: str, compute_units: int, weights: bool = False) -> KernelDescription:
+    """The kernel with its instances <name>_1 and so on. Their addresses are 0, because v++ assigns them."""
+    return describe_kernel(name, [Instance(f"{name}_{k + 1}", 0) for k in range(compute_units)], weights)
+
+
 def kernel_xml(kernel: KernelDescription) -> bytes:
     """The text of kernel.xml for the kernel's .xo (UG1702)."""
     root = ET.Element("root", versionMajor="1", versionMinor="6")

@@ -93,8 +93,8 @@ def assemble_kernels(
 def _describe(linked: Sequence[LinkedKernel], platform: Platform) -> list[KernelDescription]:
     """The kernels with their instances, whose addresses follow one another."""
     for kernel in linked:
-        check_compute_units(kernel.compute_units)
-    check_compute_units(sum(kernel.compute_units for kernel in linked))
+        check_compute_units(platform, kernel.compute_units)
+    check_compute_units(platform, sum(kernel.compute_units for kernel in linked))
     firsts = accumulate((kernel.compute_units for kernel in linked), initial=0)
     return [
         describe_kernel(kernel.name, _instances(kernel, platform, first), kernel.weights)

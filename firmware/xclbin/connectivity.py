@@ -1,28 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory banks and the die of each compute unit, and the `v++ --config` file that sets them.
+"""The memory banks and the die of each compute unit.
 
-v++ reads the assignment from that file, and assemble.py writes the same assignment into the containers of the emulated card.
+v++ reads the assignment from its configuration file (toolchains/vitis/config.py), and assemble.py writes the same assignment
+into the containers of the emulated card.
 Compute units that cannot fit are refused here, before hours of place and route. The units of all kernels of an xclbin are
 assigned together, by one plan.
 
-Sources: UG1702 (syntax of the file; `platforminfo` on Max Masters), PG276 (the ports of HBM), FINN's platform tables (planning
+Sources: UG1702 (`platforminfo` on Max Masters), PG276 (the ports of HBM), FINN's platform tables (planning
 limits, size of the memory controllers).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_kernel
-from hypersonic.firmware.platform import Flow, Platform
+from hypersonic.firmware.platform import Platform
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts, amount_text
-
-#: XRT's scheduler keeps compute units in a mask of 128 bits
-MAX_COMPUTE_UNITS = 128
 
 #: HBM channels assigned to one port, when there are enough
 PORT_CHANNELS = 4
@@ -57,10 +54,10 @@ class Place:
     ports: tuple[tuple[str, range], ...]
 
 
-def check_compute_units(compute_units: int) -> None:
-    """Raises LinkError for a number of compute units that an xclbin cannot hold."""
-    if not 1 <= compute_units <= MAX_COMPUTE_UNITS:
-        raise LinkError(f"compute units: got {compute_units}, expected 1 to {MAX_COMPUTE_UNITS}")
+def check_compute_units(platform: Platform, compute_units: int) -> None:
+    """Raises LinkError for a number of compute units that the platform's shell does not take."""
+    if not 1 <= compute_units <= platform.compute_units:
+        raise LinkError(f"compute units: got {compute_units}, expected 1 to {platform.compute_units} on {platform.name}")
 
 
 def assign_banks(platform: Platform, compute_units: int, ports: int, *, shared: bool = False) -> tuple[tuple[range, ...], ...]:
@@ -138,9 +135,9 @@ def _check_names(kernels: Sequence[KernelDescription]) -> None:
 
 
 def shared_banks(platform: Platform, places: Sequence[Place]) -> list[str]:
-    """A line for each memory bank that several units share, with their names. On F2 there is none: the memory is the host's."""
+    """A line for each memory bank that several units share, with their names. There is none where the memory is the host's."""
     units: dict[int, list[str]] = {}
-    for place in places if platform.flow is not Flow.F2_HDK else ():
+    for place in () if platform.host_memory else places:
         for bank in sorted({bank for _, banks in place.ports for bank in banks}):
             units.setdefault(bank, []).append(place.unit)
     return [
@@ -159,7 +156,7 @@ def check_units(platform: Platform, compute_units: int) -> None:
 def most_units(platform: Platform) -> int:
     """The largest number of compute units that the platform has memories for. Raises LinkError without memory."""
     ports = len(_masters(describe_kernel("kernel", ())))
-    return min(MAX_COMPUTE_UNITS, _banks(platform) // (ports if _is_hbm(platform) else 1))
+    return min(platform.compute_units, _banks(platform) // (ports if _is_hbm(platform) else 1))
 
 
 def controllers(platform: Platform) -> tuple[Amounts, ...]:
@@ -172,7 +169,7 @@ def _masters(kernel: KernelDescription) -> tuple[str, ...]:
 
 
 def _check_banks(platform: Platform, units: int, ports: int, shared: bool = False) -> None:
-    check_compute_units(units)
+    check_compute_units(platform, units)
     banks, hbm = _banks(platform), _is_hbm(platform)
     if shared:
         _check_masters(platform, units, ports, banks)
@@ -249,10 +246,9 @@ def _check_together(platform: Platform, names: Sequence[str], units: Sequence[Am
 
 
 def _controllers(platform: Platform, banks: Sequence[int]) -> list[Amounts]:
-    """The resources that the controllers of the used memories take from each die. On F2 there are none, because the kernel
-    reads and writes host memory through the shell."""
+    """The resources that the controllers of the used memories take from each die; none where the memory is the host's."""
     used = [NOTHING] * len(platform.slrs)
-    if platform.flow is Flow.F2_HDK:
+    if platform.host_memory:
         return used
     for bank in {0} if _is_hbm(platform) else set(banks):
         memory = platform.memory[bank]
@@ -279,75 +275,22 @@ def _lack(name: str, die: Amounts, unit: Amounts, used: Amounts) -> str:
     return f"{LABELS[name]}: got {amount}, expected at most {room} ({allowed})"
 
 
-def _sp(platform: Platform, banks: range) -> str:
+def bank_range(platform: Platform, banks: range) -> str:
     """The banks as v++'s sp= takes them: DDR[1], HBM[3], or HBM[0:3] for several."""
     first = platform.memory[banks.start].sp
     return first if len(banks) == 1 else f"{first[:-1]}:{platform.memory[banks[-1]].sp.split('[')[1]}"
 
 
 def describe_places(platform: Platform, places: Sequence[Place]) -> list[str]:
-    """One line for each unit, with its die and the memory of each port. On F2 the memory is the host's and the tools choose
-    the die."""
-    if platform.flow is Flow.F2_HDK:
-        return [f"{place.unit}: rows in host memory, through PCIM" for place in places]
+    """One line for each unit, with its die and the memory of each port. Where the memory is the host's, the tools choose the
+    die."""
+    if platform.host_memory:
+        return [f"{place.unit}: rows in host memory" for place in places]
     return [
-        f"{place.unit}: {_die(place)}, " + ", ".join(f"{port} on {_sp(platform, banks)}" for port, banks in place.ports)
+        f"{place.unit}: {_die(place)}, " + ", ".join(f"{port} on {bank_range(platform, banks)}" for port, banks in place.ports)
         for place in places
     ]
 
 
 def _die(place: Place) -> str:
     return f"SLR{place.slr}" if place.slr is not None else "too large for one SLR: the tools place it over several"
-
-
-def check_vitis(platform: Platform, release: str) -> None:
-    """Raises LinkError for a Vitis release, such as 2024.2 or 2024.2.1, that no longer supports the platform's shell."""
-    if platform.newest_vitis and _release(release) > _release(platform.newest_vitis):
-        raise LinkError(
-            f"Vitis {release} no longer supports {platform.name}: expected {platform.newest_vitis} or older; install that "
-            "release, several can be installed side by side"
-        )
-
-
-def _release(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(20\d\d)\.(\d)(\.\d+)?", text)
-    if not match:
-        raise LinkError(f"Vitis release is {text!r:.40}, expected one such as 2025.1")
-    return int(match[1]), int(match[2])
-
-
-def vpp_config(
-    platform: Platform,
-    kernels: Sequence[KernelDescription],
-    places: Sequence[Place],
-    *,
-    vitis: str,
-    kernel_mhz: int | None = None,
-) -> str:
-    """The text of the file for `v++ -l --config`. vitis: the release that will read it. kernel_mhz: frequency of ap_clk; the
-    platform's default when None.
-
-    Raises LinkError for a platform that v++ does not link for, and for a release that no longer supports the platform.
-    """
-    if platform.flow is not Flow.XRT:
-        raise LinkError(f"platform {platform.name} is built with the AWS kit, which takes no linker configuration")
-    check_vitis(platform, vitis)
-    separator = "," if _release(vitis) >= (2024, 2) else "."
-    hertz = (kernel_mhz or platform.kernel_clock_mhz) * 1_000_000
-    title = f"Kernel{'s' * (len(kernels) > 1)} {', '.join(kernel.name for kernel in kernels)}"
-    lines = [
-        f"# {title} on {platform.name} ({platform.vbnv}), for Vitis {vitis}: written by hypersonic, do not edit.",
-        "[connectivity]",
-        *(_nk(kernel, separator) for kernel in kernels),
-        *(f"sp={place.unit}.{port}:{_sp(platform, banks)}" for place in places for port, banks in place.ports),
-        *(f"slr={place.unit}:SLR{place.slr}" for place in places if place.slr is not None),
-        "",
-        "[clock]",
-        *(f"freqHz={hertz}:{place.unit}" for place in places),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _nk(kernel: KernelDescription, separator: str) -> str:
-    units = [unit.name for unit in kernel.instances]
-    return f"nk={kernel.name}:{len(units)}:{separator.join(units)}"

@@ -12,16 +12,16 @@ from typing import Any
 from hypersonic.building.converted import Converted
 from hypersonic.building.datatypes import set_datatypes
 from hypersonic.building.directory import check_directory, leave
-from hypersonic.building.request import HLS, Progress, Request, is_f2
+from hypersonic.building.request import HLS, Progress, Request
 from hypersonic.building.weights import describe_weights
-from hypersonic.firmware.bitstream.hls_core import synthesise_hls_core
 from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.firmware.target import Target
+from hypersonic.firmware.toolchains.toolchain import SynthesisesCores
 from hypersonic.hls.build import convert_model
 from hypersonic.hls.closeness.comparison import rounding_text
 from hypersonic.hls.core import Core
 from hypersonic.hls.project import HlsProject
-from hypersonic.sim.simulator import check_simulator
+from hypersonic.sim.card.known import emulation_of
 
 
 def convert(
@@ -37,13 +37,14 @@ def convert(
     _tell(project.report.get("gate"), on_gate)
     if line := describe_weights(project.report, core):
         on_gate(line)
-    if request.vendor and request.kind == HLS:
-        core = synthesise_hls_core(project, request.platform, request.vendor, builds_of(directory), request.progress)
+    if request.kind == HLS and isinstance(request.toolchain, SynthesisesCores):
+        core = request.toolchain.synthesise(project, builds_of(directory), request.progress)
     if directory:
         check_directory(directory / project.name)
     kernel = keep_kernel(core) if core else None
-    if kernel and request.target is Target.HW_EMU and not is_f2(request.platform):
-        check_simulator(kernel)  # here, because the steps before the simulator take minutes for a large one
+    if kernel and request.target is Target.HW_EMU:
+        # here, because the steps before the simulator take minutes for a large one
+        emulation_of(request.platform, request.target).check(kernel)
     if directory:
         leave(project, kernel, directory / project.name)
     return Converted(request, project, core, kernel, name or project.name)

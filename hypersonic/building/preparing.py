@@ -20,7 +20,7 @@ from hypersonic.firmware.target import Target
 from hypersonic.hls import verilator
 from hypersonic.hls.child import python_argv, python_environment
 from hypersonic.host.library import OVERRIDE, library_path
-from hypersonic.sim.library import is_compiled
+from hypersonic.sim.card.library import is_compiled
 
 
 @contextmanager

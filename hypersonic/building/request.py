@@ -9,13 +9,11 @@ from pathlib import Path
 
 from hypersonic.building.errors import BuildError
 from hypersonic.building.fit.card import FitOptions
-from hypersonic.firmware.bitstream.afi import Bucket, check_bucket, require_bucket
-from hypersonic.firmware.bitstream.errors import MissingVendorError
-from hypersonic.firmware.bitstream.tools import BUILD_BYTES, Tools, find_tools
-from hypersonic.firmware.f2.kit import Kit, find_kit
-from hypersonic.firmware.platform import Flow, Image, Platform, find_platform
+from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.publish.repository import check_repository
 from hypersonic.firmware.target import Target
+from hypersonic.firmware.toolchains.known import find_toolchain
+from hypersonic.firmware.toolchains.toolchain import CardOptions, Toolchain
 from hypersonic.firmware.xclbin.connectivity import check_units
 from hypersonic.hls.core_kind import CORE_CHOICES, CoreKind
 from hypersonic.hls.frontend.description import ModelDescription, describe
@@ -29,19 +27,7 @@ CSIM = CoreKind.CSIM
 HLS = CoreKind.HLS
 
 
-@dataclass(frozen=True)
-class CardOptions:
-    """Options of target hw only.
-
-    kernel_mhz: the frequency of ap_clk in MHz; 0: the card's default. lower_clock: accept an xclbin whose clock place and route
-    had to lower. afi_bucket: the S3 bucket for an image of aws_f1 or aws_f2. needed_bytes: free disk space that is required.
-    """
-
-    kernel_mhz: int = 0
-    lower_clock: bool = False
-    afi_bucket: str = ""
-    needed_bytes: int = BUILD_BYTES
-
+__all__ = ["CARD_DEFAULTS", "CSIM", "HLS", "CardOptions", "Progress", "Request", "check_request", "naming"]
 
 CARD_DEFAULTS = CardOptions()
 
@@ -50,8 +36,7 @@ CARD_DEFAULTS = CardOptions()
 class Request:
     """A checked build request.
 
-    kind: how the network is computed, a CoreKind. vendor: the tools for a card's build; None for emulation. kit: the AWS
-    kit and the S3 bucket, which replace `vendor` for aws_f2.
+    kind: how the network is computed, a CoreKind. toolchain: the tools for a card's build; None for emulation.
     """
 
     model: ModelDescription
@@ -60,8 +45,7 @@ class Request:
     kind: str
     compute_units: int
     options: CardOptions
-    vendor: Tools | None
-    kit: tuple[Kit, Bucket] | None
+    toolchain: Toolchain | None
     progress: Progress
 
     @property
@@ -85,41 +69,17 @@ def check_request(
     PlatformError, PublishError.
     """
     wanted = _parse_target(target)
-    platform = find_platform(platform_name, retired_too=wanted is Target.HW)
+    platform = find_platform(platform_name)
     _check_core(core, wanted)
     check_units(platform, compute_units)
     check_repository(repository)
-    is_card = wanted is Target.HW
-    vendor = _find_vendor_tools(platform, core, options) if is_card and not is_f2(platform) else None
-    kit = (
-        find_f2_kit(platform, core or CoreKind.DA, options.kernel_mhz, options.afi_bucket)
-        if is_card and is_f2(platform)
-        else None
-    )
+    toolchain = find_toolchain(platform, core, options) if wanted is Target.HW else None
     kind = CSIM if wanted is Target.SW_EMU else core
     _check_fit(fit, wanted, kind or CoreKind.RF)
     description = describe(model, zoo_yaml)
     kind = kind or description.core
     _check_fit(fit, wanted, kind)
-    return Request(description, wanted, platform, kind, compute_units, options, vendor, kit, progress)
-
-
-def is_f2(platform: Platform) -> bool:
-    """Return whether builds for this card use the AWS development kit."""
-    return platform.flow is Flow.F2_HDK
-
-
-def find_f2_kit(platform: Platform, core: str, kernel_mhz: int, bucket: str) -> tuple[Kit, Bucket]:
-    """Find the AWS kit and the S3 bucket of a build for an F2 card. Raises MissingVendorError if they cannot build it."""
-    if not CoreKind(core).is_own_rtl:
-        raise MissingVendorError(f"platform {platform.name} takes --core da or rf, not {core}: Vitis HLS has no target for it")
-    if kernel_mhz not in (0, platform.kernel_clock_mhz):
-        raise MissingVendorError(
-            f"platform {platform.name}: --kernel-mhz is {kernel_mhz}, but the shell's one clock is "
-            f"{platform.kernel_clock_mhz} MHz"
-        )
-    kit = find_kit(platform, image=True)
-    return kit, require_bucket(platform, Bucket(bucket) if bucket else None)
+    return Request(description, wanted, platform, kind, compute_units, options, toolchain, progress)
 
 
 def _check_fit(fit: FitOptions, target: Target, kind: str) -> None:
@@ -141,10 +101,3 @@ def _check_core(core: str, target: Target) -> None:
         raise BuildError(f"core csim has no RTL: got target {target}, expected sw_emu, or core da or rf")
     if target is not Target.HW and core == HLS:
         raise BuildError(f"core hls is made by Vitis HLS for cards: got target {target}, expected hw, or core da or rf")
-
-
-def _find_vendor_tools(platform: Platform, core: str, options: CardOptions) -> Tools:
-    """Find the vendor's tools for a card's build. Raises MissingVendorError, LinkError."""
-    if platform.image is Image.AFI:
-        check_bucket(platform, Bucket(options.afi_bucket) if options.afi_bucket else None)
-    return find_tools(platform, hls=core == HLS)

@@ -21,11 +21,9 @@ from hypersonic.building.host_models import OnHostError, find_host_model
 from hypersonic.building.linking import Linked, kernels_of, link, publish_models
 from hypersonic.building.names import check_names, model_name
 from hypersonic.building.preparing import prepared
-from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, is_f2, naming
-from hypersonic.firmware.bitstream.build import describe_units
-from hypersonic.firmware.errors import LinkError
+from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, naming
 from hypersonic.firmware.estimate.together import check_known_together, report_together
-from hypersonic.firmware.f2.registers import MAX_UNITS
+from hypersonic.firmware.kernel.vitis_xml import describe_units
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
@@ -136,7 +134,7 @@ def _share(
         card = fit.as_json(rate)
         project, _ = convert_model(request.model, core=request.conversion, card=card, progress=request.progress)
         fits.append(fit_from_json(project.report["fit"]))
-    shared = share_card(find_platform(fit.card, retired_too=True), fits, rates_hz)
+    shared = share_card(find_platform(fit.card), fits, rates_hz)
     draw_shares(shared, picture)
     on_gate("\n".join([*share_lines(shared), f"picture: {picture}"]))
     chosen = shared.chosen
@@ -157,9 +155,6 @@ def _check_plan(models: Sequence[str], requests: Sequence[Request]) -> list[str]
                 f"the models {' and '.join(same)} both have the kernel {kernel}, expected a name for each in one xclbin: give "
                 "one another name in its YAML"
             )
-    platform, total = requests[0].platform, sum(request.compute_units for request in requests)
-    if is_f2(platform) and total > MAX_UNITS:
-        listed = ", ".join(f"{request.model.name} x {request.compute_units}" for request in requests)
-        raise LinkError(f"the kernels {listed} have {total} compute units, expected at most {MAX_UNITS} behind the F2 shell")
+    platform = requests[0].platform
     described = [describe_units(request.model.name, request.compute_units) for request in requests]
     return shared_banks(platform, place_kernels(platform, described))

@@ -83,7 +83,7 @@ def tune(model: Path, options: TuneOptions, progress: Callable[[str], None] = la
             f"{model}: HGQ2 has trained the model's types, so none are left to choose; build it with --fit {options.card}"
         )
     fit = FitOptions(options.card, options.fill_percent)
-    card = card_of(find_platform(options.card, retired_too=True), fill_percent=options.fill_percent)
+    card = card_of(find_platform(options.card), fill_percent=options.fill_percent)
     with Candidates(model) as candidates, tempfile.TemporaryDirectory() as scratch:
         progress(f"loading {model.name}, and computing the rows of {options.rows.name}")
         job = _prepare(model, options, candidates, card, fit.as_json(), Path(scratch), place)

@@ -68,7 +68,7 @@ def infer(
     on: the card whose rate is predicted. progress: called with one line per step.
     Raises NoTaskError, NoEventsError, PlatformError, ClientError, MetricsError, WrongAnswerError, and what own_task raises.
     """
-    platform = find_platform(on.platform, retired_too=True)
+    platform = find_platform(on.platform)
     labels: tuple[Labels, ...] = ()
     if data:
         project, _ = build_csim(model, progress)

@@ -73,7 +73,7 @@ def report_models(
         raise NoTaskError(f"no model is named: give names ({', '.join(tasks())}) or --all")
     for model in wanted if data is None else ():
         task_of(model)  # so that a wrong name is refused before anything is built
-    find_platform(on.platform, retired_too=True)
+    find_platform(on.platform)
     done: list[ModelReport] = []
     lines: list[str] = []
     for model in wanted:
@@ -141,7 +141,7 @@ def _run(
     name: str, task: Task, project: HlsProject, core: Core | None, progress: Step, on: OnCard
 ) -> tuple[Sample, NDArray[np.int64], float, CoreReport | None]:
     """The task's rows, csim's integers for them, its CPU microseconds per row, and the Verilated core's figures."""
-    platform = find_platform(on.platform, retired_too=True)
+    platform = find_platform(on.platform)
     sample = task.sample(task.rows, SEED)
     x_raw = project.inputs.to_raw(sample.inputs)
     library = compile_csim(project)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An AWS F2 card with the interface of device_model.h: the Verilated custom logic (class Vf2, module hypersonic_f2) between
 // the shell's OCL master and the shell's PCIM memory (pcim_shell.h). One model is one card: register offsets are offsets in
-// BAR0, and memory addresses are physical addresses of the host. sim/f2.py writes "kernel_name.h".
+// BAR0, and memory addresses are physical addresses of the host. sim/card/f2.py writes "kernel_name.h".
 //
 // Each clock: sample the outputs of both sides, rising edge, set the design's new inputs, falling edge.
 #include <array>

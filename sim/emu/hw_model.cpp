@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hw_emu with the interface of device_model.h: one Verilated kernel (class Vkernel) between an AXI4-Lite master and an AXI4
-// memory. sim/simulator.py writes "kernel_name.h".
+// memory. sim/card/simulator.py writes "kernel_name.h".
 //
 // Each clock: sample the outputs of both sides, rising edge, set the kernel's new inputs, falling edge. This model registers
 // all inputs of the kernel, so each is stable at every rising edge.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sw_emu with the interface of device_model.h: the kernel's shell in C++ around the model's own C++ (hypersonic_csim).
 //
-// It has the kernel's registers and control protocol but no clock: its cycle counters read 0. sim/simulator.py writes a file
+// It has the kernel's registers and control protocol but no clock: its cycle counters read 0. sim/card/simulator.py writes a file
 // for each model that includes this one; it has namespace spec, from the model's tensors, and namespace registers, from the
 // kernel's register map.
 #include <algorithm>

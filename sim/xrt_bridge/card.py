@@ -31,7 +31,7 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.vitis_xml import COMPUTE_UNIT_RANGE
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images
-from hypersonic.sim.direct import Simulation, SimulationError
+from hypersonic.sim.card.direct import Simulation, SimulationError
 from hypersonic.sim.xrt_bridge.memory import DeviceMemory, RefusedError
 from hypersonic.sim.xrt_bridge.wire import Call, Fields, read_call, send_answer
 

@@ -15,8 +15,8 @@ import pytest
 from hypersonic.commands.bench import KERNEL_HELP, KINDS, SCRIPTS, BenchError, bench
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.sim.bench_weights import write_bench_weights
-from hypersonic.sim.direct import MemoryTiming
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import MemoryTiming
+from hypersonic.sim.card.simulator import build_hardware_simulator
 
 
 def test_each_scripts_json_is_gathered_by_its_name(tmp_path: Path) -> None:

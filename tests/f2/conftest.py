@@ -19,7 +19,7 @@ from hypersonic.firmware.target import Target
 from hypersonic.host.device import Device
 from hypersonic.host.opening import open_device as open_card
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core
-from hypersonic.sim.f2 import build_f2_simulator
+from hypersonic.sim.card.f2 import build_f2_simulator
 
 UNITS = 2
 N_IN, N_OUT = 5, 3

@@ -15,7 +15,7 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
 from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
-from hypersonic.sim.f2 import build_f2_simulator
+from hypersonic.sim.card.f2 import build_f2_simulator
 from tests.support.rf_kernels import WHOLE_OUT
 
 ROWS = 40

@@ -15,14 +15,22 @@ import pytest
 
 from hypersonic.building.model import build as build_command
 from hypersonic.building.request import CardOptions
-from hypersonic.firmware.bitstream.afi import Bucket
-from hypersonic.firmware.bitstream.errors import MissingVendorError, StepError, TimingError
-from hypersonic.firmware.f2.build import F2Build, build_f2, describe_command, image_state, wait_for_image
-from hypersonic.firmware.f2.custom_logic import CL, connections, id_defines_text, synthesis_tcl, wrapper_text, write_cl
 from hypersonic.firmware.f2.design import PORTS, write_f2
-from hypersonic.firmware.f2.kit import VARIABLES, Kit, find_kit
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
+from hypersonic.firmware.toolchains.errors import MissingVendorError, StepError, TimingError
+from hypersonic.firmware.toolchains.f2.build import build_f2
+from hypersonic.firmware.toolchains.f2.custom_logic import (
+    CL,
+    connections,
+    id_defines_text,
+    synthesis_tcl,
+    wrapper_text,
+    write_cl,
+)
+from hypersonic.firmware.toolchains.f2.image import check_bucket, describe_command, image_state, read_image, wait_for_image
+from hypersonic.firmware.toolchains.f2.kit import VARIABLES, Kit, find_kit
+from hypersonic.firmware.toolchains.toolchain import Bitstream
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls import verilator
 from tests.support.optional import require
@@ -74,7 +82,7 @@ class Site:
 
     @property
     def kit(self) -> Kit:
-        return find_kit(F2, image=True, environment=self.environment)
+        return find_kit(F2, self.environment)
 
     def say(self, code: str, message: str = "") -> None:
         (self.place / "state").write_text(f'{{"FpgaImages": [{{"State": {{"Code": "{code}", "Message": "{message}"}}}}]}}')
@@ -109,14 +117,14 @@ def site(tmp_path: Path) -> Site:
     return stand_in
 
 
-Build = Callable[[], F2Build]
+Build = Callable[[], Bitstream]
 
 
 @pytest.fixture
 def build(site: Site, built: Built, tmp_path: Path) -> Build:
     naps: list[float] = []
     return lambda: build_f2(
-        built.design, F2, site.kit, Bucket("fpga-bucket"), tmp_path / "bitstream", needed_bytes=0, sleep=naps.append
+        "bench", built.design, F2, site.kit, "fpga-bucket", tmp_path / "bitstream", needed_bytes=0, sleep=naps.append
     )
 
 
@@ -145,12 +153,12 @@ def test_what_is_missing_is_said_before_anything_runs(site: Site, without: str, 
         (site.place / "links").mkdir()
         (site.place / "links" / "python3").symlink_to(shutil.which("python3") or "/usr/bin/python3")
     with pytest.raises(MissingVendorError, match=message):
-        find_kit(F2, image=True, environment=environment)
+        find_kit(F2, environment)
 
 
 def test_a_build_ends_with_a_container_that_names_the_image(site: Site, build: Build, built: Built) -> None:
     done = build()
-    container = Xclbin.parse(done.xclbin)
+    container = Xclbin.read(done.xclbin)
     assert (container.target, container.vbnv, container.uuid) == (Target.HW, F2.vbnv, built.design.uuid)
     assert container.bitstream == AGFI.encode()
     assert [unit.name for unit in container.compute_units] == ["bench_1", "bench_2"]
@@ -190,11 +198,19 @@ def test_a_clock_that_is_missed_makes_no_image(site: Site, build: Build) -> None
     assert site.calls("aws.calls") == []
 
 
-@pytest.mark.parametrize("bucket", [None, Bucket("No Bucket")])
-def test_a_build_without_a_bucket_is_refused(site: Site, built: Built, tmp_path: Path, bucket: Bucket | None) -> None:
-    with pytest.raises(MissingVendorError, match="bucket"):
-        build_f2(built.design, F2, site.kit, bucket, tmp_path)
-    assert site.calls("shell/calls") == []
+@pytest.mark.parametrize("bucket", ["", "No_Such", "a", "ok,Key=b"])
+def test_a_build_without_a_bucket_is_refused(bucket: str) -> None:
+    with pytest.raises(MissingVendorError, match="name yours with --afi-bucket" if not bucket else "the name of an S3 bucket"):
+        check_bucket(F2, bucket)
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "An error occurred (UnauthorizedOperation)", '{"FpgaImageId": "afi-0123456789abcdef0"}']
+)
+def test_an_answer_without_an_image_is_refused(tmp_path: Path, answer: str) -> None:
+    (tmp_path / "afi.txt").write_text(answer)
+    with pytest.raises(StepError, match="AWS named no image, expected FpgaImageId and FpgaImageGlobalId"):
+        read_image(tmp_path / "afi.txt")
 
 
 def test_an_image_is_waited_for(site: Site) -> None:

@@ -16,8 +16,8 @@ from hypersonic.firmware.f2.design import TOP, write_f2
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import KernelError, rtl_sources
 from hypersonic.hls import verilator
-from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
-from hypersonic.sim.f2 import build_f2_simulator
+from hypersonic.sim.card.direct import MemoryTiming, Simulation, SimulationError
+from hypersonic.sim.card.f2 import build_f2_simulator
 
 if TYPE_CHECKING:
     from tests.f2.conftest import Built

@@ -17,7 +17,7 @@ from hypersonic.firmware.target import Target
 from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core
-from hypersonic.sim.f2 import build_f2_simulator
+from hypersonic.sim.card.f2 import build_f2_simulator
 
 ROWS = 24
 SHAPES = {"narrow": (2, 1), "wide": (7, 4)}

@@ -12,7 +12,7 @@ import pytest
 
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
-from hypersonic.sim.library import EMU
+from hypersonic.sim.card.library import EMU
 
 SOURCE = Path(__file__).with_name("pcim_probe.cpp")
 ALL = (1 << 64) - 1

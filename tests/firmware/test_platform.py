@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hypersonic.firmware.errors import PlatformError
-from hypersonic.firmware.platform import DIRECTORY, GIB, PLATFORMS, Flow, Image, Platform, find_platform, read_platform
+from hypersonic.firmware.f2 import registers
+from hypersonic.firmware.platform import DIRECTORY, GIB, PLATFORMS, Flow, Platform, find_platform, read_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.sections import MEMORY_KINDS
 
@@ -30,7 +31,7 @@ def test_u250_has_its_four_banks_where_the_card_has_them() -> None:
 
 
 def test_the_cards_of_the_plan_are_there_with_what_is_known_of_them() -> None:
-    assert list(PLATFORMS) == ["aws_f1", "aws_f2", "u200", "u250", "u280", "u50", "u55c"]
+    assert list(PLATFORMS) == ["aws_f2", "u200", "u250", "u280", "u50", "u55c"]
     assert {name for name, platform in PLATFORMS.items() if platform.newest_vitis == "2025.1"} == {"u200", "u250", "u280"}
     assert sum(die.lut for die in PLATFORMS["u250"].slrs) == 1_380_000
     assert [len(PLATFORMS[name].slrs) for name in ("u250", "u200", "u280", "u55c", "u50")] == [4, 3, 3, 3, 2]
@@ -62,16 +63,16 @@ def test_an_unknown_platform_is_refused_with_those_there_are() -> None:
         find_platform("u999")
 
 
-def test_aws_f1_is_known_and_refused_as_retired_unless_it_is_asked_for_so() -> None:
-    with pytest.raises(PlatformError, match=r"aws_f1 is retired: AWS ended .* 20 December 2025.*aws_f2"):
+def test_a_card_of_the_past_is_refused_with_its_successor() -> None:
+    with pytest.raises(PlatformError, match=r"platform is 'aws_f1', expected one of .*; did you mean aws_f2\?"):
         find_platform("aws_f1")
-    assert find_platform("aws_f1", retired_too=True).memory
 
 
-def test_a_platforms_image_and_its_retirement_are_two_things() -> None:
-    images = {name: platform.image for name, platform in PLATFORMS.items()}
-    assert {name for name, image in images.items() if image is Image.AFI} == {"aws_f1", "aws_f2"}
-    assert {name for name, platform in PLATFORMS.items() if platform.retired} == {"aws_f1"}
+def test_the_f2_shell_has_its_own_module_and_its_own_limit_and_uses_host_memory() -> None:
+    others = [(p.compute_units, p.host_memory, p.shell_module) for p in PLATFORMS.values() if p.flow is not Flow.F2_HDK]
+    assert set(others) == {(128, False, "")}
+    f2 = find_platform("aws_f2")
+    assert (f2.compute_units, f2.host_memory, f2.shell_module) == (registers.MAX_UNITS, True, "f2_shell")
 
 
 @pytest.mark.parametrize("platform", PLATFORMS.values(), ids=lambda platform: platform.name)

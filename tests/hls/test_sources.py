@@ -20,7 +20,8 @@ from hypersonic.hls.frontend import description
 from hypersonic.hls.rf import modules
 from hypersonic.hls.sources import NoSourcesError, program_hash
 from hypersonic.hls.zoo.task import tasks
-from hypersonic.sim import lint, simulator
+from hypersonic.sim import lint
+from hypersonic.sim.card import simulator
 
 FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "models": (description, "ZOO", lambda: description.find_model("nobody")),

@@ -27,8 +27,8 @@ from hypersonic.host.instance import ModelInstance, Slot, open_instances
 from hypersonic.host.opening import open_device
 from hypersonic.host.weights import W
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
-from hypersonic.sim.f2 import build_f2_simulator
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.f2 import build_f2_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.host.conftest import kept_up
 
 CARDS = ("u250", "u55c", "aws_f2")

@@ -18,7 +18,7 @@ from hypersonic.host.errors import LibraryNotFoundError
 from hypersonic.host.library import SONAME
 from hypersonic.host.version import file_version
 from hypersonic.host.xrt import _PROTOTYPES, Library, _Uuid
-from hypersonic.sim.library import library_path
+from hypersonic.sim.card.library import library_path
 from tests.support.optional import needs
 
 FACTS = Path(__file__).with_name("xrt_facts.h")

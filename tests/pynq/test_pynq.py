@@ -27,7 +27,7 @@ from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
 from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.pynq.environment import pynq_python
 from tests.support.multi_tensor_kernel import NAME, software
 from tests.support.xrt import needs_xrt

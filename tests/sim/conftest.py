@@ -29,8 +29,8 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.library import EMU, library_path
-from hypersonic.sim.simulator import build_hardware_simulator, shell_source
+from hypersonic.sim.card.library import EMU, library_path
+from hypersonic.sim.card.simulator import build_hardware_simulator, shell_source
 
 Uuid = c_ubyte * 16
 

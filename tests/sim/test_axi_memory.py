@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
-from hypersonic.sim.library import EMU
+from hypersonic.sim.card.library import EMU
 
 OKAY, SLVERR, DECERR = 0, 2, 3
 LARGE, SMALL = 0x1000, 0x10000

@@ -21,18 +21,18 @@ from hypersonic.building.csim import build_csim
 from hypersonic.building.errors import BuildError
 from hypersonic.building.fit.card import FitOptions
 from hypersonic.building.model import build
-from hypersonic.firmware.bitstream.errors import MissingVendorError
 from hypersonic.firmware.errors import LinkError, PlatformError, PublishError
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.publish.manifest import FILE_NAME, Manifest, check
 from hypersonic.firmware.publish.repository import find_published
 from hypersonic.firmware.target import Target
+from hypersonic.firmware.toolchains.errors import MissingVendorError
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.sim.bench_weights import write_bench_weights
-from hypersonic.sim.simulator import build_simulator
+from hypersonic.sim.card.simulator import build_simulator
 
 if TYPE_CHECKING:
     from tests.sim.conftest import Xrt

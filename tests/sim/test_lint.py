@@ -11,7 +11,7 @@ from hypersonic.sim import lint
 
 ROOT = Path(__file__).resolve().parents[2]
 #: test benches and proofs, which Verilator and the prover read themselves, and what asks a Vivado for its licence
-NOT_IN_A_KERNEL = (":!sim/tb", ":!tests", ":!firmware/formal", ":!firmware/bitstream")
+NOT_IN_A_KERNEL = (":!sim/tb", ":!tests", ":!firmware/formal", ":!firmware/toolchains")
 
 
 def test_every_module_that_the_tree_declares_is_linted() -> None:

@@ -18,8 +18,8 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint, warnings
 from hypersonic.sim.bench_core import bench_core_wire, write_bench_core
 from hypersonic.sim.bench_rf import write_rf_bench
-from hypersonic.sim.direct import MemoryTiming, Simulation
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import MemoryTiming, Simulation
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.support.multi_tensor_kernel import software
 
 _X, _Y, _ROWS = 0x1000, 0x80000, 16_000

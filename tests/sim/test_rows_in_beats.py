@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hypersonic.sim.direct import Simulation, SimulationError
-from hypersonic.sim.memories import write_memories
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import Simulation, SimulationError
+from hypersonic.sim.card.memories import write_memories
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.support.rf_kernels import NAME, SEVERAL
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_other_contents_of_a_memory_make_another_simulator(tmp_path: Path, monke
         names.append([part.read_bytes() if isinstance(part, Path) else part for part in parts])
         return tmp_path
 
-    monkeypatch.setattr("hypersonic.sim.simulator.cached", keep)
+    monkeypatch.setattr("hypersonic.sim.card.simulator.cached", keep)
     build_hardware_simulator(kernel)
     memory, *others = kernel.core.memories
     (changed := tmp_path / memory.name).write_text(memory.read_text().replace("1", "2"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from hypersonic.sim.library import library_path
+from hypersonic.sim.card.library import library_path
 
 if TYPE_CHECKING:
     from tests.sim.conftest import WriteXclbin, Xrt

@@ -18,7 +18,7 @@ from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
-from hypersonic.sim.direct import Simulation
+from hypersonic.sim.card.direct import Simulation
 from tests.support.multi_tensor_kernel import NAME, simulator, software
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.simulator import SimulatorError, build_simulator
+from hypersonic.sim.card.simulator import SimulatorError, build_simulator
 
 if TYPE_CHECKING:
     from tests.sim.conftest import Buffer, Pair, WriteXclbin, Xrt

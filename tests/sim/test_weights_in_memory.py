@@ -15,8 +15,8 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.rf.plan import plan
 from hypersonic.hls.rf.swap import swap_clocks
 from hypersonic.sim.bench_rf import rf_bench_network
-from hypersonic.sim.direct import MemoryTiming, Simulation
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import MemoryTiming, Simulation
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.support.rf_kernels import EVERYWHERE, LOADED, Model
 
 _X, _Y, _W = 0x1000, 0x40000, 0x80000

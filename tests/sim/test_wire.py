@@ -18,7 +18,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import DATATYPES, Datatype, TensorSpec
-from hypersonic.sim.library import EMU
+from hypersonic.sim.card.library import EMU
 
 SPECIAL = np.array(
     [0, 0x80000000, 1, 0x807FFFFF, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001], np.uint32

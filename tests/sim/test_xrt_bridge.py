@@ -25,7 +25,7 @@ from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels, 
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import pack_images
 from hypersonic.sim.bench_weights import write_bench_weights
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from hypersonic.sim.xrt_bridge import __main__ as command_line
 from hypersonic.sim.xrt_bridge import environment
 from hypersonic.sim.xrt_bridge.environment import XrtNotFoundError, xrt_environment

@@ -11,7 +11,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.row import Row
 from hypersonic.sim.bench_core import bench_core_csim, write_bench_core
-from hypersonic.sim.simulator import build_hardware_simulator, shell_source
+from hypersonic.sim.card.simulator import build_hardware_simulator, shell_source
 
 NAME = "several"
 _COMPILE = ("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")

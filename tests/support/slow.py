@@ -33,8 +33,8 @@ QUICK_FOLDERS = ("tests/client", "tests/house", "tests/sim/farm")
 STARTERS = (
     "cocotb", "hypersonic.building", "hypersonic.firmware.estimate", "hypersonic.firmware.formal", "hypersonic.hls.build",
     "hypersonic.hls.child", "hypersonic.hls.convert", "hypersonic.hls.csim", "hypersonic.hls.verilator",
-    "hypersonic.server.backends.python", "hypersonic.server_process", "hypersonic.sim.f2", "hypersonic.sim.lint",
-    "hypersonic.sim.simulator", "keras", "subprocess", "tensorflow", "tf_keras",
+    "hypersonic.server.backends.python", "hypersonic.server_process", "hypersonic.sim.card.f2", "hypersonic.sim.lint",
+    "hypersonic.sim.card.simulator", "keras", "subprocess", "tensorflow", "tf_keras",
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from hypersonic.host.driver import TO_DEVICE, Handle, RunState
 from hypersonic.host.library import load_library
 from hypersonic.host.xrt import Library
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator
 
 TITLE = "two kernels of one xclbin, both with runs queued (hw_emu)"
 ROWS, RUNS = 16_000, 8

@@ -32,7 +32,7 @@ from hypersonic.host.instance import ModelInstance, Slot, open_instances
 from hypersonic.host.opening import open_device
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator
 
 TITLE = "two models on one card: bytes by shares, and a small model beside a huge one (hw_emu)"
 PCIE_MB_S, SECONDS, REQUESTS = 1, 8.0, 60

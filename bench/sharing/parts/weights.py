@@ -23,8 +23,8 @@ from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.rf.swap import READ_LATENCY_CLOCKS
 from hypersonic.hls.weight_stream import WEIGHT_BITS
-from hypersonic.sim.direct import MemoryTiming, Simulation
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import MemoryTiming, Simulation
+from hypersonic.sim.card.simulator import build_hardware_simulator
 
 TITLE = "a swap of EmTrkMichelId's weights (hw_emu)"
 MODEL = "emtrk"

@@ -64,7 +64,7 @@ class FitOptions:
         """The card as JSON, for convert_model; "" without a card. wanted_hz: as in Card. Raises PlatformError, FillError."""
         if not self.card:
             return ""
-        card = card_of(find_platform(self.card, retired_too=True), fill_percent=self.fill_percent)
+        card = card_of(find_platform(self.card), fill_percent=self.fill_percent)
         return json.dumps(card_to_json(replace(card, wanted_hz=wanted_hz)))
 
 
@@ -90,7 +90,7 @@ def rate_lines(best: Fit, network_gbps: float) -> list[str]:
     if not all(row_bytes):
         return []
     clocks = least_clocks(best.chosen.design.interval, row_bytes)
-    platform = find_platform(card.name, retired_too=True)
+    platform = find_platform(card.name)
     return card_rate(platform, clocks, row_bytes, units=best.chosen.units, network_gbps=network_gbps).lines("inferences")
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypersonic.firmware.bitstream.build import describe_units
 from hypersonic.firmware.errors import LinkError
+from hypersonic.firmware.kernel.vitis_xml import describe_units
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import place_kernels
 from hypersonic.hls.resources import KINDS, LABELS

@@ -10,8 +10,8 @@ import pytest
 
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import Kernel
-from hypersonic.sim.direct import MemoryTiming, Simulation
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import MemoryTiming, Simulation
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.support.rf_kernels import SEVERAL, WHOLE_IN, Model
 
 _X, _Y = 0x1000, 0x80000

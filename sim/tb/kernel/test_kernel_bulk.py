@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, several_rows, write_bench_core
-from hypersonic.sim.direct import MemoryTiming, Simulation, SimulationError
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.direct import MemoryTiming, Simulation, SimulationError
+from hypersonic.sim.card.simulator import build_hardware_simulator
 
 pytestmark = pytest.mark.whole
 

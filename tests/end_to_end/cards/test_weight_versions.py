@@ -18,7 +18,7 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.support.rf_kernels import LOADED
 from tests.support.server_program import Program, program
 

@@ -21,7 +21,7 @@ from hypersonic.firmware.estimate.kernel import (
     ResourceReport,
     check_growth,
     estimate,
-    estimate_f2_shell,
+    estimate_shell,
     sources_key,
 )
 from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif, plain_name
@@ -372,9 +372,10 @@ def test_a_kernel_is_reported_for_the_units_that_fit_and_equal_sources_give_equa
 
     f2 = find_platform("aws_f2")
     on_f2 = report_build(kernel, f2, 2, make_estimates([(kernel, 2)], f2))
-    assert on_f2.entries[name]["f2_shell"]["bram36"] == sum(child.total.bram36 for child in estimate_f2_shell(2).children) > 0
-    assert "and once, between 2 compute units and the AWS shell, also by Yosys:" in on_f2.lines
-    assert on_f2.lines[-2:] == [f"{name}_{k}: rows in host memory, through PCIM" for k in (1, 2)]
+    rams = sum(child.total.bram36 for child in estimate_shell("f2_shell", 2).children)
+    assert on_f2.entries[name]["f2_shell"]["bram36"] == rams > 0
+    assert "and once, between 2 compute units and the shell, also by Yosys:" in on_f2.lines
+    assert on_f2.lines[-2:] == [f"{name}_{k}: rows in host memory" for k in (1, 2)]
 
     assert main([str(tmp_path / "core"), "--write", str(tmp_path / "kept.json")]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:2] == [name, "1"]

@@ -11,12 +11,11 @@ import pytest
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, describe_kernel
 from hypersonic.firmware.platform import PLATFORMS, Platform, find_platform
+from hypersonic.firmware.toolchains.vitis.config import check_vitis, vpp_config
 from hypersonic.firmware.xclbin.connectivity import (
     assign_banks,
-    check_vitis,
     describe_places,
     place_units,
-    vpp_config,
 )
 from hypersonic.hls.resources import Amounts
 
@@ -136,7 +135,7 @@ def test_the_controller_of_a_bank_in_use_counts() -> None:
 def test_f2_has_no_controller_beside_its_kernels() -> None:
     places = place_units(find_platform("aws_f2"), kernel(1), Amounts(lut=267_000))
     assert places[0].slr == 0  # 70 % of 382,333
-    assert describe_places(find_platform("aws_f2"), places) == ["facile_1: rows in host memory, through PCIM"]
+    assert describe_places(find_platform("aws_f2"), places) == ["facile_1: rows in host memory"]
 
 
 def test_every_resource_is_checked() -> None:
@@ -163,12 +162,6 @@ def test_a_release_that_has_dropped_the_card_is_refused() -> None:
         check_vitis(U250, "2025.2")
     with pytest.raises(LinkError, match=r"Vitis release is 'v2', expected one such as 2025\.1"):
         check_vitis(U250, "v2")
-
-
-def test_f2_takes_no_linker_configuration() -> None:
-    f2 = find_platform("aws_f2")
-    with pytest.raises(LinkError, match="aws_f2 is built with the AWS kit, which takes no linker configuration"):
-        vpp_config(f2, [kernel(1)], place_units(f2, kernel(1)), vitis="2025.2")
 
 
 def test_a_platform_without_memory_is_refused() -> None:

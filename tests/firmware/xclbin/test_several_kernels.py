@@ -13,8 +13,9 @@ from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, de
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.target import Target
+from hypersonic.firmware.toolchains.vitis.config import vpp_config
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels, assemble_xclbin
-from hypersonic.firmware.xclbin.connectivity import place_kernels, shared_banks, vpp_config
+from hypersonic.firmware.xclbin.connectivity import place_kernels, shared_banks
 from hypersonic.firmware.xclbin.container import Section, Xclbin
 from hypersonic.firmware.xclbin.images import kernel_images, pack_images
 from hypersonic.firmware.xclbin.sections import Kind, encode_key_values

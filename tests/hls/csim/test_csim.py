@@ -22,8 +22,8 @@ from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.direct import Simulation
-from hypersonic.sim.simulator import build_simulator
+from hypersonic.sim.card.direct import Simulation
+from hypersonic.sim.card.simulator import build_simulator
 from tests.hls.csim.csim_models import NAMES
 
 HERE = Path(__file__).resolve().parent

@@ -79,7 +79,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 def reason(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, here: None) -> str:
     """Each way in which an estimate ends, as its reason."""
     monkeypatch.setattr(estimates, "estimate", _raise(request.param))
-    monkeypatch.setattr(estimates, "estimate_f2_shell", _raise(request.param))
+    monkeypatch.setattr(estimates, "estimate_shell", _raise(request.param))
     return ERRORS[request.param]
 
 
@@ -128,7 +128,7 @@ def test_models_in_one_xclbin_are_placed_without_the_estimate_of_one(
 
 
 def test_an_f2_card_is_built_without_the_estimate_of_its_shell(reason: str) -> None:
-    shell = estimates.try_f2_shell(2)
+    shell = estimates.try_shell("f2_shell", 2)
     assert isinstance(shell, estimates.Missing)
     assert shell.line.startswith("f2_shell: no estimate")
     assert shell.reason == reason

@@ -100,7 +100,7 @@ def test_a_running_servers_times_are_scraped(empty: Path, capsys: pytest.Capture
     ("argv", "error"),
     [
         (["facile", "--jobs", "10", "--platform", "u251"], "platform is 'u251', expected one of "),
-        (["facile", "--jobs", "10", "--platform", "aws_f1"], "platform aws_f1 is retired"),
+        (["facile", "--jobs", "10", "--platform", "aws_f1"], "; did you mean aws_f2?"),
         (["facil", "--jobs", "10"], "did you mean facile?"),
         (["facile", "--jobs", "10", "--platform", "U250"], "; did you mean u250?"),
         (["facile", "--jobs", "10", "--json", "none/plan.json"], "--json is 'none/plan.json', and "),

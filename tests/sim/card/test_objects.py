@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.sim.library import library_path
+from hypersonic.sim.card.library import library_path
 
 if TYPE_CHECKING:
     from tests.sim.conftest import WriteXclbin, Xrt

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hypersonic.sim.library import library_path
+from hypersonic.sim.card.library import library_path
 from tests.sim.xrt_process import Process
 
 if TYPE_CHECKING:

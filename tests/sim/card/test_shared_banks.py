@@ -17,7 +17,7 @@ from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
 from hypersonic.firmware.xclbin.images import pack_images
 from hypersonic.sim.bench_core import bench_core_wire, bench_rows, write_bench_core
-from hypersonic.sim.simulator import build_hardware_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator
 
 if TYPE_CHECKING:
     from tests.sim.conftest import Buffer, Pair, Xrt
