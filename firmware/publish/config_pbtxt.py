@@ -21,7 +21,8 @@ PACKED_ROWS = "packed_rows"
 #: rows of one FACILE event, the request SONIC's clients send
 PREFERRED_BATCH_SIZE = 16000
 MAX_QUEUE_DELAY_US = 100
-#: the most rows in one slot, the slots per compute unit, and the timeout of a run
+#: the most rows in one slot, the slots per compute unit, and the timeout of a run in ms; a server takes them where config.pbtxt
+#: has no such parameter
 SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
 #: the largest buffer of a slot: on a card, and on an emulated card, whose runs take processor time
 SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20

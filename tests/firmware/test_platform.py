@@ -97,7 +97,7 @@ def test_memories_fit_the_xclbin_and_do_not_overlap(platform: Platform) -> None:
         ("h2c_gb_s = 9.3", "h2c_gb_s = '9'", r"\[pcie\]: h2c_gb_s is '9', expected a number above 0"),
         ('part = "', 'colour = "red"\npart = "', "unknown field 'colour'"),
         ('build = "xrt"', 'build = "gcc"', "build is 'gcc', expected one of xrt, f2_hdk"),
-        ('build = "xrt"', 'build = "xrt"\nimage = "png"', "image is 'png', expected one of xclbin, afi"),
+        ('build = "xrt"', 'build = "xrt"\nhost_memory = 1', "host_memory is 1, expected true or false"),
         ('newest_vitis = "2025.1"', 'newest_vitis = "soon"', "newest_vitis is 'soon', expected a release such as 2025.1"),
         ("807a580e", "807A", "interface_uuid is .*, expected 32 hexadecimal digits"),
         ('name = "u250"', 'name = "u251"', "name is 'u251', expected the file's name 'u250'"),

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import hypersonic.building.linking
 import hypersonic.building.model
+import hypersonic.sim.card.xrt
 from hypersonic.building import csim
 from hypersonic.building.csim import build_csim
 from hypersonic.building.errors import BuildError
@@ -62,7 +62,7 @@ def test_a_build_for_emulation_leaves_the_emulated_card_in_the_cache_for_the_fir
         assert not list(tmp_path.iterdir())  # nothing is published yet
         return ""
 
-    monkeypatch.setattr(hypersonic.building.linking, "library_path", made_first)
+    monkeypatch.setattr(hypersonic.sim.card.xrt, "library_path", made_first)
     lines: list[str] = []
     build("facile", Target.SW_EMU, repository=tmp_path, progress=lines.append)
     assert targets == [Target.SW_EMU]

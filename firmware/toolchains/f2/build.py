@@ -77,7 +77,8 @@ def build_f2(
     half an hour to hours; the same call may be repeated.
 
     name: of the xclbin and the image. needed_bytes: disk space that must be free. sleep: waits between two questions to AWS,
-    in seconds. Raises MissingVendorError without disk space, before anything runs; StepError when a tool fails; TimingError for a missed clock.
+    in seconds. Raises MissingVendorError without disk space, before anything runs; StepError when a tool fails; TimingError for
+    a missed clock.
     """
     for kernel, _ in design.kernels:
         check_memories(kernel.core)

@@ -19,7 +19,7 @@ from pathlib import Path
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
-from hypersonic.firmware.publish.config_pbtxt import packed_rows
+from hypersonic.firmware.publish.config_pbtxt import SLOT_ROWS, SLOTS, packed_rows
 from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
 from hypersonic.firmware.publish.manifest import check as check_manifest
 from hypersonic.firmware.xclbin.container import Xclbin
@@ -30,7 +30,7 @@ from hypersonic.host.errors import DeviceBusyError, DeviceError
 from hypersonic.host.opening import card_set
 from hypersonic.host.release import release_warning
 from hypersonic.server.backends.fpga.held import Place, Wish
-from hypersonic.server.backends.fpga.instance import SLOT_ROWS, SLOTS, FpgaInstance
+from hypersonic.server.backends.fpga.instance import FpgaInstance
 from hypersonic.server.backends.fpga.on_demand import OnDemandModel, TurnPolicy
 from hypersonic.server.backends.fpga.pool import CardPool
 from hypersonic.server.backends.fpga.properties import FPGA

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.errors import FirmwareError
+from hypersonic.firmware.publish.config_pbtxt import SLOT_ROWS, SLOTS, TIMEOUT_MS
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
@@ -22,8 +23,8 @@ from hypersonic.server.inference.backend import Execution
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.memory import copy_into
 
-#: the defaults of config.pbtxt's parameters
-SLOT_ROWS, SLOTS, TIMEOUT_MS, RETRY_MS = 16384, 2, 10_000, 10_000
+#: the default of config.pbtxt's retry_ms, in ms; firmware/publish/config_pbtxt.py has the other defaults
+RETRY_MS = 10_000
 
 
 class FpgaSlot:

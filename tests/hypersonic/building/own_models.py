@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from hypersonic.building import conversion, linking, preparing
+from hypersonic.building import conversion, preparing
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.hls.core import Core
 from hypersonic.hls.frontend.description import ModelDescription
 from hypersonic.hls.project import HlsProject
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.bench_weights import write_bench_weights
+from hypersonic.sim.card import xrt
 
 _YAML = """\
 name: {kernel}
@@ -76,7 +77,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnModels:
     (place := tmp_path / "own").mkdir()
     models = OwnModels(place)
     monkeypatch.setattr(conversion, "convert_model", models.convert)
-    monkeypatch.setattr(linking, "build_simulator", models.simulate)
-    monkeypatch.setattr(linking, "library_path", lambda *_: None)
+    monkeypatch.setattr(xrt, "build_simulator", models.simulate)
+    monkeypatch.setattr(xrt, "library_path", lambda *_: None)
     monkeypatch.setattr(preparing, "is_prepared", lambda _: True)
     return models
