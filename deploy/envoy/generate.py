@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes Envoy's configurations from envoy.yaml.in, so that each setting and its reason is in one place.
+"""Prints one of Envoy's configurations, which are the parts of envoy.yaml.in that its conditions select.
 
-python deploy/envoy/generate.py
+python3 deploy/envoy/generate.py envoy.yaml > /etc/envoy/envoy.yaml
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-HERE = Path(__file__).parent
-SOURCE = HERE / "envoy.yaml.in"
-#: the conditions that hold in each file. dns: the servers are addresses of a name; edge: TLS and JWT
+SOURCE = Path(__file__).with_name("envoy.yaml.in")
+#: the conditions that hold in each configuration. dns: the servers are addresses of a name; edge: TLS and JWT
 VARIANTS = {
     "envoy.yaml": frozenset[str](),
     "envoy-dns.yaml": frozenset({"dns"}),
     "edge-tls-jwt.yaml": frozenset({"edge"}),
     "edge-tls-jwt-dns.yaml": frozenset({"edge", "dns"}),
 }
-NOTE = "# Written by generate.py from envoy.yaml.in, which developers change. A site edits its own copy of this file.\n"
 
 
 def variant(source: str, conditions: Set[str]) -> str:
     """Return the text with only those parts between `#if NAME`, `#else` and `#end` whose condition holds. They do not nest."""
-    return NOTE + "".join(f"{line}\n" for line in _lines(source, conditions))
+    return "".join(f"{line}\n" for line in _lines(source, conditions))
 
 
 def _lines(source: str, conditions: Set[str]) -> Iterator[str]:
@@ -41,13 +40,11 @@ def _lines(source: str, conditions: Set[str]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Write the files of VARIANTS."""
-    parser = argparse.ArgumentParser(
-        description=f"Write {', '.join(VARIANTS)} beside this program, from envoy.yaml.in. There are no other arguments."
-    )
-    parser.parse_args()
-    for name, conditions in VARIANTS.items():
-        (HERE / name).write_text(variant(SOURCE.read_text(), conditions))
+    """Print the configuration that the argument names."""
+    parser = argparse.ArgumentParser(description="Print one of Envoy's configurations, from envoy.yaml.in.")
+    parser.add_argument("name", choices=VARIANTS, help="which one: docs/envoy.md describes them")
+    name = parser.parse_args().name
+    sys.stdout.write(variant(SOURCE.read_text(), VARIANTS[name]))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ import trustme
 import yaml
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.deploy.envoy.farm import DEPLOY
+from tests.deploy.envoy.farm import configuration
 
 KEY = rsa.generate_private_key(65537, 2048)
 STRANGER = rsa.generate_private_key(65537, 2048)
-TEXT = (DEPLOY / "edge-tls-jwt.yaml").read_text()
+TEXT = configuration("edge-tls-jwt.yaml")
 
 
 def provider() -> dict[str, Any]:

@@ -10,6 +10,7 @@ import itertools
 import json
 import os
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,11 @@ input [ { name: "x" data_type: TYPE_INT32 dims: [ -1 ] } ]
 output [ { name: "y" data_type: TYPE_INT32 dims: [ -1 ] } ]
 """
 _started = itertools.count()
+
+
+def configuration(name: str) -> str:
+    """Return the text of a configuration, as the generator prints it."""
+    return subprocess.run([sys.executable, DEPLOY / "generate.py", name], capture_output=True, text=True, check=True).stdout
 
 
 def write_rows(repository: Path, delay_ms: float = 0, config: str = "") -> Path:
@@ -127,7 +133,7 @@ def write_servers(directory: Path, addresses: Sequence[str]) -> None:
 
 def adapted(directory: Path, host: str, name: str, change: Callable[[Config], object] = lambda _config: None) -> Path:
     """Write a shipped configuration for this folder and loopback address. change: what a test alters in it besides."""
-    config: Config = yaml.safe_load((DEPLOY / name).read_text().replace("/etc/envoy", str(directory)))
+    config: Config = yaml.safe_load(configuration(name).replace("/etc/envoy", str(directory)))
     listening = [each["address"] for each in config["static_resources"]["listeners"]]
     (admin,) = (each for each in config["static_resources"]["clusters"] if each["name"] == "admin")
     (endpoint,) = admin["load_assignment"]["endpoints"][0]["lb_endpoints"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,7 +76,8 @@ def envoy(program: Path, host: Host, servers: list[Host], directory: Path) -> It
     """Run Envoy on a host until it has found all servers healthy, and beyond."""
     write_servers(directory, servers)
     config = directory / "envoy.yaml"
-    config.write_text((DEPLOY / "envoy.yaml").read_text().replace("/etc/envoy", str(directory)))
+    printed = subprocess.run([sys.executable, DEPLOY / "generate.py", "envoy.yaml"], capture_output=True, text=True, check=True)
+    config.write_text(printed.stdout.replace("/etc/envoy", str(directory)))
     argv = host.command(str(program), "-c", str(config), "--disable-hot-restart", "--concurrency", "1", "-l", "warn")
     with (directory / "log").open("w") as log, subprocess.Popen(argv, stdout=log, stderr=log) as process:
         running = Envoy(host)
