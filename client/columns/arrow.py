@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hypersonic.client.columns.chunk import Chunk, Column, Counts, event_of
 from hypersonic.client.columns.errors import DataError, OutputError
-from hypersonic.client.columns.source import METADATA_KEY, canonical_names, events_per_chunk, file_identity, unreadable
+from hypersonic.client.columns.source import METADATA_KEY, FileSource, MemorySource, canonical_names, events_per_chunk, reading
 
 #: record batches smaller than this are put together, so that requests are not small
 _SMALL_BYTES = 1 << 20
@@ -25,20 +25,16 @@ _IPC_MAGIC = b"ARROW1"
 _ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, IndexError, NotImplementedError)
 
 
-class ParquetSource:
+class ParquetSource(FileSource):
     """A Parquet file. Lists of structs are columns too: DigiHB_fc0 is DigiHB.list.element.fc0."""
 
     kind = "parquet"
 
     def __init__(self, path: Path) -> None:
         self.name, self._path = str(path), path
-        try:
+        with reading(lambda: self.name, _ERRORS):
             self._file = pq.ParquetFile(path, buffer_size=_READ_BYTES)
             self._paths = _paths(self._file.schema_arrow)
-        except FileNotFoundError as error:
-            raise DataError(f"{path}: there is no such file") from error
-        except _ERRORS as error:
-            raise unreadable(self.name, error) from error
         self.columns = tuple(self._paths)
         self.events: int | None = self._file.metadata.num_rows
 
@@ -50,15 +46,11 @@ class ParquetSource:
             yield Chunk(0, events, {})
             return
         first = 0
-        try:
+        with reading(lambda: f"{self.name}, from event {first} on,", _ERRORS):
             step = events_per_chunk(events, size, chunk_bytes)
             for batch in self._file.iter_batches(batch_size=step, columns=leaves):
                 yield _chunk(batch, {name: self._paths[name] for name in columns}, self.name, first)
                 first += len(batch)
-        except _ERRORS as error:
-            if isinstance(error, DataError):
-                raise
-            raise unreadable(f"{self.name}, from event {first} on,", error) from error
 
     def _leaves(self, columns: Sequence[str]) -> tuple[list[str], int]:
         """The paths of the columns in Parquet's schema, and the bytes of all their values."""
@@ -74,31 +66,23 @@ class ParquetSource:
                 size += sum(group.column(place).total_uncompressed_size for group in groups)
         return leaves, size
 
-    def identity(self) -> str:
-        """Return the file's size and a hash of its two ends."""
-        return file_identity(self._path)
-
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-class IpcSource:
+class IpcSource(FileSource):
     """An Arrow IPC file or stream, which is mapped into memory: what is not compressed is not copied."""
 
     def __init__(self, path: Path) -> None:
         self.name, self._path = str(path), path
-        try:
+        with reading(lambda: self.name, _ERRORS):
             with path.open("rb") as file:
                 self.kind = "arrow" if file.read(len(_IPC_MAGIC)) == _IPC_MAGIC else "stream"
             self._map = pa.memory_map(self.name)
             opened = pa.ipc.open_file if self.kind == "arrow" else pa.ipc.open_stream
             self._reader = opened(self._map)
             self._paths = _paths(self._reader.schema)
-        except FileNotFoundError as error:
-            raise DataError(f"{path}: there is no such file") from error
-        except _ERRORS as error:
-            raise unreadable(self.name, error) from error
         self.columns = tuple(self._paths)
         self.events: int | None = None
 
@@ -113,19 +97,13 @@ class IpcSource:
             for place in range(self._reader.num_record_batches):
                 yield self._reader.get_batch(place)
 
-    def identity(self) -> str:
-        """Return the file's size and a hash of its two ends."""
-        return file_identity(self._path)
-
     def close(self) -> None:
         """Close the file. Arrays that were read stay valid."""
         self._map.close()
 
 
-class TableSource:
+class TableSource(MemorySource):
     """A table or a record batch in memory."""
-
-    kind = "memory"
 
     def __init__(self, table: pa.Table | pa.RecordBatch, name: str = "the table") -> None:
         self._table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
@@ -138,13 +116,6 @@ class TableSource:
         """Yield views of the table."""
         paths = {name: self._paths[name] for name in columns}
         return _chunks_of_batches(self._table.to_batches(), paths, self.name, chunk_bytes)
-
-    def identity(self) -> str:
-        """Return the same text for all tables: tables in memory are not distinguished."""
-        return "memory"
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def is_table(value: object) -> bool:
@@ -173,17 +144,13 @@ def _chunks_of_batches(
     batches: Iterable[pa.RecordBatch], paths: Mapping[str, tuple[str, ...]], name: str, chunk_bytes: int
 ) -> Iterator[Chunk]:
     first = 0
-    try:
+    with reading(lambda: f"{name}, from event {first} on,", _ERRORS):
         for batch in _joined(batches, [path[0] for path in paths.values()]):
             batch.validate(full=True)  # offsets that point outside of the file must not be followed
             step = events_per_chunk(len(batch), batch.nbytes, chunk_bytes)
             for begin in range(0, len(batch), step):
                 yield _chunk(batch.slice(begin, step), paths, name, first + begin)
             first += len(batch)
-    except _ERRORS as error:
-        if isinstance(error, DataError):
-            raise
-        raise unreadable(f"{name}, from event {first} on,", error) from error
 
 
 def _joined(batches: Iterable[pa.RecordBatch], fields: Sequence[str]) -> Iterator[pa.RecordBatch]:

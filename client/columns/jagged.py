@@ -11,13 +11,11 @@ import numpy as np
 
 from hypersonic.client.columns.chunk import Chunk, Column, cut_events, event_of
 from hypersonic.client.columns.errors import DataError
-from hypersonic.client.columns.source import events_per_chunk
+from hypersonic.client.columns.source import MemorySource, events_per_chunk
 
 
-class AwkwardSource:
+class AwkwardSource(MemorySource):
     """An awkward array of records in memory. Its columns are its fields, and the fields of lists of records."""
-
-    kind = "memory"
 
     def __init__(self, array: ak.Array, name: str = "the array") -> None:
         self._array, self.name = array, name
@@ -38,13 +36,6 @@ class AwkwardSource:
         for field in self._paths[name]:
             part = part[field]
         return to_column(part, name, self.name, 0)
-
-    def identity(self) -> str:
-        """Return the same text for all arrays: arrays in memory are not distinguished."""
-        return "memory"
-
-    def close(self) -> None:
-        """Do nothing."""
 
 
 def _paths(array: ak.Array) -> dict[str, tuple[str, ...]]:

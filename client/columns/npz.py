@@ -11,7 +11,9 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,178 +22,90 @@ from numpy.typing import NDArray
 
 from hypersonic.client.columns.chunk import Chunk, Column, cut_events
 from hypersonic.client.columns.errors import DataError
-from hypersonic.client.columns.source import METADATA_KEY, events_per_chunk, file_identity, unreadable
+from hypersonic.client.columns.source import METADATA_KEY, FileSource, MemorySource, events_per_chunk, reading
 
 #: the column name of an array without a name
 ROWS = "rows"
 
 _COPY_BYTES = 1 << 20
-_ERRORS = (OSError, ValueError, EOFError, KeyError, OverflowError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_ERRORS = (
+    OSError, ValueError, EOFError, KeyError, OverflowError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
-class DictSource:
+class DictSource(MemorySource):
     """Arrays in memory by name, or a structured array, or one array of rows, whose column is named "rows"."""
 
-    kind = "memory"
-
     def __init__(self, arrays: Mapping[str, NDArray[Any]] | NDArray[Any], name: str = "the arrays") -> None:
-        self.name, self._arrays = name, _named(arrays)
-        self.columns = tuple(self._arrays)
-        self.events: int | None = _count_events({key: array.shape for key, array in self._arrays.items()}, name)
+        self._arrays = _named(arrays)
+        self._describe(name, {key: array.shape for key, array in self._arrays.items()})
+
+    def _describe(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.name, self.columns = name, tuple(shapes)
+        self.events: int | None = _count_events(shapes, name)
+
+    def _array(self, name: str) -> NDArray[Any]:
+        return self._arrays[name]
 
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Yield views of the arrays."""
         events, made = self.events or 0, {}
-        for name in columns:
-            counter, values = find_counter(name, self.columns), self._arrays[name]
-            counts = None if counter is None else _counts(self._arrays[counter], counter, self.name)
-            _check_length(name, len(values), events if counts is None else int(counts.sum()), self.name)
-            made[name] = Column(values, counts)
+        counters = {name: find_counter(name, self.columns) for name in columns}
+        counts = {name: _counts(self._array(name), name, self.name) for name in set(filter(None, counters.values()))}
+        for name, counter in counters.items():
+            values, of_each = self._array(name), None if counter is None else counts[counter]
+            _check_length(name, len(values) if values.ndim else 0, events if of_each is None else int(of_each.sum()), self.name)
+            made[name] = Column(values, of_each)
         size = sum(column.values.nbytes for column in made.values())
         yield from cut_events(Chunk(0, events, made), events_per_chunk(events, size, chunk_bytes))
 
-    def identity(self) -> str:
-        """Return the same text for all arrays: arrays in memory are not distinguished."""
-        return "memory"
 
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class NpySource(DictSource):
+class NpySource(FileSource, DictSource):
     """An .npy file, mapped into memory."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except FileNotFoundError as error:
-            raise DataError(f"{path}: there is no such file") from error
-        except _ERRORS as error:
-            raise unreadable(str(path), error) from error
-        super().__init__(array, str(path))
-        self.kind = "npz"
-
-    def identity(self) -> str:
-        """Return the file's size and a hash of its two ends."""
-        return file_identity(self._path)
-
-
-class NpzSource:
-    """An .npz file. Its arrays are read in parts, compressed or not."""
 
     kind = "npz"
 
     def __init__(self, path: Path) -> None:
-        self.name, self._path = str(path), path
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except FileNotFoundError as error:
-            raise DataError(f"{path}: there is no such file") from error
-        except _ERRORS as error:
-            raise unreadable(self.name, error) from error
-        try:
-            heads = self._read_heads()
-            self.columns = tuple(heads)
-            self.events: int | None = _count_events({name: head.shape for name, head in heads.items()}, self.name)
-        except DataError:
-            self._zip.close()
-            raise
-        except _ERRORS as error:
-            self._zip.close()
-            raise unreadable(self.name, error) from error
-        self._heads = heads
+        self._path = path
+        with reading(lambda: str(path), _ERRORS):
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        super().__init__(array, str(path))
 
-    def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
-        """Decompress and yield the columns."""
-        events, first = self.events or 0, 0
-        counters = {name: find_counter(name, self.columns) for name in columns}
-        wanted = dict.fromkeys([*columns, *filter(None, counters.values())])
-        size = sum(self._heads[name].nbytes for name in wanted)
-        step = events_per_chunk(events, size, chunk_bytes)
-        open_files: dict[str, _Array] = {}
-        try:
-            open_files.update({name: self._open(name) for name in wanted})
-            while first < events:
-                number = min(step, events - first)
-                counts = {
-                    name: _counts(open_files[name].read(number), name, self.name)
-                    for name in set(filter(None, counters.values()))
-                }
-                made = {}
-                for name, counter in counters.items():
-                    if name in counts:
-                        made[name] = Column(counts[name])
-                        continue
-                    rows = number if counter is None else int(counts[counter].sum())
-                    made[name] = Column(open_files[name].read(rows), None if counter is None else counts[counter])
-                yield Chunk(first, number, made)
-                first += number
-            for name in wanted:
-                if left := open_files[name].left:
-                    raise DataError(f"{self.name}: column {name} has {left} values more than its events")
-        except _ERRORS as error:
-            if isinstance(error, DataError):
-                raise
-            raise unreadable(f"{self.name}, from event {first} on,", error) from error
-        finally:
-            for opened in open_files.values():
-                opened.file.close()
 
-    def _read_heads(self) -> dict[str, _Array]:
-        names = [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
-        heads = {}
-        for name in names:
-            if name != METADATA_KEY:
-                heads[name] = self._open(name)
-                heads[name].file.close()
-        return heads
+class NpzSource(FileSource, DictSource):
+    """An .npz file. Each column is read as a whole, when its chunks are asked for."""
 
-    def _open(self, name: str) -> _Array:
-        file = self._zip.open(f"{name}.npy")
-        try:
-            return _Array(file, name, self.name)
-        except BaseException:
-            file.close()
-            raise
+    kind = "npz"
 
-    def identity(self) -> str:
-        """Return the file's size and a hash of its two ends."""
-        return file_identity(self._path)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with ExitStack() as opened, reading(lambda: str(path), _ERRORS):
+            self._zip = opened.enter_context(zipfile.ZipFile(path))
+            names = [name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy")]
+            self._describe(str(path), {name: self._shape(name) for name in names if name != METADATA_KEY})
+            opened.pop_all()
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Return an array's shape. Raises DataError for an array of other than numbers, or not of the size of its shape."""
+        with self._zip.open(f"{name}.npy") as file:
+            first = np.lib.format.read_magic(file) == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+            size = self._zip.getinfo(f"{name}.npy").file_size - file.tell()
+        if dtype.hasobject or dtype.names:
+            raise DataError(f"{self._path}: array {name} is {dtype}, expected numbers by rows")
+        if size != (expected := prod(shape) * dtype.itemsize):
+            raise ValueError(f"array {name} has {size} bytes, expected {expected} for shape {shape} of {dtype}")
+        return shape
+
+    def _array(self, name: str) -> NDArray[Any]:
+        with reading(lambda: f"{self.name}, column {name}", _ERRORS), self._zip.open(f"{name}.npy") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+        return array.astype(array.dtype.newbyteorder("="), copy=False)
 
     def close(self) -> None:
         """Close the file."""
         self._zip.close()
-
-
-class _Array:
-    """An .npy file that is read from its beginning to its end. left: its values that were not read yet."""
-
-    def __init__(self, file: IO[bytes], name: str, where: str) -> None:
-        version = np.lib.format.read_magic(file)
-        read: Callable[[IO[bytes]], tuple[tuple[int, ...], bool, np.dtype]] = (
-            np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        )
-        self.shape, column_major, self.dtype = read(file)
-        if self.dtype.hasobject or self.dtype.names or (column_major and len(self.shape) > 1):
-            raise DataError(f"{where}: array {name} is {self.dtype}{' by columns' * column_major}, expected numbers by rows")
-        self.file, self.left, self._name = file, self.shape[0] if self.shape else 0, name
-        self._item = self.dtype.itemsize * int(np.prod(self.shape[1:]))
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the whole array."""
-        return self._item * (self.shape[0] if self.shape else 0)
-
-    def read(self, number: int) -> NDArray[Any]:
-        """Return the next values. Raises ValueError if there are fewer."""
-        if number > self.left:
-            raise ValueError(f"array {self._name} has only {self.left} of {number} values left")
-        data = self.file.read(number * self._item)
-        if len(data) != number * self._item:
-            raise ValueError(f"array {self._name} ends after {len(data)} of {number * self._item} bytes")
-        self.left -= number
-        return np.frombuffer(data, self.dtype).reshape(number, *self.shape[1:]).astype(self.dtype.newbyteorder("="), copy=False)
 
 
 def find_counter(name: str, names: Sequence[str]) -> str | None:

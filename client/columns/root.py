@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import uproot
 from hypersonic.client.columns.chunk import Chunk, Column
 from hypersonic.client.columns.errors import DataError, OutputError, suggest
 from hypersonic.client.columns.jagged import from_column, make_record, to_column
-from hypersonic.client.columns.source import METADATA_KEY, canonical_names, file_identity, unreadable
+from hypersonic.client.columns.source import METADATA_KEY, canonical_names, file_identity, reading
 
 _TTREES = ("TTree", "TNtuple", "TNtupleD", "TChain")
+#: uproot lets any exception of its parsers through
+_ERRORS = (Exception,)
 _RNTUPLES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
 
 
@@ -24,31 +27,21 @@ class RootSource:
 
     def __init__(self, path: str | Path, tree: str) -> None:
         self.name, self._path = str(path), path
-        try:
-            self._file = uproot.open(path)
-        except FileNotFoundError as error:
-            raise DataError(f"{path}: there is no such file") from error
-        except Exception as error:  # uproot lets any exception of its parsers through
-            raise unreadable(self.name, error) from error
-        try:
+        with ExitStack() as opened, reading(lambda: self.name, _ERRORS):
+            self._file = opened.enter_context(uproot.open(path))
             self._tree = self._find(tree)
             self.kind = "rntuple" if self._is_rntuple() else "ttree"
             names = [name for name in self._tree.keys() if not self._has_parts(name)]  # noqa: SIM118 - not a dict
             self._names = {_last(key): name for key, name in canonical_names(names).items()}
             self.events: int | None = int(self._tree.num_entries)
-        except DataError:
-            self.close()
-            raise
-        except Exception as error:
-            self.close()
-            raise unreadable(self.name, error) from error
+            opened.pop_all()
         self.columns = tuple(self._names)
 
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Decompress and yield the columns."""
         names = {name: self._names[name] for name in columns}
         events, first = self.events or 0, 0
-        try:
+        with reading(lambda: f"{self.name}, from event {first} on,", _ERRORS):
             step = min(self._tree.num_entries_for(chunk_bytes, filter_name=list(names.values())), events) if names else events
             if not names:
                 yield Chunk(0, events, {})
@@ -57,10 +50,6 @@ class RootSource:
                 made = {name: to_column(_field(arrays, native), name, self.name, first) for name, native in names.items()}
                 yield Chunk(first, len(arrays), made)
                 first += len(arrays)
-        except (DataError, GeneratorExit):
-            raise
-        except Exception as error:
-            raise unreadable(f"{self.name}, from event {first} on,", error) from error
         if first != events:
             raise DataError(f"{self.name} has {first} events, expected {events}; is it complete?")
 

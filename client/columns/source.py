@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -41,6 +42,29 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Close the file."""
+
+
+class MemorySource:
+    """What sources in memory have in common."""
+
+    kind = "memory"
+
+    def identity(self) -> str:
+        """Return the same text for everything in memory, which is not distinguished."""
+        return "memory"
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class FileSource:
+    """What sources of local files have in common."""
+
+    _path: Path
+
+    def identity(self) -> str:
+        """Return the file's size and a hash of its two ends."""
+        return file_identity(self._path)
 
 
 class Sink(Protocol):
@@ -83,8 +107,20 @@ def canonical_names(names: Iterable[str]) -> dict[str, str]:
     return made
 
 
-def unreadable(name: str, error: Exception) -> DataError:
-    """Return the error for a file that a library cannot read."""
+@contextmanager
+def reading(where: Callable[[], str], errors: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Raise DataError for what a library raises while it reads a file. where: names the file, and the place in it."""
+    try:
+        yield
+    except DataError:
+        raise
+    except FileNotFoundError as error:
+        raise DataError(f"{where()}: there is no such file") from error
+    except errors as error:
+        raise _unreadable(where(), error) from error
+
+
+def _unreadable(name: str, error: Exception) -> DataError:
     words = " ".join(str(error).split())
     short = words if len(words) <= 300 else f"{words[:300]}..."
     return DataError(

@@ -190,8 +190,8 @@ def test_names_that_are_not_inputs(client: Client, tmp_path: Path, out: Path) ->
 def test_faulty_counters_of_npz(client: Client, tmp_path: Path, out: Path) -> None:
     fields: dict[str, Any] = {f"H_{name}": np.zeros(3, np.float32) for name in "abcd"}
     for counts, words in (
-        ([1, 3], "has only 3 of 4 values left"),
-        ([1, 1], "has 1 values more than its events"),
+        ([1, 3], "column H_a has 3 values, expected 4"),
+        ([1, 1], "column H_a has 3 values, expected 2"),
         ([4, -1], "counter nH"),
     ):
         np.savez(tmp_path / "in.npz", nH=np.array(counts), **fields)
