@@ -30,13 +30,13 @@ class Part(NamedTuple):
 
 
 class PendingRequest:
-    """A checked request, its timestamps, and the latch that its front end's thread waits on.
+    """A checked request and its timestamps.
 
-    The front end's thread creates, submits and waits. The batcher and the thread that runs its batch do the rest; they own
-    the fields below, under the batcher's lock. A request is completed exactly once, with an answer or an error.
+    The front end's thread creates and submits it. The batcher and the thread that runs its batch do the rest; they own the
+    fields below, under the batcher's lock. A request is completed exactly once, with an answer or an error.
 
-    client: the client that it counts against when clients take turns. on_done: called once, at completion, instead of releasing
-    a waiting thread; on any thread, possibly with the batcher's lock held. sink: receives the answers of a decoupled model.
+    client: the client that it counts against when clients take turns. on_done: called once, at completion, on any thread,
+    possibly with the batcher's lock held. sink: receives the answers of a decoupled model.
     on_run: for a decoupled model, called when the run that carried the request is over, possibly after on_done, since answers
     leave as the model gives them. on_response: called for each of those answers with its number, its outcome, and the times to
     compute and to frame it, in ns.
@@ -45,7 +45,6 @@ class PendingRequest:
     __slots__ = (
         "_claim",
         "_error",
-        "_latch",
         "_sink",
         "answer",
         "arrived_ns",
@@ -84,7 +83,7 @@ class PendingRequest:
         arrived_ns: int,
         *,
         client: str = "",
-        on_done: Callable[[PendingRequest], None] | None = None,
+        on_done: Callable[[PendingRequest], None] = lambda _: None,
         on_run: Callable[[PendingRequest], None] | None = None,
         on_response: Callable[[int, ResponseOutcome, int, int], None] | None = None,
         sink: Sink | None = None,
@@ -133,8 +132,6 @@ class PendingRequest:
         #: keeps answers in the order of requests (preserve_ordering)
         self.completion_queue: CompletionQueue | None = None
         self._claim = threading.Lock()
-        self._latch = threading.Lock()
-        self._latch.acquire()
 
     @property
     def error(self) -> ServerError | None:
@@ -213,32 +210,18 @@ class PendingRequest:
             self.on_run(self)
 
     def release(self) -> None:
-        """Complete the request and release the front end's thread. Does nothing the second time."""
+        """Complete the request and tell whoever waits for it. Does nothing the second time."""
         if not self._claim.acquire(blocking=False):
             return
         if self.completion_queue is not None:
             self.completion_queue.release_completed()
         else:
-            self.finish()
-
-    def finish(self) -> None:
-        """Notify whoever waits for the request. Called once, after it is completed."""
-        if self.on_done is not None:
             self.on_done(self)
-        else:
-            self._latch.release()
 
     def fail(self, error: ServerError) -> None:
         """Complete the request with an error."""
         self.error = error
         self.release()
-
-    def wait(self, timeout_ns: int = 0) -> bool:
-        """Wait `timeout_ns` (0 = for ever); return whether the request is completed and its turn has come."""
-        acquired = self._latch.acquire(timeout=timeout_ns / 1e9 if timeout_ns else -1)
-        if acquired:
-            self._latch.release()
-        return acquired
 
 
 class Share(NamedTuple):
@@ -290,4 +273,5 @@ class CompletionQueue:
         """Release the completed requests at the head of the queue. Called when one more request is completed."""
         with self._lock:
             while self._waiting and self._waiting[0].completed:
-                self._waiting.popleft().finish()
+                done = self._waiting.popleft()
+                done.on_done(done)

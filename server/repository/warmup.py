@@ -6,6 +6,7 @@ Random data are floats in [0, 1), and 0 or 1 for integers, which stay valid wher
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from math import prod
@@ -28,7 +29,7 @@ from hypersonic.server.links import Links
 #: the most bytes of one sample: protobuf's limit, so that no sample is larger than a request can be
 _MAX_SAMPLE_BYTES = 2**31 - 1
 #: how long to wait for the final answer of a decoupled model
-_PATIENCE_NS = 600 * 10**9
+_PATIENCE_S = 600
 
 
 def warm_up(config: ModelConfig, model: Path, loaded: LoadedModel, links: Links = Links()) -> None:  # noqa: B008
@@ -99,20 +100,25 @@ def _run(sample: Warmup, request: CheckedRequest, instance: Instance, config: Mo
     try:
         pieces = range(0, request.rows, slot.capacity_rows)
         for first_row in pieces:
-            pending = PendingRequest(request, _unframed, time.monotonic_ns(), sink=_Nowhere() if config.decoupled else None)
+            over = threading.Event()
+            pending = PendingRequest(
+                *(request, _unframed, time.monotonic_ns()),
+                on_done=lambda _, over=over: over.set(),
+                sink=_Nowhere() if config.decoupled else None,
+            )
             slot.start([Share(pending, first_row, min(slot.capacity_rows, request.rows - first_row))])
             slot.finish()
             if config.decoupled:
-                _wait(pending)
+                _wait(pending, over)
             else:
                 slot.answer(0)
     except ServerError as error:
         raise _failed(sample, error) from error
 
 
-def _wait(pending: PendingRequest) -> None:
-    if not pending.wait(_PATIENCE_NS):
-        raise BackendError(f"no final response within {_PATIENCE_NS // 10**9} s")
+def _wait(pending: PendingRequest, over: threading.Event) -> None:
+    if not over.wait(_PATIENCE_S):
+        raise BackendError(f"no final response within {_PATIENCE_S} s")
     error = pending.error or pending.error_response
     if error is not None:
         raise error

@@ -7,15 +7,13 @@ alone, at once (lost_run.py). A batch is taken when a slot is free, so batches g
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 
 from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError, ServerError, UnavailableError
-from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.backend import Waiting
 from hypersonic.server.inference.pending import CompletionQueue, PendingRequest, Share
-from hypersonic.server.scheduling.batch import NO_BATCH, NextBatch
+from hypersonic.server.scheduling.batch import NO_BATCH, Batcher, NextBatch
 from hypersonic.server.scheduling.fair_queue import FairQueue
 from hypersonic.server.scheduling.lost_run import mark_lost
 from hypersonic.server.scheduling.rule import BatchRule, Take, Wait, choose_batch
@@ -24,37 +22,24 @@ from hypersonic.server.scheduling.rule import BatchRule, Take, Wait, choose_batc
 MAX_TIMEOUTS = 2
 
 
-class DynamicBatcher:
-    """The queue. Front ends' threads enqueue and withdraw; the threads that run batches take them, end runs and put shares
-    back.
+class DynamicBatcher(Batcher):
+    """A Batcher whose batches may run on any instance.
 
-    lock: reentrant; guards the queue and whatever a scheduler must change together with it. changed: a condition under this
-    lock, notified when a batch may be due for another reason than a new request.
+    Front ends' threads enqueue and withdraw; the threads that run batches take them, end runs and put shares back.
     """
 
-    #: any instance may run a batch
-    pinned = False
-
     def __init__(self, rule: BatchRule) -> None:
+        super().__init__()
         self.rule = rule
-        self.lock = threading.RLock()
-        self.changed = threading.Condition(self.lock)
         self._queue = FairQueue(fair=not rule.keep_order)
         self._completion_queue = CompletionQueue() if rule.keep_order else None
-        self._closed: ServerError | None = None
-        self._suspended: ServerError | None = None
 
     def __len__(self) -> int:
         """Return the number of waiting shares, one of which may be the rest of a request that is partly taken."""
         return len(self._queue)
 
-    @property
-    def closed(self) -> bool:
-        """True if new requests are refused and the queue is being emptied."""
-        return self._closed is not None
-
     def waiting(self) -> Waiting:
-        """Return when the oldest waiting request arrived, and the rows that wait."""
+        """As Batcher.waiting."""
         with self.lock:
             since_ns = min((share.pending.enqueued_ns for share in self._queue), default=0)
             return Waiting(since_ns, sum(share.rows for share in self._queue))
@@ -135,9 +120,6 @@ class DynamicBatcher:
             return ()
         return (self._queue.cut(choice.rows),) if cut else self._queue.take(choice.requests)
 
-    def keep_state(self, share: Share, answer: Answer) -> None:
-        """Do nothing: these requests have no state."""
-
     def end_run(self, share: Share) -> bool:
         """Record the end of a run with this share; return whether the request is to be completed now."""
         pending = share.pending
@@ -192,30 +174,9 @@ class DynamicBatcher:
             if self._queue.remove(pending):
                 self._fail(pending, UnavailableError(text))
 
-    def close(self, error: ServerError) -> None:
-        """Refuse new requests with `error`; waiting requests can still be taken."""
-        with self.lock:
-            self._closed = error
-            self.changed.notify_all()
-
-    def abandon(self, error: ServerError) -> None:
-        """Refuse new requests with `error` for good and fail the waiting ones, since no instance is left to take them."""
-        with self.lock:
-            self._closed = error
-            self.suspend(error)
-            self.changed.notify_all()
-
-    def suspend(self, error: ServerError) -> None:
-        """Fail the waiting requests with `error`, and refuse new ones with it until resume()."""
-        with self.lock:
-            self._suspended = error
-            for pending in self._queue.clear():
-                self._fail(pending, error)
-
-    def resume(self) -> None:
-        """Accept requests again after suspend()."""
-        with self.lock:
-            self._suspended = None
+    def _fail_all(self, error: ServerError) -> None:
+        for pending in self._queue.clear():
+            self._fail(pending, error)
 
     def _fail(self, pending: PendingRequest, error: ServerError) -> None:
         """Record the first error; complete the request once none of its rows is in a run. The lock is held."""

@@ -9,11 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.errors import (
-    CancelledError,
-    ReplacedError,
-    ServerError,
-)
+from hypersonic.server.errors import CancelledError, ReplacedError, ServerError
 from hypersonic.server.inference.backend import LoadedModel, TakesTurns
 from hypersonic.server.inference.card import Card, Residency
 from hypersonic.server.inference.check import check_unary
@@ -21,7 +17,7 @@ from hypersonic.server.inference.model import Call, Sink
 from hypersonic.server.inference.pending import PendingRequest
 from hypersonic.server.inference.request import CheckedRequest, Frame
 from hypersonic.server.inference.trace import find_trace
-from hypersonic.server.inference.unary import no_answer
+from hypersonic.server.inference.unary import Unary, no_answer
 from hypersonic.server.scheduling.batch import Batcher
 from hypersonic.server.scheduling.batcher import DynamicBatcher
 from hypersonic.server.scheduling.rule import BatchRule
@@ -130,18 +126,10 @@ class ScheduledModel:
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
         """As Model.infer. Raises UnsupportedError (UNIMPLEMENTED) for a decoupled model."""
         check_unary(self.config)
-        pending = PendingRequest(request, frame, arrived_ns, client=call.client)
-        try:
-            self._submit(pending, call, here=True)
-            self._wait(pending)
-        except ReplacedError:
-            raise
-        except ServerError as error:
-            pending.error = error
-        self._count(pending)
-        if pending.error is not None:
-            raise pending.error
-        return pending.answer
+        unary = Unary(lambda answer: answer)
+        self.stream(request, frame, call, arrived_ns, unary, here=True)
+        unary.wait()
+        return unary.take()
 
     def stream(
         self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
@@ -192,14 +180,6 @@ class ScheduledModel:
             raise
         if not pending.completed and not call.is_active():  # the call ended before the request could be withdrawn
             batcher.withdraw(pending, CancelledError())
-
-    def _wait(self, pending: PendingRequest) -> None:
-        """Wait for completion; tell the batcher when the timeout of a queued request has expired."""
-        if pending.expires_ns > 0 and not pending.completed:
-            left_ns = pending.expires_ns - time.monotonic_ns()
-            if not pending.wait(max(1, left_ns)):
-                self.scheduler.batcher.expire()
-        pending.wait()
 
     def _count(self, pending: PendingRequest) -> None:
         now_ns = time.monotonic_ns()

@@ -3,6 +3,7 @@
 
 Requests with one correlation ID form a sequence, from its START to its END. A sequence has a slot at one instance for its whole
 life, because models keep state there, and its requests run one after another. Sequences that find no free slot wait for one.
+Requests have no timeout, because leaving one out would break the sequence.
 
     direct: a slot is a place in the batch. Each run takes the next request of every slot that has one. Slots between those
             get a null request (READY is false, inputs are zero), so that a model may keep state by slot.
@@ -14,7 +15,6 @@ requests fail, and the clients must start them again.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ from hypersonic.server.errors import InvalidTensorError, ServerError, Unavailabl
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.backend import Waiting
 from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.scheduling.batch import NO_BATCH, NextBatch
+from hypersonic.server.scheduling.batch import NO_BATCH, Batcher, NextBatch
 from hypersonic.server.scheduling.sequence_tensors import SequenceTensors
 
 
@@ -49,15 +49,14 @@ class OpenSequence:
         return not self.waiting and self.in_flight is None
 
 
-class SequenceBatcher:
+class SequenceBatcher(Batcher):
     """A Batcher for sequences. capacity_rows: the rows of a run. instances: their number; each has slots of its own."""
 
     pinned = True
 
     def __init__(self, config: ModelConfig, capacity_rows: int, instances: int) -> None:
+        super().__init__()
         assert config.sequence is not None
-        self.lock = threading.RLock()
-        self.changed = threading.Condition(self.lock)
         self._name = config.name
         self._batched = config.max_batch_size > 0
         self._rule = config.sequence
@@ -70,20 +69,13 @@ class SequenceBatcher:
         self._backlog: deque[OpenSequence] = deque()
         self._by_request: dict[PendingRequest, OpenSequence] = {}
         self._running: set[int] = set()
-        self._closed: ServerError | None = None
-        self._suspended: ServerError | None = None
 
     def __len__(self) -> int:
         """Return the number of waiting requests."""
         return sum(sequence.in_flight is not pending for pending, sequence in self._by_request.items())
 
-    @property
-    def closed(self) -> bool:
-        """True if new requests are refused and the queue is being emptied."""
-        return self._closed is not None
-
     def waiting(self) -> Waiting:
-        """As DynamicBatcher.waiting."""
+        """As Batcher.waiting."""
         with self.lock:
             waiting = [pending for sequence in self._sequences.values() for pending in sequence.waiting]
             since_ns = min((pending.enqueued_ns for pending in waiting), default=0)
@@ -233,7 +225,7 @@ class SequenceBatcher:
             sequence.state = self._tensors.state_of(answer)
 
     def end_run(self, share: Share) -> bool:
-        """As DynamicBatcher.end_run."""
+        """As Batcher.end_run."""
         with self.lock:
             sequence = self._end_run(share.pending)
             if sequence is None:
@@ -304,33 +296,13 @@ class SequenceBatcher:
                 pending.fail(error)
             self.changed.notify()
 
-    def expire(self) -> int:
-        """Return 0: requests of a sequence have no timeout, because leaving one out would break the sequence."""
-        return 0
-
     def close(self, error: ServerError) -> None:
         """Refuse new requests; waiting requests can still be taken, except those of sequences without a slot, which fail."""
         with self.lock:
-            self._closed = error
             for sequence in list(self._backlog):
                 self._end(sequence, error)
-            self.changed.notify_all()
+            super().close(error)
 
-    def abandon(self, error: ServerError) -> None:
-        """As DynamicBatcher.abandon."""
-        with self.lock:
-            self._closed = error
-            self.suspend(error)
-            self.changed.notify_all()
-
-    def suspend(self, error: ServerError) -> None:
-        """As DynamicBatcher.suspend. All sequences end."""
-        with self.lock:
-            self._suspended = error
-            for sequence in list(self._sequences.values()):
-                self._end(sequence, error)
-
-    def resume(self) -> None:
-        """As DynamicBatcher.resume."""
-        with self.lock:
-            self._suspended = None
+    def _fail_all(self, error: ServerError) -> None:
+        for sequence in list(self._sequences.values()):
+            self._end(sequence, error)

@@ -121,7 +121,7 @@ class Loaded:
         tensor = InputTensor("x", self.config.inputs[0].datatype, x.shape, memoryview(data))
         request = InferRequest(fields.pop("id", ""), fields.pop("inputs", (tensor,)), **fields)
         checked = check(request, self.config)
-        done = None if stream is None else lambda pending: stream.end(pending.error)
+        done = (lambda _: None) if stream is None else lambda pending: stream.end(pending.error)
         pending = PendingRequest(checked, lambda _, answer: self.arrays(answer), 0, on_done=done, sink=stream)
         return Share(pending, 0, checked.rows)
 

@@ -15,7 +15,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from hypersonic.server.backends.python.answer import parameters_of, printable
 from hypersonic.server.backends.python.stub.channel import Channel, ChannelClosedError, Message
@@ -23,6 +23,7 @@ from hypersonic.server.config.schema import ModelConfig
 from hypersonic.server.errors import BackendError, NotFoundError, ReplacedError, ServerError, UnavailableError
 from hypersonic.server.inference.answer import Answer
 from hypersonic.server.inference.check import check
+from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
 from hypersonic.server.inference.pending import FINAL_RESPONSE
 from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
@@ -116,18 +117,6 @@ class NamedAnswer(NamedTuple):
 
 #: a model's request -> the called model's responses: one, or any number from a decoupled model; raises ServerError
 Infer = Callable[[ModelCall], Iterator[NamedAnswer]]
-
-
-class Model(Protocol):
-    """A loaded model, as far as BLS uses it."""
-
-    config: ModelConfig
-
-    def infer(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int) -> Any:
-        """As Model.infer in server/inference/model.py."""
-
-    def stream(self, request: CheckedRequest, frame: Frame, call: Any, arrived_ns: int, sink: Any) -> None:
-        """As Model.stream in server/inference/model.py."""
 
 
 def infer_by(models: Callable[[str, str], Model]) -> Infer:
