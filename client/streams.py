@@ -29,7 +29,7 @@ from hypersonic.client.errors import (
     UnknownModelError,
 )
 from hypersonic.client.messages.request import Parameter
-from hypersonic.client.messages.response import Answer, read_answer
+from hypersonic.client.messages.response import Answer, fields, read_answer
 from hypersonic.client.pool.member import Member, Wanted
 from hypersonic.client.specs import ModelSpec
 from hypersonic.client.tracing import trace_headers
@@ -298,24 +298,10 @@ class Sequence:
 
 def split_answer(message: bytes) -> tuple[str, bytes]:
     """Return error_message and the bytes of infer_response of a ModelStreamInferResponse. Raises AnswerError."""
-    error, response, at = b"", b"", 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        size, at = _varint(message, at)
-        if tag not in {0x0A, 0x12} or at + size > len(message):
-            raise AnswerError(f"the answer is not a ModelStreamInferResponse: field {tag >> 3} is unknown or cut off")
-        if tag == 0x0A:
-            error = message[at : at + size]
-        else:
-            response = message[at : at + size]
-        at += size
-    return error.decode(errors="replace"), response
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift, byte in enumerate(message[at : at + 10]):
-        value |= (byte & 0x7F) << 7 * shift
-        if byte < 0x80:
-            return value, at + shift + 1
-    raise AnswerError(f"the answer is not a ModelStreamInferResponse: the number at byte {at} is cut off or malformed")
+    error, response = 0x0A, 0x12  # the tags of both fields
+    found = {error: b"", response: b""}
+    for number, field, payload in fields(memoryview(message), "ModelStreamInferResponse"):
+        if field[0] not in found:
+            raise AnswerError(f"the answer is not a ModelStreamInferResponse: field {number} is unknown or malformed")
+        found[field[0]] = bytes(payload)
+    return found[error].decode(errors="replace"), found[response]

@@ -24,16 +24,6 @@ _RAW_TAG = b"\x3a"
 
 
 @dataclass(frozen=True)
-class WireTensor:
-    """An input on the wire. buffer: its bytes, or an array that has them in order."""
-
-    name: str
-    datatype: str
-    shape: tuple[int, ...]
-    buffer: bytes | NDArray[Any]
-
-
-@dataclass(frozen=True)
 class HeadKey:
     """Everything that the head of a request depends on. inputs: name, datatype and shape. parameters: in the user's order."""
 

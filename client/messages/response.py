@@ -7,7 +7,7 @@ rest, which is small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +41,15 @@ class Answer:
     parameters: dict[str, Any]
 
 
-def read_answer(message: bytes) -> Answer:
-    """Return the answer in a serialized ModelInferResponse. Raises AnswerError if the bytes are not such a message."""
+def read_answer(message: bytes, elsewhere: Callable[[Any], bytes | None] = lambda _tensor: None) -> Answer:
+    """Return the answer in a serialized ModelInferResponse. Raises AnswerError if the bytes are not such a message.
+
+    elsewhere: the description of an output without bytes in the message -> its bytes, None if there are none.
+    """
     raw: list[memoryview] = []
     rest = bytearray()
     whole = memoryview(message)
-    for number, field, payload in _fields(whole):
+    for number, field, payload in fields(whole):
         if number == _RAW_OUTPUT_CONTENTS:
             raw.append(payload)
         else:
@@ -57,7 +60,7 @@ def read_answer(message: bytes) -> Answer:
         raise AnswerError(f"the answer is not a ModelInferResponse: {error}") from error
     outputs, buffers = {}, iter(raw)
     for tensor in head.outputs:
-        outputs[tensor.name] = _output(tensor, buffers)
+        outputs[tensor.name] = _output(tensor, buffers, elsewhere)
     if next(buffers, None) is not None:
         raise AnswerError(f"the answer has bytes for {len(raw)} outputs, and {len(head.outputs)} outputs")
     parameters = {
@@ -66,13 +69,15 @@ def read_answer(message: bytes) -> Answer:
     return Answer(head.model_name, head.model_version, outputs, parameters)
 
 
-def _output(tensor: Any, buffers: Iterator[memoryview]) -> NDArray[Any]:
+def _output(tensor: Any, buffers: Iterator[memoryview], elsewhere: Callable[[Any], bytes | None]) -> NDArray[Any]:
     shape = tuple(tensor.shape)
     if tensor.datatype not in DTYPES or min(shape, default=0) < 0:
         raise AnswerError(f"output {tensor.name!r} is of datatype {tensor.datatype!r} and shape {shape}")
     if tensor.HasField("contents"):
         return _typed(tensor, shape)
     buffer = next(buffers, None)
+    if not buffer and (held := elsewhere(tensor)) is not None:
+        buffer = memoryview(held)
     if buffer is None:
         raise AnswerError(f"the answer has no bytes for output {tensor.name!r}")
     return from_buffer(tensor.name, tensor.datatype, shape, buffer)
@@ -91,31 +96,32 @@ def _typed(tensor: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     return array
 
 
-def _fields(message: memoryview) -> Iterator[tuple[int, memoryview, memoryview]]:
-    """Yield each top-level field: its number, all its bytes, and its payload (used for length-delimited fields only)."""
+def fields(message: memoryview, name: str = "ModelInferResponse") -> Iterator[tuple[int, memoryview, memoryview]]:
+    """Yield each top-level field: its number, all its bytes, and its payload (used for length-delimited fields only).
+
+    name: of the message's type. Raises AnswerError for bytes that are not fields.
+    """
     at = 0
     while at < len(message):
         begin = at
-        tag, at = _varint(message, at)
+        tag, at = _varint(message, at, name)
         kind = tag & 7
         if kind == _LENGTH_DELIMITED:
-            size, at = _varint(message, at)
+            size, at = _varint(message, at, name)
             payload = at
             at += size
         elif kind == 0:
             payload = at
-            _, at = _varint(message, at)
+            _, at = _varint(message, at, name)
         else:
             payload = at
             at += _FIXED_BYTES.get(kind, len(message) + 1)
         if at > len(message):
-            raise AnswerError(
-                f"the answer is not a ModelInferResponse: field {tag >> 3} at byte {begin} is cut off or malformed"
-            )
+            raise AnswerError(f"the answer is not a {name}: field {tag >> 3} at byte {begin} is cut off or malformed")
         yield tag >> 3, message[begin:at], message[payload:at]
 
 
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
+def _varint(message: memoryview, at: int, name: str) -> tuple[int, int]:
     value = shift = 0
     while at < len(message) and shift < 64:
         byte = message[at]
@@ -124,4 +130,4 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise AnswerError(f"the answer is not a ModelInferResponse: the number at byte {at} is cut off or malformed")
+    raise AnswerError(f"the answer is not a {name}: the number at byte {at} is cut off or malformed")

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from tritonclient.grpc import service_pb2
 
 from hypersonic.client.errors import AnswerError
-from hypersonic.client.messages.elements import DTYPES, from_buffer
+from hypersonic.client.messages.elements import DTYPES
 from hypersonic.client.messages.request import HeadKey, make_request, set_parameters
-from hypersonic.client.messages.response import Answer
+from hypersonic.client.messages.response import Answer, read_answer
 from hypersonic.client.shared_memory.region import Region
 from hypersonic.client.specs import ModelSpec, TensorSpec
 
@@ -92,26 +91,12 @@ def read_shared(message: bytes, layout: Layout, region: Region) -> Answer:
 
     Raises AnswerError if the message is not a ModelInferResponse, or if an output does not fit its place.
     """
-    try:
-        head = service_pb2.ModelInferResponse.FromString(message)
-    except DecodeError as error:
-        raise AnswerError(f"the answer is not a ModelInferResponse: {error}") from error
-    raw = list(head.raw_output_contents) or [b""] * len(head.outputs)
-    if len(raw) != len(head.outputs):
-        raise AnswerError(f"the answer has bytes for {len(raw)} outputs, and {len(head.outputs)} outputs")
-    outputs = {}
-    for tensor, data in zip(head.outputs, raw, strict=True):
-        shape = tuple(tensor.shape)
-        if tensor.datatype not in DTYPES or min(shape, default=0) < 0:
-            raise AnswerError(f"output {tensor.name!r} is of datatype {tensor.datatype!r} and shape {shape}")
+
+    def in_region(tensor: Any) -> bytes | None:
         part = layout.outputs.get(tensor.name)
-        if part is not None and not data:
-            data = _copied(tensor, part, region)  # noqa: PLW2901 - the bytes that the message does not have
-        outputs[tensor.name] = from_buffer(tensor.name, tensor.datatype, shape, memoryview(data))
-    parameters = {
-        name: getattr(value, value.WhichOneof("parameter_choice") or "", None) for name, value in head.parameters.items()
-    }
-    return Answer(head.model_name, head.model_version, outputs, parameters)
+        return None if part is None else _copied(tensor, part, region)
+
+    return read_answer(message, in_region)
 
 
 def _copied(tensor: Any, part: Part, region: Region) -> bytes:
