@@ -3,29 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from hypersonic.client.codes import Code
 from hypersonic.client.errors import UnavailableError, UnknownModelError
 from hypersonic.client.pool.member import State
-from hypersonic.client.settings import Settings
 from hypersonic.client.specs import ModelSpec
+from hypersonic.client.sync import Client
 
 
-class Connected(Protocol):
-    """The parts of a Client that functions outside it use. A Protocol keeps their imports short."""
-
-    settings: Settings
-
-    @property
-    def engine(self) -> Any:
-        """The client's connections."""
-
-    def model(self, name: str, version: str = "") -> Any:
-        """Return a Model."""
-
-
-def describe(client: Connected, name: str, version: str = "") -> ModelSpec:
+def describe(client: Client, name: str, version: str = "") -> ModelSpec:
     """Return the description of a model; do not wait for servers that are down.
 
     A request waits for a server until its total time is up. This function raises UnavailableError instead if no server takes
@@ -41,5 +26,4 @@ def describe(client: Connected, name: str, version: str = "") -> ModelSpec:
         raise UnavailableError(servers, Code.UNAVAILABLE, "; ".join(reasons))
     if pool.pick(wanted) is None:
         raise UnknownModelError(", ".join(member.name for member in up), Code.NOT_FOUND, pool.why_not(wanted))
-    spec: ModelSpec = client.model(name, version).spec
-    return spec
+    return client.model(name, version).spec

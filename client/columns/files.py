@@ -24,10 +24,11 @@ from hypersonic.client.columns.opening import (
     read_metadata,
     sink_kind,
 )
-from hypersonic.client.columns.served import ServedModel, Serving
 from hypersonic.client.columns.source import CHUNK_BYTES, Source
 from hypersonic.client.columns.whole import whole_file
+from hypersonic.client.model import Model
 from hypersonic.client.specs import ModelSpec
+from hypersonic.client.sync import Client
 
 #: called with the input's name, the events done, and the events of the file or None
 Progress = Callable[[str, int, int | None], None]
@@ -69,7 +70,7 @@ class Summary:
 
 
 def infer_files(
-    client: Serving,
+    client: Client,
     model: str,
     mapping: ColumnMapping,
     inputs: Sequence[str],
@@ -131,8 +132,8 @@ def plan_outputs(inputs: Sequence[str], output: str | Path | None, model: str) -
 
 
 def _infer_file(
-    client: Serving,
-    model: ServedModel,
+    client: Client,
+    model: Model,
     mapping: ColumnMapping,
     files: tuple[str, Path],
     options: FileOptions,
@@ -157,7 +158,7 @@ def _infer_file(
 
 
 def _write(
-    model: ServedModel,
+    model: Model,
     mapping: ColumnMapping,
     source: Source,
     paths: tuple[Path, Path],
@@ -192,7 +193,7 @@ def current_version(spec: ModelSpec) -> str:
     return spec.version or max(spec.versions, key=lambda version: (len(version), version), default="")
 
 
-def _describe(client: Serving, spec: ModelSpec, mapping: ColumnMapping, source: Source, options: FileOptions) -> dict[str, Any]:
+def _describe(client: Client, spec: ModelSpec, mapping: ColumnMapping, source: Source, options: FileOptions) -> dict[str, Any]:
     """The metadata of an output without the version, as JSON data."""
     return {
         "model": spec.name,

@@ -22,9 +22,9 @@ from hypersonic.client.columns.errors import DataError, EventsError, MappingErro
 from hypersonic.client.columns.mapping import ColumnMapping, find_input
 from hypersonic.client.columns.opening import open_source
 from hypersonic.client.columns.rows import Rows, make_rows
-from hypersonic.client.columns.served import ServedModel
 from hypersonic.client.columns.source import CHUNK_BYTES, Source
 from hypersonic.client.errors import ClientError
+from hypersonic.client.model import Model
 from hypersonic.client.specs import ModelSpec, TensorSpec
 
 #: the maximum number of chunks with requests in flight: while the answers of one are written, the next one is being sent
@@ -54,7 +54,7 @@ class _Sent:
 
 
 def infer_chunks(
-    model: ServedModel, mapping: ColumnMapping, source: Source, *, keep: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
+    model: Model, mapping: ColumnMapping, source: Source, *, keep: Sequence[str] = (), chunk_bytes: int = CHUNK_BYTES
 ) -> Generator[Answered, None, None]:
     """Yield the answers for all events of a source, chunk by chunk, in their order.
 
@@ -76,9 +76,7 @@ def infer_chunks(
             sender.stop()
 
 
-def infer_array(
-    model: ServedModel, mapping: ColumnMapping, events: Any, *, chunk_bytes: int = CHUNK_BYTES
-) -> dict[str, Column]:
+def infer_array(model: Model, mapping: ColumnMapping, events: Any, *, chunk_bytes: int = CHUNK_BYTES) -> dict[str, Column]:
     """Return the output columns for all events in memory: an awkward array, a pyarrow table or numpy arrays.
 
     awkward arrays of the columns are made by columns.jagged.make_array, pyarrow tables by columns.arrow.make_table.
@@ -141,7 +139,7 @@ def _rows(
 class _Sender:
     """Starts the requests. It works in a thread of its own, so that Ctrl-C cannot come in the middle of a call of grpcio."""
 
-    def __init__(self, model: ServedModel, spec: ModelSpec, tensor: TensorSpec, source: Source) -> None:
+    def __init__(self, model: Model, spec: ModelSpec, tensor: TensorSpec, source: Source) -> None:
         self._model, self._spec, self._tensor, self._source = model, spec, tensor, source
         self._stopped = threading.Event()
         self.outstanding: deque[_Sent] = deque()  # in the order of the file; its first one is being collected

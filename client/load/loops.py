@@ -8,34 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
-from hypersonic.client.describe import Connected
 from hypersonic.client.load.errors import LoadError
 from hypersonic.client.load.offer import Closed, Offer, Window, schedule
 from hypersonic.client.load.point import Point, ServerMeans, of_closed, of_open
 from hypersonic.client.load.recorder import Recorder
+from hypersonic.client.model import Model
 from hypersonic.client.pool.member import State
 from hypersonic.client.server_times import Sums, read_sums
 from hypersonic.client.settings import Arrays, Limits, Retry, Settings, Timeout
+from hypersonic.client.sync import Client
 
 #: an open loop gives up when so many requests, or so many bytes of them, are without an answer
 MOST_OUTSTANDING, MOST_OUTSTANDING_BYTES = 20_000, 1 << 30
-
-
-class Served(Protocol):
-    """A Model, as the loops use it."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def max_batch_size(self) -> int:
-        """The most rows of a request; 0: the model takes no batches."""
-
-    def submit(self, inputs: Any) -> Future[Any]:
-        """Start a request."""
 
 
 def load_settings(timeout_s: float = 60.0) -> Settings:
@@ -48,8 +34,8 @@ def load_settings(timeout_s: float = 60.0) -> Settings:
 
 
 def sweep(
-    client: Connected,
-    model: Served,
+    client: Client,
+    model: Model,
     requests: Sequence[Arrays],
     offers: Iterable[Offer],
     window: Window,
@@ -67,7 +53,7 @@ def sweep(
             return
 
 
-def measure(client: Connected, model: Served, requests: Sequence[Arrays], offer: Offer, window: Window) -> Point:
+def measure(client: Client, model: Model, requests: Sequence[Arrays], offer: Offer, window: Window) -> Point:
     """Offer one load and return its figures.
 
     client: made with load_settings(). requests: the inputs of each request, with equal numbers of rows; they are sent in turn.
@@ -128,7 +114,7 @@ class _Sending:
             self._recorder.enough.set()
 
 
-def _send_closed(model: Served, requests: Sequence[Arrays], offer: Closed, recorder: Recorder) -> None:
+def _send_closed(model: Model, requests: Sequence[Arrays], offer: Closed, recorder: Recorder) -> None:
     """Keep the requests in flight until `stop`."""
     slots = threading.Semaphore(offer.concurrency)
 
@@ -146,7 +132,7 @@ def _send_closed(model: Served, requests: Sequence[Arrays], offer: Closed, recor
         _submit(model, inputs, recorder, follow)
 
 
-def _send_open(model: Served, requests: Sequence[Arrays], due_ns: Sequence[int], recorder: Recorder) -> None:
+def _send_open(model: Model, requests: Sequence[Arrays], due_ns: Sequence[int], recorder: Recorder) -> None:
     """Send each request when it is due, or at once if that time is past."""
     largest = max(sum(array.nbytes for array in inputs.values()) for inputs in requests)
     most = min(MOST_OUTSTANDING, max(1, MOST_OUTSTANDING_BYTES // max(1, largest)))
@@ -161,7 +147,7 @@ def _send_open(model: Served, requests: Sequence[Arrays], due_ns: Sequence[int],
 
 
 def _submit(
-    model: Served,
+    model: Model,
     inputs: Arrays,
     recorder: Recorder,
     callback: Callable[[Callable[[Future[Any]], None]], Callable[[Future[Any]], None]],
@@ -178,7 +164,7 @@ def _submit(
     future.add_done_callback(callback(ended))
 
 
-def _sums(client: Connected, model: tuple[str, str]) -> dict[str, Sums]:
+def _sums(client: Client, model: tuple[str, str]) -> dict[str, Sums]:
     """The servers' own sums for the model, by the server's name; only of servers that report them."""
     up = [member for member in client.engine.pool.members if member.state is State.UP]
     told = {member.name: read_sums(member, model, client.settings.timeout.connect_s) for member in up}

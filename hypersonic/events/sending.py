@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client.describe import Connected
 from hypersonic.client.settings import Limits, Retry, Settings, Timeout
+from hypersonic.client.sync import Client
 
 #: one array for each input (or output) of a model, in its order: (rows, *shape), or (rows, elements)
 Tensors = tuple[NDArray[Any], ...]
@@ -57,7 +57,7 @@ def closed_loop(in_flight: int, timeout_s: float = 60.0) -> Settings:
     return Settings(timeout=Timeout(total_s=timeout_s), limits=limits, retry=Retry(()))
 
 
-def send(client: Connected, model: str, events: Sequence[Tensors]) -> Answers:
+def send(client: Client, model: str, events: Sequence[Tensors]) -> Answers:
     """Send every event once, with as many in flight as the client's limits allow, and return the answers.
 
     An event is an array for each input, (rows, *shape) or (rows, elements), of the input's dtype (BF16: float32). Answers are
