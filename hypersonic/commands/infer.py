@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from hypersonic.arguments import add_event_options, add_network_option, add_own_options
@@ -99,19 +100,27 @@ class OptionError(ValueError):
 
 
 def _run_files(args: argparse.Namespace) -> int:
-    from hypersonic.client.columns import FileOptions
-    from hypersonic.events.columnar import ColumnarJob, infer_events_of_files
+    from hypersonic.client import Client, Timeout
+    from hypersonic.client.columns import FileOptions, MappingError, infer_files, read_mapping, shipped_mappings
+    from hypersonic.events.sending import ANSWER_TIMEOUT_S
     from hypersonic.progress import progress_bar
 
     if args.chunk_mb < 1:
         raise OptionError(f"--chunk-mb is {args.chunk_mb}, expected 1 or more")
+    if not args.columns and args.model not in (shipped := shipped_mappings()):
+        raise MappingError(
+            f"there is no mapping for model {args.model!r}; name a YAML file with --columns ({', '.join(shipped)} has one)"
+        )
+    mapping = read_mapping(args.columns or args.model)
+    if args.collection:
+        mapping = replace(mapping, collection=args.collection)
     keep = tuple(dict.fromkeys(name.strip() for name in args.keep.split(",") if name.strip()))
     options = FileOptions(args.tree, args.chunk_mb << 20, keep, args.overwrite, args.model_version)
-    job = ColumnarJob(
-        args.model, tuple(args.input), tuple(args.url or [_URL]), args.name, args.columns, args.collection, args.output, options
-    )
-    with progress_bar(quiet=args.quiet) as show:
-        summary = infer_events_of_files(job, show)
+    with (
+        progress_bar(quiet=args.quiet) as show,
+        Client(args.url or [_URL], timeout=Timeout(total_s=ANSWER_TIMEOUT_S)) as client,
+    ):
+        summary = infer_files(client, args.name or args.model, mapping, args.input, args.output, options, show)
     print(summary)
     return 0
 
