@@ -22,9 +22,6 @@ from hypersonic.own.labels import Labels
 
 Outputs = tuple[NDArray[np.float64], ...]
 
-#: the kinds of types that are tuned under LayerName; accumulators and tables keep theirs
-_TUNED = ("weight", "bias", "scale", "result")
-
 #: the fewest bits of a type
 LEAST_BITS = 2
 

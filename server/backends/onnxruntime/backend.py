@@ -15,7 +15,6 @@ is 1, because a server has other models to run.
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
 import re
 import time
@@ -38,7 +37,6 @@ from hypersonic.server.inference.collect import Array, collect, output_spec, spl
 from hypersonic.server.inference.pending import Share
 from hypersonic.server.links import Links
 
-_LOG = logging.getLogger(__name__)
 #: protobuf's limit; larger models have their weights in separate files
 _MAX_MODEL_BYTES = 2**31 - 1
 _MAX_THREADS = 1024
