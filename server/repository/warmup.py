@@ -103,7 +103,7 @@ def _run(sample: Warmup, request: CheckedRequest, instance: Instance, config: Mo
             over = threading.Event()
             pending = PendingRequest(
                 *(request, _unframed, time.monotonic_ns()),
-                on_done=lambda _, over=over: over.set(),
+                on_done=lambda _: over.set(),  # noqa: B023 - called in this turn of the loop
                 sink=_Nowhere() if config.decoupled else None,
             )
             slot.start([Share(pending, first_row, min(slot.capacity_rows, request.rows - first_row))])
