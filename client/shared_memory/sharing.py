@@ -76,13 +76,14 @@ class Sharing:
             except BaseException:  # such as a parameter that protobuf does not take
                 self._regions.give(region)
                 raise
-            use = _Use(self, region)
+            answered = False
 
             def read(answer: bytes) -> Answer:
-                use.answered = True
+                nonlocal answered
+                answered = True  # the server has written all that it will write
                 return check(read_shared(answer, layout, region))
 
-            return Sending(RegionMessage.of(message, plain, place.lost), read, use.release)
+            return Sending(RegionMessage.of(message, plain, place.lost), read, lambda: self.give(region, answered=answered))
 
         return sending
 
@@ -131,17 +132,6 @@ class Sharing:
         for region in regions:
             for place in places:
                 place.forget(region)
-
-
-class _Use:
-    """A request's use of a region. answered: the server has written all that it will write."""
-
-    def __init__(self, sharing: Sharing, region: Region) -> None:
-        self._sharing, self._region = sharing, region
-        self.answered = False
-
-    def release(self) -> None:
-        self._sharing.give(self._region, answered=self.answered)
 
 
 def _end(pid: int, regions: RegionPool, places: dict[Member, Place | None]) -> None:

@@ -15,10 +15,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from tritonclient.grpc import model_config_pb2
@@ -57,6 +58,10 @@ class EnsembleModel:
 
     #: a thread drives each request through its steps
     waits = True
+    #: the models of the steps have instances, fallbacks and turns of their own
+    figures: Mapping[str, InstanceFigures] = MappingProxyType({})
+    on_standby = False
+    residency = None
 
     def __init__(
         self,
@@ -113,20 +118,6 @@ class EnsembleModel:
         """As Model.working."""
         return self._in_flight
 
-    @property
-    def figures(self) -> Mapping[str, InstanceFigures]:
-        """Empty: an ensemble has no instances."""
-        return {}
-
-    @property
-    def on_standby(self) -> bool:
-        """False: an ensemble has no fallback of its own."""
-        return False
-
-    @property
-    def residency(self) -> None:
-        """None: the models of the steps have their own."""
-
     def busy_clocks(self) -> Mapping[str, int]:
         """Return an empty mapping: an ensemble has no instances."""
         return {}
@@ -138,8 +129,11 @@ class EnsembleModel:
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:
         """As Model.infer; the caller's thread drives the steps. Raises UnsupportedError for a decoupled ensemble."""
         check_unary(self.config)
-        with self._entered():
+        self._enter()
+        try:
             return self._serve(request, call, arrived_ns, time.monotonic_ns(), lambda run: frame(request, run.answer()))
+        finally:
+            self._leave()
 
     def stream(
         self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
@@ -235,14 +229,6 @@ class EnsembleModel:
         else:
             cancelled = isinstance(error, CancelledError)
             self.statistics.add_failure(FailureReason.CANCELED if cancelled else FailureReason.OTHER, now_ns - arrived_ns)
-
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
-        self._enter()
-        try:
-            yield
-        finally:
-            self._leave()
 
     def _enter(self) -> None:
         with self._changed:

@@ -21,7 +21,7 @@ from hypersonic.server.http import jsontext, tensors
 from hypersonic.server.http.jsontext import array, boolean, member, members, optional, string, unsigned
 from hypersonic.server.inference.parameters import ParameterValue, sort_parameters
 from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.shm import Regions, allowed
+from hypersonic.server.inference.shm import HeldRegions, allowed
 from hypersonic.server.inference.strings import pack_strings
 from hypersonic.server.limits.message import check_dims
 
@@ -64,7 +64,7 @@ def parse_request(
     body: memoryview,
     json_bytes: int,
     config: ModelConfig,
-    regions: Regions | None,
+    regions: HeldRegions | None,
     headers: Mapping[str, ParameterValue],
 ) -> ParsedRequest:
     """Parse a body. Whether the request fits the model is checked later.
@@ -154,7 +154,7 @@ class _Binary:
             raise InvalidRequestError(f"unexpected additional input data for model '{self._model}'")
 
 
-def _input(value: Any, binary: _Binary, regions: Regions | None) -> InputTensor:
+def _input(value: Any, binary: _Binary, regions: HeldRegions | None) -> InputTensor:
     parameters = members(optional(value, "parameters"), "")
     given = [key for key in ("data",) if _has(value, key)]
     given += [key for key in ("binary_data_size", "shared_memory_region") if key in parameters]
@@ -185,7 +185,7 @@ def _place(parameters: Mapping[str, Any]) -> tuple[str, int, int]:
     return region, offset, unsigned(parameters.get("shared_memory_byte_size", 0), "shared_memory_byte_size")
 
 
-def _output(value: Any, regions: Regions | None) -> tuple[WantedOutput, bool]:
+def _output(value: Any, regions: HeldRegions | None) -> tuple[WantedOutput, bool]:
     """Return (the output, whether it is requested as bytes)."""
     name = string(member(value, "name"), "name")
     parameters = members(optional(value, "parameters"), "")

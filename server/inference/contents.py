@@ -18,7 +18,7 @@ from hypersonic.server.datatype import DATATYPES, DATATYPES_BY_CONTENTS, Datatyp
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.inference.parameters import EMPTY_FINAL_RESPONSE, sort_parameters
 from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.shm import Regions, allowed
+from hypersonic.server.inference.shm import HeldRegions, allowed
 
 _PIECE_ELEMENTS = 1 << 16
 _LENGTH = struct.Struct("<I")
@@ -35,7 +35,7 @@ _RESERVED = {
 }
 
 
-def to_infer_request(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regions | None = None) -> InferRequest:
+def to_infer_request(message: ModelInferRequest, raw: Sequence[memoryview], regions: HeldRegions | None = None) -> InferRequest:
     """Convert a message. raw: raw_input_contents. regions: clients' shared memory, None if it is not allowed.
 
     Raises InvalidRequestError or UnsupportedError, with Triton's text. Shapes and sizes are checked later, by check().
@@ -78,7 +78,7 @@ def _parameters(message: ModelInferRequest) -> dict[str, Any]:
     return values
 
 
-def _inputs(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regions | None) -> Iterator[InputTensor]:
+def _inputs(message: ModelInferRequest, raw: Sequence[memoryview], regions: HeldRegions | None) -> Iterator[InputTensor]:
     model = message.model_name
     used = 0
     for tensor in message.inputs:
@@ -104,7 +104,7 @@ def _inputs(message: ModelInferRequest, raw: Sequence[memoryview], regions: Regi
         raise InvalidRequestError(f"expected {used} raw_input_contents, one per input, but got {len(raw)}")
 
 
-def _shared_input(tensor: Any, model: str, regions: Regions | None) -> memoryview | None:
+def _shared_input(tensor: Any, model: str, regions: HeldRegions | None) -> memoryview | None:
     """Return a copy of an input's bytes in shared memory, None for an input that is not in shared memory."""
     if _REGION in tensor.parameters:
         allowed(regions)
@@ -154,7 +154,7 @@ def _classes(parameters: Any) -> int:
     return int(parameters["classification"].int64_param)
 
 
-def _output(output: ModelInferRequest.InferRequestedOutputTensor, regions: Regions | None) -> WantedOutput:
+def _output(output: ModelInferRequest.InferRequestedOutputTensor, regions: HeldRegions | None) -> WantedOutput:
     if not output.parameters:
         return WantedOutput(output.name)
     if _REGION in output.parameters:

@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from hypersonic.server.errors import (
     AlreadyExistsError,
@@ -29,6 +29,7 @@ from hypersonic.server.errors import (
 )
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.parameters import ParameterValue
+from hypersonic.server.limits.admission import Held
 
 #: the directory in which Linux keeps POSIX shared memory
 DIRECTORY = "/dev/shm"  # noqa: S108 - not a temporary file: the directory of shm_open(3)
@@ -238,16 +239,6 @@ class SharedMemory:
         return span.read()
 
 
-class Regions(Protocol):
-    """Shared memory as one request uses it."""
-
-    def read(self, name: str, offset: int, size_bytes: int) -> memoryview:
-        """Return a copy of these bytes. Raises ServerError."""
-
-    def span(self, name: str, offset: int, size_bytes: int) -> Span:
-        """Return the part of a region that an output is to be written to. Raises ServerError."""
-
-
 def allowed(regions: _Regions | None) -> _Regions:
     """Return the regions; raise UnsupportedError (UNIMPLEMENTED) for None, which means clients' shared memory is not
     allowed."""
@@ -256,17 +247,10 @@ def allowed(regions: _Regions | None) -> _Regions:
     return regions
 
 
-class Charge(Protocol):
-    """An account of the bytes that a request holds."""
-
-    def take(self, count: int, /) -> None:
-        """Add `count` bytes to the account. Raises BudgetError (RESOURCE_EXHAUSTED)."""
-
-
 class HeldRegions:
     """The regions as one request uses them: the bytes that it reads from them count against its budget."""
 
-    def __init__(self, regions: SharedMemory, held: Charge) -> None:
+    def __init__(self, regions: SharedMemory, held: Held) -> None:
         self._regions = regions
         self._held = held
 

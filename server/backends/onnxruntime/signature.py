@@ -20,22 +20,11 @@ DEFAULT_MAX_BATCH_SIZE = 4
 #: instances of a model whose config.pbtxt gives no number; Triton's default for this backend
 DEFAULT_INSTANCES = 2
 
+#: ONNX's name of an element -> datatype on the wire, where they differ by more than capitals
+_NAMED = {"float16": "FP16", "float": "FP32", "double": "FP64", "bfloat16": "BF16", "string": "BYTES"}
 #: ONNX Runtime's type of a tensor -> datatype on the wire
-_DATATYPES = {
-    "tensor(bool)": "BOOL",
-    "tensor(uint8)": "UINT8",
-    "tensor(uint16)": "UINT16",
-    "tensor(uint32)": "UINT32",
-    "tensor(uint64)": "UINT64",
-    "tensor(int8)": "INT8",
-    "tensor(int16)": "INT16",
-    "tensor(int32)": "INT32",
-    "tensor(int64)": "INT64",
-    "tensor(float16)": "FP16",
-    "tensor(float)": "FP32",
-    "tensor(double)": "FP64",
-    "tensor(string)": "BYTES",
-    "tensor(bfloat16)": "BF16",
+_DATATYPES = {f"tensor({name})": datatype for name, datatype in _NAMED.items()} | {
+    f"tensor({name.lower()})": name for name in DATATYPES if name not in _NAMED.values()
 }
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from hypersonic.server.backends.python.answer import model_error, packed_answer
@@ -168,18 +168,17 @@ class Events:
 
     def _family(self, process: ModelProcess, message: Message, _: memoryview) -> None:
         _, call, name, description, kind = message
-        error = None
-        try:
-            self._metrics.add_family(name, description, kind)
-        except InvalidRequestError as refused:
-            error = str(refused)
-        process.events.send(["reply", call, error, 0.0])
+        self._reply(process, call, lambda: self._metrics.add_family(name, description, kind))
 
     def _metric(self, process: ModelProcess, message: Message, _: memoryview) -> None:
         _, call, name, labels, how, change = message
-        value, error = 0.0, None
+        self._reply(process, call, lambda: self._metrics.change(name, labels, how, change))
+
+    def _reply(self, process: ModelProcess, call: int, change: Callable[[], float | None]) -> None:
+        """Change the metrics, and reply with the new value or with the reason why not."""
+        value, error = None, None
         try:
-            value = self._metrics.change(name, labels, how, change)
+            value = change()
         except InvalidRequestError as refused:
             error = str(refused)
-        process.events.send(["reply", call, error, value])
+        process.events.send(["reply", call, error, value or 0.0])
