@@ -45,7 +45,7 @@ class Source(Protocol):
 
 
 class MemorySource:
-    """What sources in memory have in common."""
+    """A source in memory: its identity, and nothing to close."""
 
     kind = "memory"
 
@@ -58,7 +58,7 @@ class MemorySource:
 
 
 class FileSource:
-    """What sources of local files have in common."""
+    """A source that is a local file: its identity."""
 
     _path: Path
 
