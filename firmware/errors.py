@@ -9,7 +9,7 @@ FirmwareError
 |-- ManifestError            the file is not a valid manifest.json
 |   `-- ManifestMismatchError    the manifest describes another xclbin
 |-- PublishError             the build cannot be published into this model repository
-`-- VendorError              an error around the vendor's tools; its subclasses are in bitstream/errors.py
+`-- VendorError              an error around the vendor's tools; its subclasses are in toolchains/errors.py
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from hypersonic.host.library import load_library
 from hypersonic.host.usage import CardUsage
 
 #: the module of the simulated F2 card; imported only when an xclbin for one is opened
-F2_EMULATION = "hypersonic.sim.card.f2_card"
+F2_EMULATION = "hypersonic.sim.card.f2_simulation"
 
 
 def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) -> Device:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the toolchains have in common: their options, the kernels that they take, and the bitstream that they make.
+"""The interface of the toolchains: their options, the kernels that they take, and the bitstream that they make.
 
 A toolchain turns kernels into the xclbin of a card. Each one is a folder beside this file with a function `find`, which checks
 the machine before the long steps and returns a Toolchain:

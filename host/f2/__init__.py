@@ -8,5 +8,5 @@
     pinned.py   PinnedMemory: huge pages and their physical addresses
     image.py    loading an Amazon FPGA image with AWS' own commands
 
-The simulated card is sim/card/f2_card.py. No F2 instance has run this yet.
+The simulated card is sim/card/f2_simulation.py. No F2 instance has run this yet.
 """

@@ -36,7 +36,7 @@ class EmulatedModel:
 
 
 class Emulation(Protocol):
-    """What an emulation offers; a module with these functions is one."""
+    """The functions of an emulation, which is a module."""
 
     def check(self, kernel: Kernel) -> None:
         """Raise ToolMemoryError if Verilator would need more memory for the kernel than its limit."""

@@ -34,7 +34,7 @@ from hypersonic.host.errors import (
 from hypersonic.host.f2.driver import F2Driver
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
 from hypersonic.host.opening import open_device as open_card
-from hypersonic.sim.card.f2_card import SimulatedCard
+from hypersonic.sim.card.f2_simulation import SimulatedCard
 
 if TYPE_CHECKING:
     from tests.f2.conftest import Built

@@ -137,7 +137,8 @@ def test_more_ports_than_the_memories_take_are_refused_before_any_conversion(own
     with pytest.raises(LinkError, match=r"kernels alpha x 28, beta x 1 do not fit u250 together: 29 compute units have 58 AXI"):
         build_together(models, "both", repository=tmp_path, units={"alpha": 28})
     with pytest.raises(
-        LinkError, match=r"kernels alpha x 16, beta x 1 have 17 compute units, expected at most 16 behind the F2"
+        LinkError,
+        match=r"kernels alpha x 16, beta x 1 do not fit aws_f2 together: compute units: got 17, expected 1 to 16 on aws_f2",
     ):
         build_together(models, "both", platform="aws_f2", repository=tmp_path, units={"alpha": 16})
     assert not own.simulated
