@@ -59,8 +59,8 @@ from hypersonic.server.service.operations import Operations
 from hypersonic.server.service.refusals import Protocol
 from hypersonic.server.signals import FAILED, Signals, termination_signals
 from hypersonic.server.statistics.latency_options import MetricsConfig
-from hypersonic.server.tracing.exporters import open_tracing
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
+from hypersonic.server.tracing.trace import open_tracing
 
 __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # the same name when it is run as __main__

@@ -324,7 +324,7 @@ def _add_metrics(parser: argparse._ActionsContainer) -> None:
 def _add_traces(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--trace-config", action="append", default=[], metavar="[MODE,]SETTING=VALUE",
-        help="select the traced requests: mode=triton|opentelemetry, level=OFF|TIMESTAMPS|TENSORS, rate=N (one request in N), "
+        help="select the traced requests: mode=triton|opentelemetry, level=OFF|TIMESTAMPS, rate=N (one request in N), "
         "count=N (that many traces); and the destination: triton,file=FILE, triton,log-frequency=N, opentelemetry,url=URL, "
         "opentelemetry,resource=KEY=VALUE; may be given several times (default: no traces)",
     )  # fmt: skip

@@ -162,9 +162,7 @@ class DecoupledRun(EnsembleRun):
 
         def stream(step: EnsembleStep, model: Model, request: CheckedRequest) -> Tensors:
             now_ns = time.monotonic_ns()
-            call = self._call(model, request, now_ns)
-            frame = call.trace.framing(framing(step, model.config), model.config)
-            model.stream(request, frame, call, now_ns, responses)
+            model.stream(request, framing(step, model.config), self._call(model, now_ns), now_ns, responses)
             return {}
 
         self._send(step, stream)

@@ -32,7 +32,7 @@ from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.check import check
 from hypersonic.server.inference.model import Call, Model
 from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.trace import StepTrace, find_trace, list_inputs
+from hypersonic.server.inference.trace import StepTrace, find_trace
 from hypersonic.server.statistics.times import RunTimes
 
 #: how often one step is repeated because its version was unloaded at that moment
@@ -79,13 +79,6 @@ class _Clock:
     def step(self, model: str, arrived_ns: int) -> StepTrace:
         """Return the trace of a step of a nested ensemble, whose own run does the counting."""
         return _Clock([], self._trace.step(model, arrived_ns) if self._trace else None)
-
-    def received(self, tensors: Sequence[InputTensor]) -> None:
-        if self._trace is not None:
-            self._trace.received(tensors)
-
-    def framing(self, frame: Frame, config: ModelConfig) -> Frame:
-        return frame if self._trace is None else self._trace.framing(frame, config)
 
     def end(
         self,
@@ -263,8 +256,7 @@ class EnsembleRun:
     def _infer(self, step: EnsembleStep, model: Model, request: CheckedRequest) -> Tensors:
         """Run the step on this thread."""
         now_ns = time.monotonic_ns()
-        call = self._call(model, request, now_ns)
-        tensors: Tensors = model.infer(request, call.trace.framing(framing(step, model.config), model.config), call, now_ns)
+        tensors: Tensors = model.infer(request, framing(step, model.config), self._call(model, now_ns), now_ns)
         return tensors
 
     def _queue(self, step: EnsembleStep, model: Model, request: CheckedRequest) -> Tensors:
@@ -272,15 +264,12 @@ class EnsembleRun:
         if model.config.decoupled:
             raise UnsupportedError(f"model '{model.name}' has become decoupled: load the ensemble again")
         now_ns = time.monotonic_ns()
-        call, sink = self._call(model, request, now_ns), _StepSink(step, self._ended)
-        model.stream(request, call.trace.framing(framing(step, model.config), model.config), call, now_ns, sink)
+        sink = _StepSink(step, self._ended)
+        model.stream(request, framing(step, model.config), self._call(model, now_ns), now_ns, sink)
         return {}
 
-    def _call(self, model: Model, request: CheckedRequest, now_ns: int) -> StepCall:
-        trace = None
-        if self._trace is not None:
-            trace = self._trace.step(model.name, now_ns)
-            trace.received(list_inputs(model.config, request))
+    def _call(self, model: Model, now_ns: int) -> StepCall:
+        trace = self._trace.step(model.name, now_ns) if self._trace is not None else None
         return StepCall(self._ending, self._client, _Clock(self.times, trace))
 
     def _step_request(self, step: EnsembleStep, config: ModelConfig) -> CheckedRequest:

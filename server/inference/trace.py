@@ -6,11 +6,8 @@ tracing/trace.py implements it. The call of a sampled request carries its trace 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.inference.request import CheckedRequest, Frame, InputTensor
 from hypersonic.server.statistics.times import RunTimes
 
 
@@ -19,12 +16,6 @@ class StepTrace(Protocol):
 
     def step(self, model: str, arrived_ns: int) -> StepTrace:
         """Return the trace of a request that this one causes: an ensemble's step, or a model's request to another model."""
-
-    def received(self, tensors: Sequence[InputTensor]) -> None:
-        """Record the request's inputs; does nothing unless tensors are traced."""
-
-    def framing(self, frame: Frame, config: ModelConfig) -> Frame:
-        """Return a frame function that also records the tensors it frames, if tensors are traced."""
 
     def end(
         self,
@@ -43,9 +34,3 @@ def find_trace(call: object) -> StepTrace | None:
     """Return the trace of the request that was received on this call, or None if it is not sampled."""
     trace: StepTrace | None = getattr(call, "trace", None)
     return trace
-
-
-def list_inputs(config: ModelConfig, request: CheckedRequest) -> list[InputTensor]:
-    """List a checked request's inputs with their names, without optional inputs that were left out."""
-    rows = zip(config.inputs, request.tensors, request.shapes, strict=True)
-    return [InputTensor(spec.name, spec.datatype, shape, data) for spec, data, shape in rows if data is not None]

@@ -7,8 +7,8 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from hypersonic.server.errors import (
     BackendError,
@@ -22,7 +22,6 @@ from hypersonic.server.inference.check import check, check_unary
 from hypersonic.server.inference.model import Call, Model, Sink
 from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, Repository
 from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest
-from hypersonic.server.inference.trace import find_trace
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Admission
 from hypersonic.server.limits.peers import Peers
@@ -30,8 +29,9 @@ from hypersonic.server.limits.saturation import Saturation
 from hypersonic.server.limits.slow_clients import SlowClients
 from hypersonic.server.limits.threads import ThreadQuota
 from hypersonic.server.log import counted
-from hypersonic.server.service.interfaces import NoTracer, OpenStream, Tracer
 from hypersonic.server.service.refusals import Refusals
+from hypersonic.server.tracing.settings import TraceConfig, TraceControl
+from hypersonic.server.tracing.trace import Tracing
 
 _LOG = logging.getLogger(__name__)
 #: how often one request may reach a version that is unloaded at that moment
@@ -56,6 +56,13 @@ class ArrivedRequest:
     arrived_ns: int
 
 
+class OpenStream(Protocol):
+    """An open ModelStreamInfer call."""
+
+    def end(self, text: str) -> None:
+        """End the call now. text: the reason, for its client."""
+
+
 class InferenceService:
     """Inference for all front ends, and the state that they share. Any thread may call it."""
 
@@ -65,7 +72,7 @@ class InferenceService:
         *,
         strict_readiness: bool = True,
         limit_bytes: int = 0,
-        tracing: Tracer | None = None,
+        tracing: Tracing | None = None,
         client_timeout_s: float = 0.0,
         peers: Peers | None = None,
     ) -> None:
@@ -74,7 +81,7 @@ class InferenceService:
         of its request, or read nothing of its answer, 0 = no limit. peers: tells which clients share an address.
         """
         self.repository = repository
-        self.tracing = tracing or NoTracer()
+        self.tracing = tracing or Tracing(TraceControl(TraceConfig()))
         self.peers = peers or Peers()
         self.admission = Admission(limit_bytes, self.peers)
         self.saturation = Saturation()
@@ -152,12 +159,12 @@ class InferenceService:
 
     def infer(self, arrived: ArrivedRequest, model: Model) -> Any:
         """Run one request and return its answer, encoded by the front end's frame. Blocks. Raises ServerError."""
-        with self._traced(arrived, model) as traced:
+        with self._traced(arrived, model) as call:
 
             def send(model: Model) -> Any:
-                checked, frame = _prepare(traced, model, unary=True)
+                checked, frame = _prepare(arrived, model, unary=True)
                 try:
-                    return model.infer(checked, frame, traced.call, traced.arrived_ns)
+                    return model.infer(checked, frame, call, arrived.arrived_ns)
                 except ServerError as error:
                     error.of_model = True
                     raise
@@ -220,32 +227,23 @@ class InferenceService:
 
     def _stream(self, arrived: ArrivedRequest, model: Model, sink: Sink, *, here: bool = False, unary: bool = False) -> None:
         """Begin a request. unary: it has one answer, and does not wait for a model that is being replaced (ReplacingError)."""
-        with self._traced(arrived, model) as traced:
+        with self._traced(arrived, model) as call:
 
             def send(model: Model) -> None:
-                checked, frame = _prepare(traced, model, unary=unary)
+                checked, frame = _prepare(arrived, model, unary=unary)
                 try:
-                    model.stream(checked, frame, traced.call, traced.arrived_ns, sink, here=here)
+                    model.stream(checked, frame, call, arrived.arrived_ns, sink, here=here)
                 except ServerError as error:
                     error.of_model = True
                     raise
 
             self._through(send, model, arrived.version, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
 
-    def _traced(self, arrived: ArrivedRequest, model: Model) -> AbstractContextManager[ArrivedRequest]:
-        """Return a context manager that yields the request, with a trace in its call if the request is sampled."""
-        return self._tracing(arrived, model) if self.tracing.active else nullcontext(arrived)
-
-    @contextmanager
-    def _tracing(self, arrived: ArrivedRequest, model: Model) -> Iterator[ArrivedRequest]:
-        request = arrived.request
-        with self.tracing.following(arrived.call, model.name, model.version, request.id, arrived.arrived_ns) as call:
-            trace = find_trace(call)
-            if trace is None:
-                yield arrived
-                return
-            trace.received(request.inputs)
-            yield replace(arrived, call=call, frames=lambda model: trace.framing(arrived.frames(model), model.config))
+    def _traced(self, arrived: ArrivedRequest, model: Model) -> AbstractContextManager[Call]:
+        """Return a context manager that yields the request's call, with a trace if the request is sampled."""
+        if not self.tracing.active:
+            return nullcontext(arrived.call)
+        return self.tracing.following(arrived.call, model.name, model.version, arrived.request.id, arrived.arrived_ns)
 
     def _through(self, send: Callable[[Model], Any], model: Model, version: str, wait_s: float = REPLACEMENT_WAIT_S) -> Any:
         """Send a request to a model, or to its successor if it has been replaced meanwhile."""

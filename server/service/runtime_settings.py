@@ -15,9 +15,8 @@ from tritonclient.grpc import service_pb2
 
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, UnsupportedError
 from hypersonic.server.log import FORMATS, LogControl
-from hypersonic.server.tracing.settings import TraceControl
+from hypersonic.server.tracing.settings import OFF, TIMESTAMPS, TraceControl
 
-_LEVELS = ("TIMESTAMPS", "TENSORS")
 #: the numeric trace settings: name -> (field, least, largest)
 _NUMBERS = {
     "trace_rate": ("rate", 0, (1 << 32) - 1),
@@ -95,7 +94,7 @@ def _update(control: TraceControl, model: str, sent: Mapping[str, Sequence[str] 
             values = sent[name]
             change[field] = None if values is None else _number(name, values[0], least, largest, least_got)
     if "trace_level" in sent:
-        change["level"] = _level(sent["trace_level"])
+        change["enabled"] = _enabled(sent["trace_level"])
     if change:
         control.update(change, model)
 
@@ -111,13 +110,13 @@ def _number(name: str, text: str, least: int, largest: int, least_got: str) -> i
     return number
 
 
-def _level(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the levels; unknown words are ignored, as in Triton."""
+def _enabled(values: Sequence[str] | None) -> bool | None:
+    """Return whether the levels trace requests; unknown words, TENSORS among them, are ignored, as Triton ignores words."""
     if values is None:
         return None
-    if "OFF" in values and len(values) > 1:
+    if OFF in values and len(values) > 1:
         raise InvalidRequestError("Expect only one trace level 'OFF' is specified")
-    return tuple(level for level in _LEVELS if level in values) or ("OFF",)
+    return TIMESTAMPS in values
 
 
 def log_settings(control: LogControl, request: service_pb2.LogSettingsRequest) -> service_pb2.LogSettingsResponse:

@@ -3,9 +3,8 @@
 
     [{"id":1,"model_name":"m","model_version":1,"request_id":"a"},{"id":1,"timestamps":[{"name":"REQUEST_START","ns":1}]},...]
 
-With level TENSORS there are objects {"id":1,"activity":"TENSOR_QUEUE_INPUT","tensor":{...}} too (tensors.py). The steps of an
-ensemble, and requests of a model to another, are traces of their own, with the number of the causing trace as "parent_id". With
-log_frequency N, every N traces go to a file of their own: <file>.0, <file>.1, ...
+The steps of an ensemble, and requests of a model to another, are traces of their own, with the number of the causing trace as
+"parent_id". With log_frequency N, every N traces go to a file of their own: <file>.0, <file>.1, ...
 
 The file is a complete array after each trace. A trace that does not fit on the disk is lost and leaves the array unchanged; the
 next one that fits follows. A file without traces is empty. If the file was renamed or deleted, the next trace begins a new one.
@@ -53,10 +52,8 @@ def _objects(borders: Borders, number: int, parent_id: int) -> Iterator[Mapping[
     if parent_id:
         head["parent_id"] = parent_id
     yield head
-    for name, ns in borders.events() if borders.timed else ():
+    for name, ns in borders.events():
         yield {"id": number, "timestamps": [{"name": name, "ns": ns}]}
-    for tensor in borders.tensors:
-        yield {"id": number, **tensor.entry()}
 
 
 class FileExporter:

@@ -16,14 +16,17 @@ from hypersonic.server.errors import InvalidRequestError, StartError
 from hypersonic.server.tracing.url import traces_url
 
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"
-TIMESTAMPS, TENSORS = "TIMESTAMPS", "TENSORS"
-_LEVELS = ("OFF", TIMESTAMPS, TENSORS)
-#: the values that tritonserver accepts for the levels, in lower case
-_LEVEL_WORDS = (
-    {level.lower(): level for level in _LEVELS} | dict.fromkeys(("true", "on", "min", "max"), TIMESTAMPS) | {"false": "OFF"}
-)
+OFF, TIMESTAMPS = "OFF", "TIMESTAMPS"
+#: the values that tritonserver accepts for the level, in lower case, without TENSORS -> whether requests are traced
+_LEVELS = dict.fromkeys(("timestamps", "true", "on", "min", "max"), True) | dict.fromkeys(("off", "false"), False)
+#: settings that are numbers: name -> (field of TraceSettings, least value)
+_NUMBERS = {"rate": ("rate", 0), "count": ("count", -1), "triton,log-frequency": ("log_frequency", 0)}
 #: settings of mode opentelemetry: name -> default shown, as Triton's
 _BATCH = {"bsp_max_queue_size": "2048", "bsp_schedule_delay": "5000", "bsp_max_export_batch_size": "512"}
+_EXPECTED = (
+    "mode=triton|opentelemetry, level=OFF|TIMESTAMPS, rate=<requests>, count=<traces>, triton,file=<path>, "
+    f"triton,log-frequency=<traces>, or opentelemetry,<setting>=<value> with url, resource=<key>=<value> or {', '.join(_BATCH)}"
+)
 #: setting -> new value; None means the inherited value
 Change = Mapping[str, Any]
 
@@ -32,19 +35,14 @@ Change = Mapping[str, Any]
 class TraceSettings:
     """The settings of one model, or the global ones.
 
-    rate: one of every `rate` requests is traced. count: the number of traces left, -1 = no limit. log_frequency: traces per
-    file, 0 = one file.
+    enabled: the level is TIMESTAMPS, not OFF. rate: one of every `rate` requests is traced. count: the number of traces left,
+    -1 = no limit. log_frequency: traces per file, 0 = one file.
     """
 
-    level: tuple[str, ...] = ("OFF",)
+    enabled: bool = False
     rate: int = 1000
     count: int = -1
     log_frequency: int = 0
-
-    @property
-    def enabled(self) -> bool:
-        """True unless the level is OFF."""
-        return self.level != ("OFF",)
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,7 @@ class TraceConfig:
     def of(cls, texts: Sequence[str], deprecated: Sequence[str] = ()) -> TraceConfig:
         """Parse `setting=value` and `mode,setting=value`. Raises StartError (exit code 2).
 
-        deprecated: the same texts from --trace-level and similar options. A setting in `texts` overrides it; levels are
-        combined.
+        deprecated: the same texts from --trace-level and similar options. A setting in `texts` overrides it.
         """
         config = cls()
         for text in (*deprecated, *texts):
@@ -70,66 +67,39 @@ class TraceConfig:
 
 
 def _with(config: TraceConfig, text: str) -> TraceConfig:
-    name, equals, value = text.partition("=")
-    mode, comma, setting = name.partition(",")
-    if not equals or (comma and mode not in (TRITON, OPENTELEMETRY)):
-        raise StartError(
-            f"--trace-config is {text!r}, expected <setting>=<value>, triton,<setting>=<value> or "
-            "opentelemetry,<setting>=<value>"
-        )
-    if not comma:
-        return _with_global(config, name, value)
-    if mode == OPENTELEMETRY:
-        return _with_exporter(config, setting, value)
-    if setting == "file":
-        return replace(config, file=value)
-    if setting == "log-frequency":
-        return replace(config, settings=replace(config.settings, log_frequency=_number(text, value)))
-    raise StartError(f"--trace-config is {text!r}, expected triton,file=<path> or triton,log-frequency=<traces>")
-
-
-def _with_global(config: TraceConfig, name: str, value: str) -> TraceConfig:
-    text = f"{name}={value}"
-    if name == "mode":
-        if value.lower() not in (TRITON, OPENTELEMETRY):
-            raise StartError(f"--trace-config is {text!r}, expected mode=triton or mode=opentelemetry")
+    name, _, value = text.partition("=")
+    changed: dict[str, Any] = {}
+    if name in _NUMBERS:
+        number, least = _NUMBERS[name]
+        changed[number] = _number(text, value, least)
+    elif name == "level" and value.lower() in _LEVELS:
+        changed["enabled"] = _LEVELS[value.lower()]
+    elif name == "mode" and value.lower() in (TRITON, OPENTELEMETRY):
         return replace(config, mode=value.lower())
-    if name == "level":
-        level = _LEVEL_WORDS.get(value.lower())
-        if level is None:
-            raise StartError(f"--trace-config is {text!r}, expected level={'|'.join(_LEVELS)}")
-        return replace(config, settings=replace(config.settings, level=_add_level(config.settings.level, level)))
-    if name == "rate":
-        return replace(config, settings=replace(config.settings, rate=_number(text, value)))
-    if name == "count":
-        return replace(config, settings=replace(config.settings, count=_number(text, value, -1)))
-    raise StartError(f"--trace-config is {text!r}, expected one of the settings mode, level, rate and count")
+    elif name == "triton,file":
+        return replace(config, file=value)
+    elif name.startswith(f"{OPENTELEMETRY},"):
+        setting = name.removeprefix(f"{OPENTELEMETRY},")
+        _check_exporter(text, setting, value)
+        return replace(config, exporter=(*config.exporter, (setting, value)))
+    else:
+        raise StartError(f"--trace-config is {text!r}, expected {_EXPECTED}")
+    return replace(config, settings=replace(config.settings, **changed))
 
 
-def _with_exporter(config: TraceConfig, setting: str, value: str) -> TraceConfig:
-    if setting not in (*_BATCH, "url", "resource"):
-        raise StartError(
-            f"--trace-config is 'opentelemetry,{setting}={value}', expected one of url, resource and {', '.join(_BATCH)}"
-        )
+def _check_exporter(text: str, setting: str, value: str) -> None:
     if setting in _BATCH:
-        _number(f"opentelemetry,{setting}={value}", value, 1)
+        _number(text, value, 1)
     elif setting == "url":
         traces_url(value)
-    elif setting == "resource" and not value.partition("=")[1]:
-        raise StartError(f"--trace-config is 'opentelemetry,resource={value}', expected resource=<key>=<value>")
-    return replace(config, exporter=(*config.exporter, (setting, value)))
+    elif setting != "resource" or "=" not in value:
+        raise StartError(f"--trace-config is {text!r}, expected {_EXPECTED}")
 
 
-def _number(text: str, value: str, least: int = 0) -> int:
+def _number(text: str, value: str, least: int) -> int:
     if value.removeprefix("-").isdecimal() and least <= int(value) < 1 << 31:
         return int(value)
     raise StartError(f"--trace-config is {text!r}, expected a number from {least} to {(1 << 31) - 1}")
-
-
-def _add_level(levels: tuple[str, ...], added: str) -> tuple[str, ...]:
-    if added == "OFF":
-        return ("OFF",)
-    return tuple(dict.fromkeys((*(level for level in levels if level != "OFF"), added)))
 
 
 class Sampler:
@@ -228,7 +198,11 @@ class TraceControl:
     def shown(self, model: str = "") -> dict[str, list[str]]:
         """Return TraceSetting's answer: setting -> values."""
         settings = self.settings(model)
-        common = {"trace_level": list(settings.level), "trace_rate": [str(settings.rate)], "trace_count": [str(settings.count)]}
+        common = {
+            "trace_level": [TIMESTAMPS if settings.enabled else OFF],
+            "trace_rate": [str(settings.rate)],
+            "trace_count": [str(settings.count)],
+        }
         if self.config.mode == TRITON:
             files = {"log_frequency": [str(settings.log_frequency)], "trace_file": [self.config.file]}
             return {**common, **files, "trace_mode": [TRITON]}

@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from hypersonic.server.statistics.times import RunTimes
-from hypersonic.server.tracing.tensors import TracedTensor
 
 #: https://www.w3.org/TR/trace-context/: version 00 and later
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
@@ -42,10 +41,6 @@ class Borders(NamedTuple):
     times: RunTimes | None
     finished_ns: int
     error: str = ""
-    #: the inputs and outputs, with level TENSORS
-    tensors: Sequence[TracedTensor] = ()
-    #: True with level TIMESTAMPS
-    timed: bool = True
 
     def events(self) -> Iterator[tuple[str, int]]:
         """Iterate over Triton's events of the request, in order."""

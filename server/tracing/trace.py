@@ -14,18 +14,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.errors import ReplacedError, ReplacingError, ServerError
-from hypersonic.server.inference.request import Frame, InputTensor
+from hypersonic.server.errors import ReplacedError, ReplacingError, ServerError, StartError
 from hypersonic.server.statistics.times import RunTimes
-from hypersonic.server.tracing.settings import OPENTELEMETRY, TENSORS, TIMESTAMPS, TRITON, TraceControl
+from hypersonic.server.tracing.settings import OPENTELEMETRY, TraceControl
 from hypersonic.server.tracing.span import Borders, Exporter, Span, parse_traceparent
-from hypersonic.server.tracing.tensors import TensorLog
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,26 +30,15 @@ _LOG = logging.getLogger(__name__)
 class Trace:
     """The trace of a sampled request, or of an ensemble's step in one. It implements StepTrace."""
 
-    def __init__(self, span: Span, model: str, numbers: count[int], level: Sequence[str] = (TIMESTAMPS,)) -> None:
+    def __init__(self, span: Span, model: str, numbers: count[int]) -> None:
         self._span = span
         self._model = model
         self._numbers = numbers
-        self._level = level
-        self._tensors = TensorLog() if TENSORS in level else None
         self._ended = False
 
     def step(self, model: str, arrived_ns: int) -> Trace:
         """Return the trace of a step of this ensemble's request, or of this model's request to another."""
-        return Trace(self._span.child(model, next(self._numbers), arrived_ns), model, self._numbers, self._level)
-
-    def received(self, tensors: Sequence[InputTensor]) -> None:
-        """Record the request's inputs; does nothing without level TENSORS."""
-        if self._tensors is not None:
-            self._tensors.received(tensors)
-
-    def framing(self, frame: Frame, config: ModelConfig) -> Frame:
-        """Return a frame function that also records the tensors it frames, with level TENSORS."""
-        return frame if self._tensors is None else self._tensors.framing(frame, config)
+        return Trace(self._span.child(model, next(self._numbers), arrived_ns), model, self._numbers)
 
     def end(
         self,
@@ -74,8 +60,6 @@ class Trace:
         borders = Borders(
             *(self._model, version, request_id, arrived_ns, enqueued_ns, times, time.monotonic_ns()),
             error=str(error) if error else "",
-            tensors=self._tensors.tensors if self._tensors else (),
-            timed=TIMESTAMPS in self._level,
         )
         try:
             self._span.end(borders)
@@ -98,7 +82,7 @@ class TracedCall:
 class Tracing:
     """The entry point for front ends. Created at start; TraceSetting changes its control. Any thread may use it."""
 
-    def __init__(self, control: TraceControl, exporter: Exporter | None) -> None:
+    def __init__(self, control: TraceControl, exporter: Exporter | None = None) -> None:
         """Create it. exporter: None if nothing can be traced (mode triton without a file)."""
         self.control = control
         self._exporter = exporter
@@ -122,7 +106,7 @@ class Tracing:
             return None
         try:
             span = self._exporter.begin(model, number := next(self._numbers), parent, arrived_ns)
-            return Trace(span, model, self._numbers, self._level(model))
+            return Trace(span, model, self._numbers)
         except Exception:  # noqa: BLE001 - as above
             _LOG.exception("trace %d could not be started", number)
             return None
@@ -146,12 +130,26 @@ class Tracing:
             trace.end(version, request_id, arrived_ns, error=error)
             raise
 
-    def _level(self, model: str) -> Sequence[str]:
-        """Return the level in force. As in Triton, only files hold tensors; spans hold only timestamps."""
-        config = self.control.config
-        return self.control.settings(model).level if config.mode == TRITON else (TIMESTAMPS,)
-
     def close(self, timeout_s: float) -> None:
         """Send the remaining traces, within timeout_s seconds."""
         if self._exporter is not None:
             self._exporter.close(timeout_s)
+
+
+def open_tracing(control: TraceControl) -> Tracing:
+    """Return the tracing with the exporter of its mode.
+
+    Raises StartError (exit code 2) if its packages are not installed or the file cannot be written.
+    """
+    config = control.config
+    if config.mode == OPENTELEMETRY:
+        from hypersonic.server.tracing.otel import OtlpExporter
+
+        return Tracing(control, OtlpExporter(config.exporter))
+    if not config.file:
+        if config.settings.enabled:
+            raise StartError("--trace-config has a level but no file, expected triton,file=<path> or mode=opentelemetry")
+        return Tracing(control)
+    from hypersonic.server.tracing.file import FileExporter
+
+    return Tracing(control, FileExporter(config.file, lambda model: control.settings(model).log_frequency))

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -99,25 +98,3 @@ def test_each_step_and_each_call_is_a_span_below_what_needs_it(repository: Path,
         assert attributes(span)["triton.request_id"] == "r"
     (root,) = (span for span in spans if span.name == "InferRequest")
     assert root.parent_span_id.hex() == PARENT_ID
-
-
-def test_with_level_tensors_the_trace_file_has_what_went_between_the_models(repository: Path, tmp_path: Path) -> None:
-    file = tmp_path / "trace.json"
-    config = (f"triton,file={file}", "level=TENSORS", "rate=1")
-    with serving(repository, trace_config=config) as server:
-        over_grpc(server)
-    objects = json.loads(file.read_text())
-    names = {o["id"]: (o["model_name"], o.get("parent_id", 0)) for o in objects if "model_name" in o}
-    tensors: dict[tuple[str, int], list[Any]] = {}
-    for each in objects:
-        if "activity" in each:
-            assert (each["tensor"]["shape"], each["tensor"]["dtype"]) == ("2,3", "FP32")
-            tensors.setdefault(names[each["id"]], []).append((each["activity"], each["tensor"]["name"], each["tensor"]["data"]))
-    x, xx, xxxx = ("0,1,2,3,4,5", "0,2,4,6,8,10", "0,4,8,12,16,20")
-    (ask,) = (number for number, (name, _) in names.items() if name == "ask")
-    expected = {("chain", 0): (x, xxxx), ("double", 1): (x, xx), ("ask", 1): (xx, xxxx), ("double", ask): (xx, xxxx)}
-    assert tensors == {
-        key: [("TENSOR_QUEUE_INPUT", "x", before), ("TENSOR_BACKEND_OUTPUT", "y", after)]
-        for key, (before, after) in expected.items()
-    }
-    assert not any("timestamps" in each for each in objects)

@@ -159,12 +159,8 @@ def _infer(call: ModelCall, models: Callable[[str, str], Model]) -> Iterator[Nam
     except ServerError as error:
         raise BackendError(f"{_prefix(call)}{error}") from error
     now_ns = time.monotonic_ns()
-    frame, trace = _frame(model.config), None
-    if call.trace is not None:
-        trace = call.trace.step(call.model, now_ns)
-        trace.received(call.request.inputs)
-        frame = trace.framing(frame, model.config)
-    caller = _Caller(call.caller, trace)
+    frame = _frame(model.config)
+    caller = _Caller(call.caller, call.trace.step(call.model, now_ns) if call.trace is not None else None)
     if not model.config.decoupled:
         yield model.infer(request, frame, caller, now_ns)
         return

@@ -19,7 +19,6 @@ _LOG_START: dict[str, Any] = {
 }  # fmt: skip
 _TRACES: dict[str, Change] = {
     "level": {"trace_level": ["TIMESTAMPS"]},
-    "two levels": {"trace_level": ["TIMESTAMPS", "TENSORS"]},
     "level off": {"trace_level": ["OFF"]},
     "rate and count": {"trace_rate": ["5"], "trace_count": ["7"]},
     "rate 0": {"trace_rate": ["0"]},

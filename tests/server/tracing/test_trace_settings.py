@@ -242,6 +242,12 @@ def test_a_trace_config_that_is_none_is_refused_with_what_is_expected(text: str)
         TraceConfig.of([text])
 
 
+def test_an_update_to_a_level_that_this_server_lacks_is_ignored_as_triton_ignores_words() -> None:
+    tracing = control(*OTEL, "level=TIMESTAMPS")
+    assert rpc(tracing, trace_level=["TIMESTAMPS", "TENSORS"])["trace_level"] == ["TIMESTAMPS"]
+    assert rpc(tracing, trace_level=["TENSORS"])["trace_level"] == ["OFF"]
+
+
 def test_no_error_is_anything_but_the_servers_own() -> None:
     documents: tuple[Any, ...] = ({"trace_level": [None]}, {"trace_count": {}}, {"trace_level": [["x"]]}, "x", 5, None)
     for document in documents:

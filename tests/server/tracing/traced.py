@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from hypersonic.server.tracing.exporters import open_tracing
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
-from hypersonic.server.tracing.trace import Tracing
+from hypersonic.server.tracing.trace import Tracing, open_tracing
 
 
 def tracing(*texts: str) -> Tracing:
