@@ -32,11 +32,7 @@ _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
 #: brackets that are not nested as in JSON, in a text whose strings are masked
 _MISPLACED = re.compile(rb"[^\[,\s]\s*\[|\]\s*[^\],\s]|\[\s*[\],]|,\s*\]")
-#: the objects that the words Infinity and -Infinity are parsed into; a number too large for a double is parsed into another
-#: object
-INFINITIES: tuple[float, ...] = tuple(json.loads("[Infinity, -Infinity]"))
-#: numbers that may exceed the largest double
-_LARGE = re.compile(r"[eE]\+?[0-9]{3}")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHAPE = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 
 
@@ -113,10 +109,13 @@ class LongArray:
             cut, text, masked = self._piece(at)
             if b"{" in masked or b"}" in masked or _MISPLACED.search(masked):
                 raise MalformedJsonError(_SHAPE)
-            yield _elements(text, at)
+            values: list[Any] = loads(b"[" + text + b"]", at - 1)
+            if not values:
+                raise _malformed(f"Expecting value at {at}")
+            yield values
             at = cut + 1
         if self._data[self._stop - 1] == _COMMA:
-            raise MalformedJsonError(f"failed to parse the request JSON buffer: Invalid value. at {self._stop}")
+            raise _malformed(f"Expecting value at {self._stop}")
 
     def _piece(self, at: int) -> tuple[int, bytes, bytes]:
         """Return a piece from `at` up to a comma: (its end, its text without brackets, its text with strings masked)."""
@@ -135,37 +134,32 @@ class LongArray:
             size *= 2
 
 
-def loads(text: str) -> Any:
-    """Parse JSON text. Raises JSONDecodeError, and ValueError for a number that exceeds the largest double."""
-    if ("e" in text or "E" in text) and _LARGE.search(text):
-        return json.loads(text, parse_float=_double)
-    return json.loads(text)
+def loads(data: bytes, at: int = 0) -> Any:
+    """Parse JSON text in UTF-8. at: where it begins in the whole text, for the error.
+
+    Raises MalformedJsonError (500, as in Triton), also for a number that exceeds the largest double, for an integer of
+    thousands of digits, and for half a surrogate pair, which could not be encoded again.
+    """
+    try:
+        value = json.loads(data.decode(), parse_float=_double)
+        if _SURROGATE.search(data):
+            json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise _malformed(f"{error.msg} at {at + error.pos}") from error
+    except ValueError as error:
+        raise _malformed(str(error)) from error
+    return value
 
 
 def _double(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ValueError("number too big")
+        raise ValueError("Number too big to be stored in double.")
     return value
 
 
-def _elements(text: bytes, at: int) -> list[Any]:
-    try:
-        values: list[Any] = loads(f"[{text.decode()}]")
-    except UnicodeDecodeError as error:
-        raise malformed("Invalid encoding in string.", at + error.start) from error
-    except json.JSONDecodeError as error:
-        raise malformed("Invalid value.", at + error.pos - 1) from error
-    except ValueError as error:  # also raised for an integer of thousands of digits
-        raise malformed("Number too big to be stored in double.", at) from error
-    if not values:
-        raise malformed("Invalid value.", at)
-    return values
-
-
-def malformed(reason: str, offset: int) -> MalformedJsonError:
-    """Return the error for a text that is not JSON, with Triton's text. offset: in bytes."""
-    return MalformedJsonError(f"failed to parse the request JSON buffer: {reason} at {offset}")
+def _malformed(reason: str) -> MalformedJsonError:
+    return MalformedJsonError(f"failed to parse the request JSON buffer: {reason}")
 
 
 class Outline(NamedTuple):

@@ -1,36 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses JSON from the network, after its size has been checked, and reads its members.
-
-Error texts and offsets are those of Triton and of RapidJSON, which Triton uses.
-"""
+"""Parses JSON from the network, after its size has been checked, and reads its members. The texts for members are Triton's."""
 
 from __future__ import annotations
 
-import json
-import re
 import secrets
 from typing import Any
 
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
-from hypersonic.server.http.jsonscan import SHORT_BYTES, LongArray, check_depth, loads, malformed, outline
+from hypersonic.server.http.jsonscan import SHORT_BYTES, LongArray, check_depth, loads, outline
 
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _UINT64_MAX = 2**64 - 1
 #: the most values outside tensors' data; a value takes up to a hundred bytes of memory
 _MOST_VALUES = 1 << 15
 _MOST_BYTES = 1 << 18
-#: beginning of Python's error text -> RapidJSON's error text
-_REASONS = (
-    ("Expecting property name", "Missing a name for object member."),
-    ("Illegal trailing comma before end of object", "Missing a name for object member."),
-    ("Expecting ':'", "Missing a colon after a name of object member."),
-    ("Expecting ','", "Missing a comma or '}' after an object member."),
-    ("Unterminated string", "Missing a closing quotation mark in string."),
-    ("Invalid control character", "Invalid escape character in string."),
-    ("Invalid \\uXXXX", "Incorrect hex digit after \\u escape in string."),
-    ("Invalid \\escape", "Invalid escape character in string."),
-    ("Extra data", "The document root must not be followed by other values."),
-)
 
 
 def parse(body: bytes | bytearray | memoryview) -> Any:
@@ -43,19 +25,7 @@ def parse(body: bytes | bytearray | memoryview) -> Any:
     check_depth(data)
     if data.count(b",") >= _MOST_VALUES:
         raise InvalidRequestError(f"JSON of more than {_MOST_VALUES} values outside tensors' data is refused")
-    try:
-        value = loads(data.decode())
-        if _SURROGATE.search(data):  # half a surrogate pair would fail later, when the text is encoded again
-            json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        raise malformed(_reason(error), _offset(error)) from error
-    except UnicodeDecodeError as error:
-        raise malformed("Invalid encoding in string.", error.start) from error
-    except UnicodeEncodeError as error:
-        raise malformed("The surrogate pair in string is invalid.", 0) from error
-    except ValueError as error:  # also raised for an integer of thousands of digits
-        raise malformed("Number too big to be stored in double.", 0) from error
-    return value
+    return loads(data)
 
 
 def parse_request(body: memoryview) -> Any:
@@ -73,22 +43,6 @@ def parse_request(body: memoryview) -> Any:
         if isinstance(value, dict) and isinstance(key := value.get("data"), str):
             value["data"] = arrays.get(key, key)
     return document
-
-
-def _reason(error: json.JSONDecodeError) -> str:
-    if error.msg.startswith("Expecting value") and not error.doc.strip():
-        return "The document is empty."
-    return next((text for words, text in _REASONS if error.msg.startswith(words)), "Invalid value.")
-
-
-def _offset(error: json.JSONDecodeError) -> int:
-    """Return the offset of an error in bytes, as RapidJSON counts it."""
-    if error.msg.startswith("Unterminated string") or not error.doc.strip():
-        return len(error.doc.encode())
-    if error.msg.startswith("Illegal trailing comma"):  # Python 3.13 and later; RapidJSON reports what follows the comma
-        after = error.doc[error.pos + 1 :].lstrip(" \t\n\r")
-        return len(error.doc.encode()) - len(after.encode())
-    return len(error.doc[: error.pos].encode())
 
 
 def member(value: Any, key: str) -> Any:

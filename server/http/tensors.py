@@ -18,7 +18,7 @@ import numpy as np
 
 from hypersonic.server.datatype import DATATYPES, Datatype
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError
-from hypersonic.server.http.jsonscan import INFINITIES, LongArray, malformed
+from hypersonic.server.http.jsonscan import LongArray
 from hypersonic.server.http.jsontext import elements, wrong_type
 from hypersonic.server.inference.answer import Output
 from hypersonic.server.inference.strings import pack_strings, walk_strings
@@ -83,58 +83,28 @@ def _encode(name: str, values: list[Any], datatype: Datatype) -> bytes:
 
 
 def _flat(data: list[Any]) -> list[Any]:
+    """Return the elements of nested arrays. The recursion depth is bounded: it was checked before the text was parsed."""
     if list not in set(map(type, data)):
         return data
-    values: list[Any] = []
-    _flatten(data, values)
-    return values
-
-
-def _flatten(data: list[Any], into: list[Any]) -> None:
-    """Append the elements to `into`. The recursion depth is bounded: the nesting was checked before the text was parsed."""
-    if list not in set(map(type, data)):
-        into.extend(data)
-        return
-    for value in data:
-        if type(value) is list:
-            _flatten(value, into)
-        else:
-            into.append(value)
+    return [element for value in data for element in (_flat(value) if type(value) is list else (value,))]
 
 
 def _strings(values: list[Any], kinds: frozenset[type]) -> bytes:
     if kinds - {str}:
         raise MalformedJsonError("Unable to parse JSON bytes array: attempt to access JSON non-string as string")
-    try:
-        encoded = [value.encode() for value in values]
-    except UnicodeEncodeError as error:
-        raise malformed("The surrogate pair in string is invalid.", 0) from error
-    return bytes(pack_strings(encoded))
+    return bytes(pack_strings(values))
 
 
 def _numbers(name: str, values: list[Any], datatype: Datatype, kind: str) -> np.ndarray[Any, Any]:
     try:
         if kind == "f":
             with np.errstate(over="raise"):  # for a number that becomes infinite, but not for Infinity
-                return _doubles(values).astype(datatype.numpy)
+                return np.array(values, np.float64).astype(datatype.numpy)
         return np.array(values, datatype.numpy)
     except FloatingPointError:
         raise _too_large(name, np.array(values, np.float64), datatype) from None
     except OverflowError:
         raise _out_of_range(name, values, datatype, kind) from None
-
-
-def _doubles(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Convert to double precision. Raises OverflowError for a number that exceeds the largest double."""
-    doubles = np.array(values, np.float64)
-    if np.isinf(doubles).any() and any(value in INFINITIES and not _is_word(value) for value in values):
-        raise OverflowError
-    return doubles
-
-
-def _is_word(value: Any) -> bool:
-    """Return whether an infinity was written as the word Infinity, and not as a number."""
-    return any(value is word for word in INFINITIES)
 
 
 def _too_large(name: str, values: np.ndarray[Any, Any], datatype: Datatype) -> InvalidRequestError:

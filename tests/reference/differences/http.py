@@ -9,7 +9,7 @@ HTTP: tuple[Difference, ...] = (
     Difference(
         "a body that is not JSON",
         "RapidJSON's reason and offset",
-        "the same words for the same reason, otherwise our own; our own offset",
+        "our own reason and offset; the status is Triton's",
         "the parser is a different one",
         (
             "HTTP infer, not JSON", "HTTP infer, JSON cut off", "HTTP JSON in UTF-16", "HTTP JSON with half a surrogate",
@@ -19,14 +19,14 @@ HTTP: tuple[Difference, ...] = (
     Difference(
         "JSON that is not UTF-8",
         "accepted; the answer is not UTF-8 either",
-        "500: Invalid encoding in string",
+        "500",
         "JSON must be UTF-8",
         ("HTTP JSON that is not UTF-8",),
     ),
     Difference(
         "a byte order mark; the words Inf and -Inf",
         "accepted",
-        "500: Invalid value",
+        "500",
         "these are not JSON; NaN and Infinity are accepted as Triton writes them",
         ("HTTP JSON after a byte order mark", "HTTP value -Inf"),
     ),

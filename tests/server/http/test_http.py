@@ -148,7 +148,7 @@ def test_the_index_lists_what_is_ready_if_that_is_asked(serve: Serve, tmp_path: 
         )
         assert ask(running.http, "/v2/repository/index", "POST", b"x") == (
             500,
-            '{"error":"failed to parse the request JSON buffer: Invalid value. at 0"}',
+            '{"error":"failed to parse the request JSON buffer: Expecting value at 0"}',
         )
 
 
@@ -167,7 +167,7 @@ def test_load_and_unload_reach_the_repository(running: Running, client: Any, mon
 @pytest.mark.parametrize(
     ("body", "status", "error"),
     [
-        (b"x", 500, "failed to parse the request JSON buffer: Invalid value. at 0"),
+        (b"x", 500, "failed to parse the request JSON buffer: Expecting value at 0"),
         ({"parameters": {"config": 3}}, 500, "attempt to access JSON non-string as string"),
         ({"parameters": []}, 500, "attempt to get members for non-object"),
         ({"parameters": {"foo": "x"}}, 500, "unexpected error on creating Triton parameter"),
