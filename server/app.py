@@ -224,7 +224,6 @@ class Server:
                 self.service,
                 self._operations,
                 http.HttpLimits(opts.http_max_input_size, opts.http_infer_thread_count, opts.http_header_forward_pattern),
-                http.Settings(self._trace, self._log),
                 status_routes(StatusReader(self.service, opts.id)),
             ),
             "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options, self._custom_metrics).text),

@@ -9,7 +9,6 @@ because they read the request's bytes.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -30,9 +29,9 @@ from hypersonic.server.errors import (
 )
 from hypersonic.server.inference.answer import Answer, Output
 from hypersonic.server.inference.check import check
-from hypersonic.server.inference.model import Call, Model
+from hypersonic.server.inference.model import Call, Model, OpenCall
 from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.trace import StepTrace, find_trace
+from hypersonic.server.inference.trace import StepTrace, TracedCall, find_trace
 from hypersonic.server.statistics.times import RunTimes
 
 #: how often one step is repeated because its version was unloaded at that moment
@@ -96,47 +95,19 @@ class _Clock:
             self._trace.end(version, request_id, arrived_ns, enqueued_ns=enqueued_ns, times=times, error=error)
 
 
-class StepCall:
-    """The ensemble's call as the model of one step sees it."""
-
-    __slots__ = ("add_callback", "client", "is_active", "trace")
-
-    def __init__(self, ending: Ending, client: str, trace: StepTrace) -> None:
-        self.client = client
-        self.is_active = ending.is_active
-        self.add_callback = ending.add_callback
-        self.trace = trace
-
-
-class Ending:
-    """A call that ends with the outer call, or earlier, when the ensemble gives up. Any thread may use it."""
+class Ending(OpenCall):
+    """A call that ends with the outer call, or earlier, when the ensemble gives up."""
 
     def __init__(self, call: Call) -> None:
-        self._call = call
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], None]] = []
-        self._ended = False
+        """call: the outer call."""
+        super().__init__(call.client)
+        self._outer = call
         if not call.add_callback(self.end):
-            self._ended = True
+            self.end()
 
     def is_active(self) -> bool:
         """As Call.is_active."""
-        return not self._ended and self._call.is_active()
-
-    def add_callback(self, callback: Callable[[], None]) -> bool:
-        """As Call.add_callback."""
-        with self._lock:
-            if not self._ended:
-                self._callbacks.append(callback)
-            return not self._ended
-
-    def end(self) -> None:
-        """End the call and run its callbacks on this thread."""
-        with self._lock:
-            self._ended = True
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
+        return super().is_active() and self._outer.is_active()
 
 
 class _StepSink:
@@ -166,7 +137,6 @@ class EnsembleRun:
         self._config = config
         self._lookup = lookup
         self._request = request
-        self._client = call.client
         self._trace = find_trace(call)
         self._ending = Ending(call)
         self._wanted = frozenset(config.outputs[position].name for position in request.outputs)
@@ -268,9 +238,9 @@ class EnsembleRun:
         model.stream(request, framing(step, model.config), self._call(model, now_ns), now_ns, sink)
         return {}
 
-    def _call(self, model: Model, now_ns: int) -> StepCall:
+    def _call(self, model: Model, now_ns: int) -> TracedCall:
         trace = self._trace.step(model.name, now_ns) if self._trace is not None else None
-        return StepCall(self._ending, self._client, _Clock(self.times, trace))
+        return TracedCall(self._ending, _Clock(self.times, trace))
 
     def _step_request(self, step: EnsembleStep, config: ModelConfig) -> CheckedRequest:
         """Return a step's checked request. Raises InvalidRequestError as for a client's request."""

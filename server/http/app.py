@@ -12,7 +12,8 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -22,8 +23,8 @@ from starlette.responses import Response
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.http.infer import HttpLimits
-from hypersonic.server.http.protocol import HEADER_BYTES, BoundedProtocol, http_protocol
-from hypersonic.server.http.routes import Settings, inference_app, refuse
+from hypersonic.server.http.protocol import HEADER_BYTES, BoundedProtocol
+from hypersonic.server.http.routes import inference_app, refuse
 from hypersonic.server.limits.slow_clients import SlowClients
 from hypersonic.server.security.asgi import Application, GroupRoute
 from hypersonic.server.security.groups import Group
@@ -33,7 +34,6 @@ __all__ = [
     "HttpLimits",
     "HttpServer",
     "Listener",
-    "Settings",
     "bind_failure",
     "inference_app",
     "listen",
@@ -76,7 +76,7 @@ class HttpServer:
         """apps: each application and its socket. tls: for all of them, None = plain HTTP. clients: cuts off slow clients;
         None = nothing does.
         """
-        protocol = http_protocol(clients or SlowClients())
+        protocol = partial(BoundedProtocol, clients=clients or SlowClients())
         self._servers = [(_uvicorn(app, tls, protocol), listener) for app, listener in apps]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,8 +103,7 @@ class HttpServer:
             connection.end_half()
 
     def _connections(self) -> list[BoundedProtocol]:
-        open_now = [connection for server, _ in self._servers for connection in server.server_state.connections]
-        return [connection for connection in open_now if isinstance(connection, BoundedProtocol)]
+        return [cast("BoundedProtocol", one) for server, _ in self._servers for one in server.server_state.connections]
 
     def stop(self, timeout_s: float) -> None:
         """Finish the answers that are under way and close idle connections. Waits at most `timeout_s` seconds."""

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -30,11 +29,11 @@ from hypersonic.server.http import body as bodies
 from hypersonic.server.http.codec import ParsedRequest, header_bytes, parse_request
 from hypersonic.server.http.frame import FramedAnswer, HttpFrame
 from hypersonic.server.inference.headers import forward_headers
-from hypersonic.server.inference.model import Model
+from hypersonic.server.inference.model import Model, OpenCall
 from hypersonic.server.inference.shm import HeldRegions, SharedMemory
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.limits.admission import Held
-from hypersonic.server.limits.threads import RESERVE, FairPool, ThreadQuota
+from hypersonic.server.limits.threads import FairPool, settle
 from hypersonic.server.service.inference import ArrivedRequest, InferenceService
 
 #: memory of a parsed JSON request in multiples of its text: the tensors take up to four (`1,` as INT64), a copy of the text one
@@ -56,36 +55,6 @@ class HttpLimits:
     max_input_bytes: int = 1 << 26
     infer_threads: int = 256
     header_pattern: str = ""
-
-
-class HttpCall:
-    """The connection of one request as models see it. The event loop ends it; any thread may ask about it."""
-
-    def __init__(self, client: str, traceparent: str = "") -> None:
-        """client: address and port. traceparent: the client's W3C trace context, "" = none."""
-        self.client = client
-        self.traceparent = traceparent
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], None]] | None = []
-
-    def is_active(self) -> bool:
-        """Return whether the client is still connected and waiting."""
-        return self._callbacks is not None
-
-    def add_callback(self, callback: Callable[[], None]) -> bool:
-        """Call `callback` when the call ends. Returns False, and never calls it, if the call has ended."""
-        with self._lock:
-            if self._callbacks is None:
-                return False
-            self._callbacks.append(callback)
-            return True
-
-    def end(self) -> None:
-        """Call the callbacks: the client has disconnected or has its answer."""
-        with self._lock:
-            callbacks, self._callbacks = self._callbacks or [], None
-        for callback in callbacks:
-            callback()
 
 
 class HeldResponse(Response):
@@ -114,7 +83,7 @@ class _Work(NamedTuple):
     body: memoryview
     headers: Mapping[str, str]
     held: Held
-    call: HttpCall
+    call: OpenCall
     arrived_ns: int
 
 
@@ -127,8 +96,7 @@ class InferEndpoint:
         self._regions = regions
         self._limits = limits
         self._pattern = re.compile(limits.header_pattern, re.IGNORECASE) if limits.header_pattern else None
-        self._quota = ThreadQuota(limits.infer_threads)
-        self._pool = ThreadPoolExecutor(max(1, limits.infer_threads) + RESERVE, thread_name_prefix="http-infer")
+        self._pool = FairPool(max(1, limits.infer_threads), "http-infer")
         self._inflating = FairPool(_INFLATING, "http-inflate")
 
     async def __call__(self, request: Request, name: str, version: str) -> Response:
@@ -137,7 +105,7 @@ class InferEndpoint:
         model = await self._model(name, version)
         if model.config.decoupled:
             raise UnsupportedError("HTTP end point doesn't support models with decoupled transaction policy")
-        call = HttpCall(client_of(request), request.headers.get("traceparent", ""))
+        call = OpenCall(client_of(request), request.headers.get("traceparent", ""))
         limit_bytes = self._limits.max_input_bytes
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
         held = Held(self._service.admission, call.client, 0)
@@ -157,15 +125,13 @@ class InferEndpoint:
         try:
             return repository.model(name, version, wait_s=0.0)
         except ReplacingError:
-            resolved: Future[Model] = Future()
-            self._pool.submit(self._quota.run, name, partial(_settle, resolved, lambda: repository.model(name, version)))
-            return await asyncio.wrap_future(resolved)
+            return await asyncio.wrap_future(self._pool.submit(name, partial(repository.model, name, version)))
 
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
         """Run a request on a thread, and give it up if the client disconnects. Returns the answer's body and headers."""
         outcome: Future[tuple[bytes, dict[str, str]]] = Future()
         if work.headers.get("content-encoding", "") in ("", "identity"):
-            begun: Future[None] = self._pool.submit(self._begin, work, outcome)
+            begun: Future[None] = self._pool.executor.submit(self._begin, work, outcome)
         else:
             address = self._service.peers.address_of(work.call.client)
             begun = self._inflating.submit(address, partial(self._inflate, work, outcome))
@@ -193,7 +159,7 @@ class InferEndpoint:
         except BaseException as error:  # noqa: BLE001 - the coroutine that waits for the outcome raises it again
             _fail(outcome, error)
             return
-        self._pool.submit(self._begin, work._replace(body=body), outcome)
+        self._pool.executor.submit(self._begin, work._replace(body=body), outcome)
 
     def _begin(self, work: _Work, outcome: Future[tuple[bytes, dict[str, str]]]) -> None:
         """Send the request to its model. Its answer becomes the outcome, on any thread."""
@@ -209,10 +175,10 @@ class InferEndpoint:
         except BaseException as error:  # noqa: BLE001 - the coroutine that waits for the outcome raises it again
             _fail(outcome, error)
             return
-        settle = partial(_settle, outcome, unary.take)
+        answer = partial(settle, outcome, unary.take)
         # compressing takes long, and the thread that delivers the answer has other requests to answer
-        if not unary.later(partial(self._pool.submit, settle) if encoding else settle):
-            settle()
+        if not unary.later(partial(self._pool.executor.submit, answer) if encoding else answer):
+            answer()
 
     def _ask(self, work: _Work, unary: Unary) -> None:
         if not work.call.is_active():
@@ -225,7 +191,7 @@ class InferEndpoint:
 
         arrived = ArrivedRequest(work.model.name, work.version, parsed.request, frames, work.call, work.arrived_ns)
         try:
-            self._service.begin(arrived, work.model, unary, self._quota)
+            self._service.begin(arrived, work.model, unary, self._pool.quota)
         except ServerError as error:
             raise unary.named(error)  # noqa: B904 - it is the same error
 
@@ -246,18 +212,6 @@ def _fail(outcome: Future[Result], error: BaseException) -> None:
     """Set the error as the outcome, unless nothing waits for it any more."""
     if outcome.set_running_or_notify_cancel():
         outcome.set_exception(error)
-
-
-def _settle(outcome: Future[Result], work: Callable[[], Result]) -> None:
-    """Set what `work` returns or raises as the outcome, unless nothing waits for it any more."""
-    if not outcome.set_running_or_notify_cancel():
-        return
-    try:
-        result = work()
-    except BaseException as error:  # noqa: BLE001 - the coroutine that waits for the outcome raises it again
-        outcome.set_exception(error)
-    else:
-        outcome.set_result(result)
 
 
 def _encoded(framed: FramedAnswer, encoding: str) -> tuple[bytes, dict[str, str]]:

@@ -7,28 +7,22 @@ health checks of all others. h11 limits the size of the headers.
     connected ... a request begins ... headers read ... body read ... answer sent ... idle ... next request
     |-- keep-alive --|-- headers' time ---|- read_body -|            |- any byte -|- keep-alive -|
 
-It is built on undocumented parts of uvicorn's protocol. If one of them is missing, http_protocol() returns uvicorn's own
-protocol, which limits only the headers.
+It is built on undocumented parts of uvicorn's protocol, so the dependencies of the server allow only the release that has them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 import re
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import h11
-import uvicorn
 from uvicorn.protocols.http import h11_impl
 
 from hypersonic.server.limits.slow_clients import SLOWEST_READ_BYTES_PER_S, Fault, SlowClients
 
-_LOG = logging.getLogger(__name__)
 #: headers of which a request may have only one
 _LENGTHS = {b"content-length", b"transfer-encoding"}
 #: a request target in absolute form, which every server has to accept (RFC 9112, 3.2.2)
@@ -40,14 +34,6 @@ MOST_CHUNKS = 65_536
 #: this many chunks of a body may have any size; further chunks need LEAST_MEAN_BYTES each on average
 FREE_CHUNKS = 1024
 LEAST_MEAN_BYTES = 64
-_NEEDED = {
-    "H11Protocol": (
-        *("client", "conn", "flow", "loop", "timeout_keep_alive", "timeout_keep_alive_task", "transport"),
-        *("connection_lost", "connection_made", "data_received", "pause_writing", "resume_writing", "send_400_response"),
-        *("_unset_keepalive_if_required", "timeout_keep_alive_handler"),
-    ),
-    "FlowControl": ("write_paused",),
-}
 
 
 class BoundedConnection(h11.Connection):
@@ -81,30 +67,6 @@ def _with_target(request: h11.Request, target: bytes) -> h11.Request:
     """Return the same request with a target in origin form: path and query only."""
     target = target if target.startswith(b"/") else b"/" + target
     return h11.Request(method=request.method, headers=request.headers, target=target, http_version=request.http_version)
-
-
-def http_protocol(clients: SlowClients) -> Callable[..., asyncio.Protocol]:
-    """Return the value for uvicorn's option `http`: BoundedProtocol, with the time limits of `clients`.
-
-    If uvicorn lacks a part that BoundedProtocol needs, logs a warning and returns uvicorn's own protocol.
-    """
-    missing = [f"{kind}.{name}" for kind, names in _NEEDED.items() for name in _lacking(kind, names)]
-    if not missing:
-        return partial(BoundedProtocol, clients=clients)
-    _LOG.warning(
-        "uvicorn %s has no %s: HTTP clients that stop are not cut off, and the chunks of a request's body are not bounded; "
-        "install the uvicorn that requirements.lock names",
-        *(uvicorn.__version__, ", ".join(missing)),
-    )
-    return h11_impl.H11Protocol
-
-
-def _lacking(kind: str, names: tuple[str, ...]) -> list[str]:
-    """Return the names that uvicorn's class does not have and that its constructor does not set."""
-    uvicorn_class = getattr(h11_impl, kind, None)
-    constructor = getattr(getattr(uvicorn_class, "__init__", None), "__code__", None)
-    there = {*dir(uvicorn_class), *(constructor.co_names if constructor else ())}
-    return [name for name in names if name not in there]
 
 
 class BoundedProtocol(h11_impl.H11Protocol):

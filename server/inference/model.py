@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -26,6 +27,36 @@ class Call(Protocol):
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
         """Register a callback for the end of the call, on any thread; return False if the call has ended already."""
+
+
+class OpenCall:
+    """A Call that its owner ends. Any thread may use it."""
+
+    def __init__(self, client: str, traceparent: str = "") -> None:
+        """client: address and port. traceparent: the client's W3C trace context, "" = none."""
+        self.client = client
+        self.traceparent = traceparent
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] | None = []
+
+    def is_active(self) -> bool:
+        """Return whether the call has not ended."""
+        return self._callbacks is not None
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        """Call `callback` when the call ends. Returns False, and never calls it, if the call has ended."""
+        with self._lock:
+            if self._callbacks is None:
+                return False
+            self._callbacks.append(callback)
+            return True
+
+    def end(self) -> None:
+        """End the call and call the callbacks on this thread."""
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks or [], None
+        for callback in callbacks:
+            callback()
 
 
 class Sink(Protocol):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from hypersonic.server.inference.model import Call
 from hypersonic.server.statistics.times import RunTimes
 
 
@@ -28,6 +29,19 @@ class StepTrace(Protocol):
         error: Exception | None = None,
     ) -> None:
         """End the trace: the request has been answered, or has failed with `error`."""
+
+
+class TracedCall:
+    """A call with the trace of its request."""
+
+    __slots__ = ("add_callback", "client", "is_active", "trace")
+
+    def __init__(self, call: Call, trace: StepTrace) -> None:
+        """call: what it is for everything but the trace."""
+        self.client = call.client
+        self.is_active = call.is_active
+        self.add_callback = call.add_callback
+        self.trace = trace
 
 
 def find_trace(call: object) -> StepTrace | None:

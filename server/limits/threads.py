@@ -111,30 +111,34 @@ class ThreadQuota:
             return True
 
 
+def settle(future: Future[Result], work: Callable[[], Result]) -> None:
+    """Set what `work` returns or raises as the outcome of a future, unless nothing waits for it any more."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - the future raises it again
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
 class FairPool:
     """An executor whose threads are shared fairly among the things that the work waits for."""
 
     def __init__(self, threads: int, name: str) -> None:
         """threads: how many pieces of work run at one time. name: prefix of the threads' names."""
-        self._quota = ThreadQuota(threads)
-        self._pool = ThreadPoolExecutor(threads + RESERVE, thread_name_prefix=name)
+        self.quota = ThreadQuota(threads)
+        #: for work that has to wait for nothing, or takes from the quota itself
+        self.executor = ThreadPoolExecutor(threads + RESERVE, thread_name_prefix=name)
 
     def submit(self, name: str, work: Callable[[], Result]) -> Future[Result]:
         """Run `work` on a thread and return its future. name: the thing that it waits for, for example a model."""
         future: Future[Result] = Future()
-
-        def do() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - the future raises it again
-                future.set_exception(error)
-
-        self._pool.submit(self._quota.run, name, do)
+        self.executor.submit(self.quota.run, name, lambda: settle(future, work))
         return future
 
     def shutdown(self) -> None:
         """Begin no more work. Does not wait for the work that is under way."""
         with suppress(RuntimeError):
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self.executor.shutdown(wait=False, cancel_futures=True)

@@ -7,7 +7,8 @@ Inferences, streams and all other calls have separate threads, so that a thousan
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -91,33 +92,17 @@ def _streaming(servicer: Servicer, service: InferenceService) -> StreamHandler:
     return handle
 
 
-def _operations(operations: Operations) -> Mapping[str, tuple[Callable[[Any], Any], Any]]:
-    """Return RPC name -> (the method that serves it, the type of its request)."""
-    return {
-        "ServerLive": (operations.server_live, service_pb2.ServerLiveRequest),
-        "ServerReady": (operations.server_ready, service_pb2.ServerReadyRequest),
-        "ModelReady": (operations.model_ready, service_pb2.ModelReadyRequest),
-        "ServerMetadata": (operations.server_metadata, service_pb2.ServerMetadataRequest),
-        "ModelMetadata": (operations.model_metadata, service_pb2.ModelMetadataRequest),
-        "ModelConfig": (operations.model_config, service_pb2.ModelConfigRequest),
-        "ModelStatistics": (operations.model_statistics, service_pb2.ModelStatisticsRequest),
-        "RepositoryIndex": (operations.repository_index, service_pb2.RepositoryIndexRequest),
-        "RepositoryModelLoad": (operations.repository_load, service_pb2.RepositoryModelLoadRequest),
-        "RepositoryModelUnload": (operations.repository_unload, service_pb2.RepositoryModelUnloadRequest),
-        "SystemSharedMemoryStatus": (operations.system_status, service_pb2.SystemSharedMemoryStatusRequest),
-        "SystemSharedMemoryRegister": (operations.system_register, service_pb2.SystemSharedMemoryRegisterRequest),
-        "SystemSharedMemoryUnregister": (operations.system_unregister, service_pb2.SystemSharedMemoryUnregisterRequest),
-        "CudaSharedMemoryStatus": (operations.cuda_status, service_pb2.CudaSharedMemoryStatusRequest),
-        "CudaSharedMemoryRegister": (operations.cuda_register, service_pb2.CudaSharedMemoryRegisterRequest),
-        "CudaSharedMemoryUnregister": (operations.cuda_unregister, service_pb2.CudaSharedMemoryUnregisterRequest),
-        "TraceSetting": (operations.trace_setting, service_pb2.TraceSettingRequest),
-        "LogSettings": (operations.log_settings, service_pb2.LogSettingsRequest),
-    }
+def _operations(operations: Operations) -> Iterator[tuple[str, Callable[[Any], Any], Any]]:
+    """Yield (name, the method of `operations` that serves it, the type of its request) for each RPC that it has."""
+    for rpc in service_pb2.DESCRIPTOR.services_by_name["GRPCInferenceService"].methods:
+        method = getattr(operations, re.sub(r"\B([A-Z])", r"_\1", rpc.name).lower(), None)
+        if method is not None:
+            yield rpc.name, method, getattr(service_pb2, rpc.input_type.name)
 
 
 def _operation_methods(operations: Operations, service: InferenceService) -> Iterable[UnaryMethod]:
     patient = FairPool(_OPERATION_THREADS, "grpc-patient")
-    for name, (method, request_type) in _operations(operations).items():
+    for name, method, request_type in _operations(operations):
         yield UnaryMethod(
             f"/{SERVICE}/{name}", _operation(method, request_type, service, patient if name in _PATIENT else None)
         )

@@ -2,7 +2,7 @@
 """Operations: Triton's calls other than inference. Requests and answers are protobuf messages.
 
 The gRPC front end passes the messages on (rpc/methods.py); the HTTP one makes the requests from JSON and writes the answers as
-JSON (http/extensions.py, http/routes.py).
+JSON (http/extensions.py).
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from google.protobuf.message import Message
 from tritonclient.grpc import service_pb2
 
 from hypersonic import __version__
-from hypersonic.server.errors import InvalidRequestError, UnsupportedError
+from hypersonic.server.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import parse_version
-from hypersonic.server.inference.shm import SharedMemory
+from hypersonic.server.inference.shm import SharedMemory, allowed
 from hypersonic.server.log import LogControl
 from hypersonic.server.service import messages, runtime_settings
 from hypersonic.server.service.inference import InferenceService
-from hypersonic.server.service.shared_memory import SharedMemoryCalls
 from hypersonic.server.tracing.settings import TraceConfig, TraceControl
 
 #: the extensions that ServerMetadata lists, in Triton's order: exactly those that work (there is no cuda_shared_memory)
@@ -43,7 +42,7 @@ _SHARED_MEMORY = "system_shared_memory"
 
 
 class Operations:
-    """The calls, one method each; Triton's documentation explains their messages. Any thread may call them.
+    """The calls, one method each, with the name of the RPC; Triton's documentation explains them. Any thread may call them.
 
     A method raises ServerError, whose kind decides the status code (server/status_codes.py).
     """
@@ -64,7 +63,8 @@ class Operations:
         self._server_id = server_id
         self._trace = trace or TraceControl(TraceConfig())
         self._log = log
-        self.shared_memory = SharedMemoryCalls(regions)
+        #: the shared memory of clients, None = they may not use any
+        self.regions = regions
 
     def server_live(self, _request: Message) -> Any:
         """Serve ServerLive: always live."""
@@ -80,7 +80,7 @@ class Operations:
 
     def server_metadata(self, _request: Message) -> Any:
         """Serve ServerMetadata."""
-        extensions = [name for name in EXTENSIONS if self.shared_memory.regions is not None or name != _SHARED_MEMORY]
+        extensions = [name for name in EXTENSIONS if self.regions is not None or name != _SHARED_MEMORY]
         return service_pb2.ServerMetadataResponse(name=self._server_id, version=__version__, extensions=extensions)
 
     def model_metadata(self, request: service_pb2.ModelMetadataRequest) -> Any:
@@ -119,14 +119,14 @@ class Operations:
         _only_repository(request.repository_name)
         return messages.repository_index(self._service.repository.index(), ready_only=request.ready)
 
-    def repository_load(self, request: service_pb2.RepositoryModelLoadRequest) -> Any:
+    def repository_model_load(self, request: service_pb2.RepositoryModelLoadRequest) -> Any:
         """Serve RepositoryModelLoad. Returns when the model is in service. Raises as ModelRepository.load() does."""
         _only_repository(request.repository_name)
         parameters = {key: _parameter(parameter) for key, parameter in request.parameters.items()}
         self._service.repository.load(request.model_name, parameters)
         return service_pb2.RepositoryModelLoadResponse()
 
-    def repository_unload(self, request: service_pb2.RepositoryModelUnloadRequest) -> Any:
+    def repository_model_unload(self, request: service_pb2.RepositoryModelUnloadRequest) -> Any:
         """Serve RepositoryModelUnload. Returns at once. Raises UnavailableError without explicit model control."""
         _only_repository(request.repository_name)
         parameters = {key: _parameter(parameter) for key, parameter in request.parameters.items()}
@@ -137,36 +137,52 @@ class Operations:
         """Serve TraceSetting: change the settings of the server or of a model, and return them all."""
         return runtime_settings.trace_setting(self._trace, self._service.repository.__contains__, request)
 
+    def http_trace_setting(self, model: str, document: Any) -> dict[str, Any]:
+        """Serve TraceSetting for JSON. document: the parsed body, None = show the settings only."""
+        return runtime_settings.http_trace_setting(self._trace, self._service.repository.__contains__, model, document)
+
     def log_settings(self, request: service_pb2.LogSettingsRequest) -> Any:
         """Serve LogSettings: change the settings of the log, and return them all."""
+        return runtime_settings.log_settings(self._changeable_log(), request)
+
+    def http_log_settings(self, document: Any) -> dict[str, Any]:
+        """Serve LogSettings for JSON. document: the parsed body, None = show the settings only."""
+        return runtime_settings.http_log_settings(self._changeable_log(), document)
+
+    def _changeable_log(self) -> LogControl:
         if self._log is None:
             raise UnsupportedError("the settings of this server's log cannot be changed by clients")
-        return runtime_settings.log_settings(self._log, request)
+        return self._log
 
-    def system_status(self, request: service_pb2.SystemSharedMemoryStatusRequest) -> Any:
-        """Serve SystemSharedMemoryStatus. Raises NotFoundError for an unknown region."""
-        return messages.shared_memory_status(self.shared_memory.system_status(request.name))
+    def system_shared_memory_status(self, request: service_pb2.SystemSharedMemoryStatusRequest) -> Any:
+        """Serve SystemSharedMemoryStatus; name "" = all regions. Raises NotFoundError for an unknown one."""
+        return messages.shared_memory_status(allowed(self.regions).status(request.name))
 
-    def system_register(self, request: service_pb2.SystemSharedMemoryRegisterRequest) -> Any:
-        """Serve SystemSharedMemoryRegister. Raises SharedMemoryError for a region that cannot be opened."""
-        self.shared_memory.system_register(request.name, request.key, request.offset, request.byte_size)
+    def system_shared_memory_register(self, request: service_pb2.SystemSharedMemoryRegisterRequest) -> Any:
+        """Serve SystemSharedMemoryRegister.
+
+        Raises InvalidRequestError, AlreadyExistsError for a name that is taken, SharedMemoryError for a region that cannot be
+        opened, and BudgetError.
+        """
+        allowed(self.regions).register(request.name, request.key, request.offset, request.byte_size)
         return service_pb2.SystemSharedMemoryRegisterResponse()
 
-    def system_unregister(self, request: service_pb2.SystemSharedMemoryUnregisterRequest) -> Any:
+    def system_shared_memory_unregister(self, request: service_pb2.SystemSharedMemoryUnregisterRequest) -> Any:
         """Serve SystemSharedMemoryUnregister; name "" = all regions."""
-        self.shared_memory.system_unregister(request.name)
+        allowed(self.regions).unregister(request.name)
         return service_pb2.SystemSharedMemoryUnregisterResponse()
 
-    def cuda_status(self, request: service_pb2.CudaSharedMemoryStatusRequest) -> Any:
+    def cuda_shared_memory_status(self, request: service_pb2.CudaSharedMemoryStatusRequest) -> Any:
         """Serve CudaSharedMemoryStatus: there are no regions. Raises NotFoundError for a name."""
-        self.shared_memory.cuda_status(request.name)
+        if request.name:
+            raise NotFoundError(f"Unable to find cuda shared memory region: '{request.name}'")
         return service_pb2.CudaSharedMemoryStatusResponse()
 
-    def cuda_register(self, request: service_pb2.CudaSharedMemoryRegisterRequest) -> Any:
-        """Serve CudaSharedMemoryRegister. Always raises InvalidRequestError, because there is no GPU."""
-        self.shared_memory.cuda_register(request.name)
+    def cuda_shared_memory_register(self, request: service_pb2.CudaSharedMemoryRegisterRequest) -> Any:
+        """Serve CudaSharedMemoryRegister. Always raises InvalidRequestError, with Triton's text, because there is no GPU."""
+        raise InvalidRequestError(f"failed to register CUDA shared memory region: '{request.name}', GPUs not supported")
 
-    def cuda_unregister(self, _request: Message) -> Any:
+    def cuda_shared_memory_unregister(self, _request: Message) -> Any:
         """Serve CudaSharedMemoryUnregister: there is nothing to do."""
         return service_pb2.CudaSharedMemoryUnregisterResponse()
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
 from hypersonic.server.errors import ReplacedError, ReplacingError, ServerError, StartError
+from hypersonic.server.inference.trace import TracedCall
 from hypersonic.server.statistics.times import RunTimes
 from hypersonic.server.tracing.settings import OPENTELEMETRY, TraceControl
 from hypersonic.server.tracing.span import Borders, Exporter, Span, parse_traceparent
@@ -65,18 +66,6 @@ class Trace:
             self._span.end(borders)
         except Exception:  # noqa: BLE001 - a failure of the exporter must not fail the request
             _LOG.exception("a trace could not be recorded")
-
-
-class TracedCall:
-    """A front end's call with the trace of its request."""
-
-    __slots__ = ("add_callback", "client", "is_active", "trace")
-
-    def __init__(self, call: Any, trace: Trace) -> None:
-        self.client: str = call.client
-        self.is_active: Callable[[], bool] = call.is_active
-        self.add_callback: Callable[[Callable[[], None]], bool] = call.add_callback
-        self.trace = trace
 
 
 class Tracing:

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import socket
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from hypersonic.server.http import protocol
-from tests.server.conftest import Running, Serve, serving
+from tests.server.conftest import Running, serving
 
 LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: t\r\n\r\n"
 #: what a proxy that believes the other header takes for the body, and a server for a request
@@ -99,21 +95,3 @@ def test_a_request_that_names_its_server_is_served_like_one_that_names_a_path(ru
     ):
         request = f"GET {target} HTTP/{version}\r\nHost: t\r\nConnection: close\r\n\r\n"
         assert statuses(running, request.encode()) == [status], target
-
-
-def test_uvicorn_without_the_parts_of_the_bounded_protocol_serves_with_its_own(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(protocol, "h11_impl", SimpleNamespace(H11Protocol=H11Protocol))
-    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
-    monkeypatch.setattr(logging.getLogger("hypersonic"), "handlers", [])
-    with caplog.at_level(logging.WARNING, "hypersonic"), serve() as running:
-        assert statuses(running, LIVE + LIVE.replace(b"Host: t", b"Host: t\r\nConnection: close")) == [200, 200]
-    warnings = [record.getMessage() for record in caplog.records if "uvicorn" in record.getMessage()]
-    assert len(warnings) == 1
-    assert "has no FlowControl.write_paused: HTTP clients that stop are not cut off" in warnings[0]
-
-
-def test_the_uvicorn_that_is_installed_has_all_the_parts() -> None:
-    missing = [f"{kind}.{name}" for kind, names in protocol._NEEDED.items() for name in protocol._lacking(kind, names)]
-    assert not missing
