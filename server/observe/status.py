@@ -192,7 +192,7 @@ def _loaded(entry: IndexEntry, model: ModelFacts, rates: Mapping[str, float]) ->
         queue_ms=rates[f"{key}queue_ms"] / successes if successes else None,
         compute_ms=rates[f"{key}compute_ms"] / successes if successes else None,
         inferences=model.figures.inference_count,
-        failures=model.figures.failed.count,
+        failures=model.figures.fail.count,
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tritonclient.grpc import service_pb2
 
@@ -12,8 +13,8 @@ from hypersonic.server.inference.model import Model
 from hypersonic.server.inference.repository import IndexEntry, ModelState
 from hypersonic.server.inference.shm import Region
 from hypersonic.server.statistics.duration import Duration
-from hypersonic.server.statistics.model import Snapshot
-from hypersonic.server.statistics.responses import ResponseDurations
+
+_NO_DURATION = Duration()
 
 
 def model_metadata(model: Model, versions: Iterable[int]) -> service_pb2.ModelMetadataResponse:
@@ -45,46 +46,26 @@ def model_statistics(models: Iterable[Model]) -> service_pb2.ModelStatisticsResp
             last_inference=figures.last_inference_ms,
             inference_count=figures.inference_count,
             execution_count=figures.execution_count,
-            inference_stats=_inference_statistics(figures),
+            inference_stats=_durations(figures, service_pb2.InferStatistics),
         )
         for rows, durations in sorted(figures.batches.items()):
-            message.batch_stats.add(
-                batch_size=rows,
-                compute_input=_duration(durations.compute_input),
-                compute_infer=_duration(durations.compute_infer),
-                compute_output=_duration(durations.compute_output),
-            )
+            batch = message.batch_stats.add()
+            batch.MergeFrom(_durations(durations, service_pb2.InferBatchStatistics))
+            batch.batch_size = rows
         for index, each in sorted(figures.responses.by_index.items()):
-            message.response_stats[str(index)].CopyFrom(_response_statistics(each))
+            message.response_stats[str(index)].MergeFrom(_durations(each, service_pb2.InferResponseStatistics))
     return response
 
 
-def _response_statistics(figures: ResponseDurations) -> service_pb2.InferResponseStatistics:
-    return service_pb2.InferResponseStatistics(
-        compute_infer=_duration(figures.compute_infer),
-        compute_output=_duration(figures.compute_output),
-        success=_duration(figures.success),
-        fail=_duration(figures.fail),
-        empty_response=_duration(figures.empty_response),
-        cancel=_duration(figures.cancel),
-    )
-
-
-def _inference_statistics(figures: Snapshot) -> service_pb2.InferStatistics:
-    return service_pb2.InferStatistics(
-        success=_duration(figures.success),
-        fail=_duration(figures.failed),
-        queue=_duration(figures.queue),
-        compute_input=_duration(figures.compute_input),
-        compute_infer=_duration(figures.compute_infer),
-        compute_output=_duration(figures.compute_output),
-        cache_hit=_duration(Duration()),
-        cache_miss=_duration(Duration()),
-    )
-
-
-def _duration(duration: Duration) -> service_pb2.StatisticDuration:
-    return service_pb2.StatisticDuration(count=duration.count, ns=duration.ns)
+def _durations(figures: object, message_type: Any) -> Any:
+    """Return a message each of whose durations is the attribute of that name, or zero if there is none (nothing is cached)."""
+    message = message_type()
+    for field in message_type.DESCRIPTOR.fields:
+        if field.message_type is not None:
+            duration = getattr(figures, field.name, _NO_DURATION)
+            getattr(message, field.name).MergeFrom(service_pb2.StatisticDuration(count=duration.count, ns=duration.ns))
+            getattr(message, field.name).SetInParent()
+    return message
 
 
 def repository_index(entries: Iterable[IndexEntry], *, ready_only: bool) -> service_pb2.RepositoryIndexResponse:

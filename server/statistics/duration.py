@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Duration: a count and a total time, as in Triton's StatisticDuration."""
+"""Duration: a count and a total time, as in Triton's StatisticDuration; and copies of statistics, which are made of them."""
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
+from typing import TypeVar
+
+_Figures = TypeVar("_Figures")
 
 
 @dataclass(slots=True)
@@ -18,6 +22,8 @@ class Duration:
         self.count += 1
         self.ns += max(0, ns)
 
-    def copy(self) -> Duration:
-        """Return an independent copy."""
-        return Duration(self.count, self.ns)
+
+def copied(figures: _Figures) -> _Figures:
+    """Return an independent copy of statistics, which may be thousands of durations: faster than copy.deepcopy()."""
+    copy: _Figures = pickle.loads(pickle.dumps(figures, pickle.HIGHEST_PROTOCOL))  # noqa: S301 - of our own making
+    return copy

@@ -8,11 +8,14 @@ for Triton's names. Format: https://prometheus.io/docs/instrumenting/exposition_
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Labels = Mapping[str, str]
+_Thing = TypeVar("_Thing")
+#: a family with a series for each thing: name, type, text, and the value of a thing, None if it has none
+Row = tuple[str, str, str, Callable[[_Thing], float | None]]
 
 
 class Sample(NamedTuple):
@@ -71,6 +74,13 @@ def render(families: Iterable[Family]) -> str:
 def plain(name: str, kind: str, text: str, value: float) -> Family:
     """Return a family with one series without labels. text: of its HELP line."""
     return Family(name, kind, text, (Sample({}, value),))
+
+
+def families(rows: Iterable[Row[_Thing]], things: Sequence[_Thing], labels: Callable[[_Thing], Labels]) -> Iterator[Family]:
+    """Yield a family for each row, with a series for each thing that has a value."""
+    for name, kind, text, value in rows:
+        told = ((thing, value(thing)) for thing in things)
+        yield Family(name, kind, text, [Sample(labels(thing), float(number)) for thing, number in told if number is not None])
 
 
 def histogram_samples(labels: Labels, bounds: Sequence[float], counts: Sequence[int], total: float) -> Iterator[Sample]:

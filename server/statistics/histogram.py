@@ -33,13 +33,6 @@ class Histogram:
         self.counts[bisect_left(self.bounds_ns, ns)] += 1
         self.total_ns += ns
 
-    def copy(self) -> Histogram:
-        """Return an independent copy."""
-        copied = Histogram(self.bounds_ns)
-        copied.counts[:] = self.counts
-        copied.total_ns = self.total_ns
-        return copied
-
 
 class SlidingQuantiles:
     """Quantiles of the observations of about the last minute, each within 1 % of the observation of that rank.
@@ -73,14 +66,6 @@ class SlidingQuantiles:
         for counts in self._slices:
             counted.update(counts)
         return {quantile: _quantile(counted, quantile) for quantile in wanted}
-
-    def copy(self) -> SlidingQuantiles:
-        """Return an independent copy."""
-        copied = SlidingQuantiles(slices=len(self._slices))
-        copied._slice_ns, copied._started_ns = self._slice_ns, self._started_ns
-        copied._slices = [Counter(counts) for counts in self._slices]
-        copied.count, copied.total_ns = self.count, self.total_ns
-        return copied
 
     def _turn(self, now_ns: int) -> None:
         """Drop the slices that are too old, and begin new ones."""

@@ -44,8 +44,3 @@ class Latencies:
         """Add the time from the arrival of a decoupled model's request to its first answer."""
         if self.first_response is not None:
             self.first_response.add(ns)
-
-    def copy(self) -> Latencies:
-        """Return an independent copy."""
-        first = self.first_response.copy() if self.first_response is not None else None
-        return Latencies([h.copy() for h in self.histograms], [s.copy() for s in self.summaries], first)

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hypersonic.server.errors import FailureReason
-from hypersonic.server.statistics.duration import Duration
+from hypersonic.server.statistics.duration import Duration, copied
 from hypersonic.server.statistics.latency import Latencies
 from hypersonic.server.statistics.responses import ResponseOutcome, ResponseStatistics
 from hypersonic.server.statistics.times import RunTimes
@@ -40,10 +40,6 @@ class BatchDurations:
         self.compute_input.add(times.launched_ns - times.taken_ns)
         self.compute_infer.add(times.done_ns - times.launched_ns)
         self.compute_output.add(times.answered_ns - times.done_ns)
-
-    def copy(self) -> BatchDurations:
-        """Return an independent copy."""
-        return BatchDurations(self.compute_input.copy(), self.compute_infer.copy(), self.compute_output.copy())
 
 
 @dataclass(slots=True)
@@ -67,23 +63,8 @@ class Snapshot:
     latencies: Latencies = field(default_factory=Latencies)
     responses: ResponseStatistics = field(default_factory=ResponseStatistics)
 
-    def copy(self) -> Snapshot:
-        """Return an independent copy."""
-        return replace(
-            self,
-            success=self.success.copy(),
-            queue=self.queue.copy(),
-            compute_input=self.compute_input.copy(),
-            compute_infer=self.compute_infer.copy(),
-            compute_output=self.compute_output.copy(),
-            failures={reason: duration.copy() for reason, duration in self.failures.items()},
-            batches={rows: durations.copy() for rows, durations in self.batches.items()},
-            latencies=self.latencies.copy(),
-            responses=self.responses.copy(),
-        )
-
     @property
-    def failed(self) -> Duration:
+    def fail(self) -> Duration:
         """All failures together, whatever their reason."""
         return Duration(sum(d.count for d in self.failures.values()), sum(d.ns for d in self.failures.values()))
 
@@ -138,4 +119,4 @@ class ModelStatistics:
     def snapshot(self) -> Snapshot:
         """Return a consistent copy of the statistics."""
         with self._lock:
-            return self._figures.copy()
+            return copied(self._figures)

@@ -50,13 +50,6 @@ class ResponseDurations:
         self.compute_output.add(output_ns)
         (self.success if outcome is ResponseOutcome.SUCCESS else self.fail).add(infer_ns + output_ns)
 
-    def copy(self) -> ResponseDurations:
-        """Return an independent copy."""
-        return ResponseDurations(
-            self.compute_infer.copy(), self.compute_output.copy(), self.success.copy(), self.fail.copy(),
-            self.empty_response.copy(), self.cancel.copy(),
-        )  # fmt: skip
-
 
 @dataclass(slots=True)
 class ResponseStatistics:
@@ -68,7 +61,3 @@ class ResponseStatistics:
         """Add response number `index` of a request. Negative times count as 0."""
         if index < MOST_INDICES:
             self.by_index.setdefault(index, ResponseDurations()).add(outcome, max(0, infer_ns), max(0, output_ns))
-
-    def copy(self) -> ResponseStatistics:
-        """Return an independent copy."""
-        return ResponseStatistics({index: each.copy() for index, each in self.by_index.items()})

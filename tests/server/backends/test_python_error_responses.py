@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from hypersonic.server.app import Server
+from hypersonic.server.statistics.duration import copied
 from hypersonic.server.statistics.responses import MOST_INDICES, ResponseOutcome, ResponseStatistics
 from tests.server.python_models import DECOUPLED, WORDS, source, write_python
 from tests.server.python_serving import client_of, ended_requests, infer, serving, tensor
@@ -122,7 +123,7 @@ def test_a_model_that_answers_without_end_does_not_fill_the_memory_with_figures(
     statistics = ResponseStatistics()
     for index in range(3 * MOST_INDICES):
         statistics.add(index, ResponseOutcome.SUCCESS, 5, 3)
-    kept = statistics.copy()
+    kept = copied(statistics)
     assert len(kept.by_index) == MOST_INDICES
     assert all(each.success.count == 1 for each in kept.by_index.values())
     statistics.add(10**9, ResponseOutcome.FAIL, 5, 3)

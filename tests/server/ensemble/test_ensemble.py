@@ -241,4 +241,4 @@ def test_an_exception_nobody_foresaw_is_an_error_and_no_success(models: Models) 
     with pytest.raises(BackendError, match="ensemble 'e' failed: ZeroDivisionError"):
         ensemble.infer(request_of(ensemble, X=A), frame, FakeCall(), time.monotonic_ns())
     figures = ensemble.statistics.snapshot()
-    assert (figures.success.count, figures.failed.count) == (0, 1)
+    assert (figures.success.count, figures.fail.count) == (0, 1)

@@ -150,7 +150,7 @@ def test_errors_name_their_request_and_have_tritons_codes(running: Running) -> N
         (document(), {}, "/v2/models/n/infer", (404, "Request for unknown model: 'n' is not found")),
         (document(), {}, "/v2/models/m/versions/2/infer", (404, "Request for unknown model: 'm' version 2 is not found")),
         (document(), {}, "/v2/models/m/versions/x/infer", (404, "Not Found")),
-        (b"x", {}, INFER, (500, "failed to parse the request JSON buffer: Invalid value. at 0")),
+        (b"x", {}, INFER, (500, "failed to parse the request JSON buffer: Expecting value at 0")),
         (document(), {"Content-Encoding": "br"}, INFER, (501, "Unsupported compression type")),
         (document(), {"Inference-Header-Content-Length": "x"}, INFER, (400, "inference header size should be in range")),
         (document(outputs=[{"name": "y"}, {"name": "y"}]), {}, INFER, (400, "output 'y' already exists in request")),
@@ -292,7 +292,7 @@ def test_a_client_that_goes_away_gives_its_request_up(serve: Serve) -> None:
         for left, connection in zip(range(10, 0, -1), queued, strict=True):
             connection.close()
             wait_until(lambda left=left: admission.requests == left)
-        assert statistics.snapshot().failed.count == 10
+        assert statistics.snapshot().fail.count == 10
         gate.set()
         assert first.result(60)[0] == 200
         assert running.script.batches == [(4,)]

@@ -11,6 +11,7 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.errors import StartError
 from hypersonic.server.observe.window import Reading, Window
+from hypersonic.server.statistics.duration import copied
 from hypersonic.server.statistics.histogram import Histogram, SlidingQuantiles
 from hypersonic.server.statistics.latency import FIRST_RESPONSE, HISTOGRAMS
 from hypersonic.server.statistics.latency_options import MetricsConfig, make_latencies
@@ -28,7 +29,7 @@ def test_bounds_of_buckets_are_inclusive_as_prometheus_has_them() -> None:
 
 def test_a_copy_does_not_follow_the_original() -> None:
     histogram, sliding = Histogram((10,)), SlidingQuantiles()
-    before, earlier = histogram.copy(), sliding.copy()
+    before, earlier = copied((histogram, sliding))
     histogram.add(1)
     sliding.add(5, SECOND)
     assert (before.counts, before.total_ns, earlier.count) == ([0, 0], 0, 0)
