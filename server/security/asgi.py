@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies a security policy before the routes of an ASGI application, as rpc/grpcio/guard.py does for gRPC: every call is
+"""Applies a security policy before the routes of an ASGI application, as rpc/grpcio/handlers.py does for gRPC: every call is
 authorised before its body is read.
 
     path -> the route that serves it -> the policy checks that route's group -> the route
@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute, Match, Route, Router
+from starlette.routing import Route, Router
 
 from hypersonic.server.errors import AuthorisationError, CredentialsError
 from hypersonic.server.security.groups import Group
@@ -38,8 +38,15 @@ class GroupRoute(Route):
         """The arguments of starlette's Route, and the group."""
         super().__init__(path, endpoint, methods=list(methods))
         self.group = group
+        #: asked before every call, even one with a method that the route does not serve; None = every call is let in
+        self.judge: Judge | None = None
         # Starlette ends the pattern with `$`, which also matches before a line feed
         self.path_regex = re.compile(self.path_regex.pattern.removesuffix("$") + r"\Z")
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the call, or answer with the refusal."""
+        if self.judge is None or await self.judge.lets_in(self.group, scope, send):
+            await super().handle(scope, receive, send)
 
 
 def protect(app: Starlette, policy: Policy, on_refused: OnRefused = lambda _error: None) -> Starlette:
@@ -49,16 +56,22 @@ def protect(app: Starlette, policy: Policy, on_refused: OnRefused = lambda _erro
     each refusal. If the policy never refuses anything, the application is not changed.
     """
     if policy.active:
-        judge = _Judge(policy, on_refused)
-        app.router = Router(
-            [_Guarded(route, judge) for route in app.routes if isinstance(route, GroupRoute)],
-            redirect_slashes=False,  # a redirect would reveal a route before its group has been checked
-            default=_Nowhere(app.router.default, judge),
-        )
+        judge, default = Judge(policy, on_refused), app.router.default
+
+        async def nowhere(scope: Scope, receive: Receive, send: Send) -> None:
+            """Serve a path that no route serves: the policy is applied without exemptions, then the answer is 404."""
+            if await judge.lets_in(None, scope, send):
+                await default(scope, receive, send)
+
+        routes = [route for route in app.routes if isinstance(route, GroupRoute)]
+        for route in routes:
+            route.judge = judge
+        # a redirect would reveal a route before its group has been checked
+        app.router = Router(routes, redirect_slashes=False, default=nowhere)
     return app
 
 
-class _Judge:
+class Judge:
     """Checks calls with the policy, and answers those that it refuses."""
 
     def __init__(self, policy: Policy, on_refused: OnRefused) -> None:
@@ -77,35 +90,6 @@ class _Judge:
             await _refuse(scope, send, error)
             return False
         return True
-
-
-class _Guarded(BaseRoute):
-    """A route that checks every call with the policy first, even a call with a method that the route does not serve."""
-
-    def __init__(self, route: GroupRoute, judge: _Judge) -> None:
-        self._route = route
-        self._judge = judge
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Return how the inner route matches the path."""
-        return self._route.matches(scope)
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the call, or answer with the refusal."""
-        if await self._judge.lets_in(self._route.group, scope, send):
-            await self._route.handle(scope, receive, send)
-
-
-class _Nowhere:
-    """Serves the paths that no route serves: the policy is applied without exemptions, then the answer is 404."""
-
-    def __init__(self, default: Application, judge: _Judge) -> None:
-        self._default = default
-        self._judge = judge
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if await self._judge.lets_in(None, scope, send):
-            await self._default(scope, receive, send)
 
 
 def _challenge(error: AuthorisationError) -> list[tuple[bytes, bytes]]:

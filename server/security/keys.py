@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import importlib
 import json
 import logging
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +25,7 @@ from hypersonic.server.security.watched import WatchedFiles, report_left_out
 _LOG = logging.getLogger(__name__)
 #: how much the clocks of issuer and server may differ
 LEEWAY_S = 30
-#: verified tokens that are remembered until they expire: checking a signature takes 50-100 us, a look-up 2 us
+#: verified tokens that are remembered: checking a signature takes 50-100 us, a look-up 2 us
 _REMEMBERED = 4096
 _MIN_RSA_BITS = 2048
 #: the latest time that is accepted: beyond it, floats cannot count seconds
@@ -53,13 +50,11 @@ def _pyjwt() -> Any:
         raise StartError("--auth-jwks-file needs PyJWT: pip install 'hypersonic[jwt]'") from error
 
 
-@dataclass(frozen=True)
-class PublicKey:
-    """One key of the set. kid: its id, None = it has none. algorithms: those it may verify. key: PyJWT's object."""
+class PublicKey(NamedTuple):
+    """One key of the set. jwk: PyJWT's PyJWK. algorithms: those that it may verify."""
 
-    kid: str | None
+    jwk: Any
     algorithms: tuple[str, ...]
-    key: Any
 
 
 class SecretKeyError(ValueError):
@@ -72,41 +67,20 @@ class Jwks(NamedTuple):
     keys: tuple[PublicKey, ...]
     left_out: tuple[ValueError, ...] = ()
 
+    def candidates(self, algorithm: str, kid: str | None) -> list[Any]:
+        """Return the keys that may have signed a token. If both the token and the key have a kid, these must be equal."""
+        return [
+            jwk.key for jwk, allowed in self.keys if algorithm in allowed and (None in (kid, jwk.key_id) or kid == jwk.key_id)
+        ]
+
 
 class KeySet:
     """The keys of one state of the file, and the tokens that they have verified. A changed file makes a new set."""
 
-    def __init__(self, jwks: Jwks) -> None:
-        """Begin without verified tokens."""
+    def __init__(self, jwks: Jwks, verify: Callable[[str, Jwks], float]) -> None:
+        """verify: returns when a token expires, in seconds since the epoch, or raises; only what it returns is remembered."""
         self.jwks = jwks
-        self._keys = jwks.keys
-        self._verified: OrderedDict[bytes, float] = OrderedDict()  # SHA-256 of the token -> when it expires
-        self._lock = threading.Lock()
-
-    def candidates(self, algorithm: str, kid: str | None) -> Iterator[PublicKey]:
-        """Yield the keys that may have signed a token. If both the token and the key have a kid, these must be equal."""
-        for key in self._keys:
-            if algorithm in key.algorithms and (kid is None or key.kid is None or key.kid == kid):
-                yield key
-
-    def knows(self, digest: bytes, now_s: float) -> bool:
-        """Return whether a token was verified before and has not expired. digest: its SHA-256. now_s: since the epoch."""
-        with self._lock:
-            until_s = self._verified.get(digest)
-            if until_s is None:
-                return False
-            if until_s <= now_s:
-                del self._verified[digest]
-                return False
-            self._verified.move_to_end(digest)
-            return True
-
-    def remember(self, digest: bytes, until_s: float) -> None:
-        """Remember a verified token until it expires. The least recently used one is dropped if there are too many."""
-        with self._lock:
-            self._verified[digest] = until_s
-            if len(self._verified) > _REMEMBERED:
-                self._verified.popitem(last=False)
+        self.expires_s = lru_cache(_REMEMBERED)(lambda token: verify(token, jwks))
 
 
 class JsonWebTokens:
@@ -127,7 +101,7 @@ class JsonWebTokens:
             )
         _pyjwt()
         self._path, self._issuer, self._audiences = path, issuer, list(audiences)
-        self._keys = WatchedFiles((path,), lambda contents: KeySet(parse_jwks(contents[0])), self._report)
+        self._keys = WatchedFiles((path,), lambda contents: KeySet(parse_jwks(contents[0]), self._verify), self._report)
         self._check_start(self._keys.value.jwks)
 
     def _check_start(self, jwks: Jwks) -> None:
@@ -146,33 +120,31 @@ class JsonWebTokens:
 
     def accept(self, token: str) -> None:
         """Return for a valid token. Raises CredentialsError, and ForbiddenError for a valid token for another audience."""
-        keys, now_s = self._keys.value, time.time()
-        digest = hashlib.sha256(token.encode()).digest()
-        if not keys.knows(digest, now_s):
-            keys.remember(digest, self._verify(token, keys) + LEEWAY_S)
+        keys = self._keys.value
+        if keys.expires_s(token) + LEEWAY_S <= time.time():
+            self._verify(token, keys.jwks)  # raises the error for an expired one
 
     def fits(self, token: str) -> bool:
         """Return whether a token has the three sections of the compact form."""
         return token.count(".") == _DOTS
 
-    def _verify(self, token: str, keys: KeySet) -> float:
+    def _verify(self, token: str, jwks: Jwks) -> float:
         """Verify a token. Returns when it expires, in seconds since the epoch. Raises CredentialsError, ForbiddenError."""
         algorithm, kid = _header(token)
         error = CredentialsError("Jwks doesn't have key to match kid or alg from Jwt")
-        for key in keys.candidates(algorithm, kid):
+        for key in jwks.candidates(algorithm, kid):
             try:
                 claims = self._claims(token, key, algorithm)
-                times = {name: _seconds(claims, name) for name in ("nbf", "iat", "exp") if name in claims}
-                return times["exp"]
+                return {name: _seconds(claims, name) for name in ("nbf", "iat", "exp") if name in claims}["exp"]
             except CredentialsError as refusal:
                 error = refusal
         raise error
 
-    def _claims(self, token: str, key: PublicKey, algorithm: str) -> dict[str, Any]:
+    def _claims(self, token: str, key: Any, algorithm: str) -> dict[str, Any]:
         jwt = _pyjwt()
         try:
             claims: dict[str, Any] = jwt.decode(
-                token, key.key, algorithms=[algorithm], issuer=self._issuer, audience=self._audiences, leeway=LEEWAY_S,
+                token, key, algorithms=[algorithm], issuer=self._issuer, audience=self._audiences, leeway=LEEWAY_S,
                 options={"require": ["exp", "iss", "aud"]},
             )  # fmt: skip
         except jwt.InvalidAudienceError as error:
@@ -246,48 +218,37 @@ def parse_jwks(text: bytes) -> Jwks:
     keys: list[PublicKey] = []
     left_out: list[ValueError] = []
     for number, entry in enumerate(entries):
-        if not isinstance(entry, dict):
-            left_out.append(ValueError(f"key {number} is {json.dumps(entry)[:40]}, expected an object"))
-        elif entry.get("use", "sig") == "sig":
-            try:
-                keys.append(_key(entry, number))
-            except ValueError as error:
-                left_out.append(error)
+        try:
+            if not isinstance(entry, dict) or entry.get("use", "sig") == "sig":
+                keys.append(_key(entry))
+        except ValueError as error:
+            left_out.append(type(error)(f"key {number} {error}"))
     return Jwks(tuple(keys), tuple(left_out))
 
 
-def _key(entry: dict[str, Any], number: int) -> PublicKey:
-    """Return a public key. Raises ValueError, with the key's number, for one that is not public or is not supported."""
+def _key(entry: Any) -> PublicKey:
+    """Return a public key. Raises ValueError for one that is not public or is not supported."""
+    if not isinstance(entry, dict):
+        raise ValueError(f"is {json.dumps(entry)[:40]}, expected an object")  # noqa: TRY004 - as for all that is wrong in a file
     if entry.get("kty") == "oct":
-        raise SecretKeyError(f"key {number} is a symmetric key: anyone who can read it can sign tokens; use a public key")
+        raise SecretKeyError("is a symmetric key: anyone who can read it can sign tokens; use a public key")
     if "d" in entry:
-        raise SecretKeyError(f"key {number} is a private key, which only the issuer may have; put its public key here")
+        raise SecretKeyError("is a private key, which only the issuer may have; put its public key here")
     kind = entry.get("kty"), entry.get("crv")
-    allowed = next((names for known, names in _ALGORITHMS.items() if kind == known), None)
-    if allowed is None:
-        raise ValueError(
-            f"key {number} is of type {kind[0]!r} {kind[1] or ''}, expected RSA, EC (P-256, P-384, P-521) or Ed25519"
-        )
+    allowed = next((names for known, names in _ALGORITHMS.items() if kind == known), ())
+    if not allowed:
+        raise ValueError(f"is of type {kind[0]!r} {kind[1] or ''}, expected RSA, EC (P-256, P-384, P-521) or Ed25519")
     if entry.get("alg") is not None:
         allowed = tuple(name for name in allowed if name == entry["alg"])
     if not allowed:
-        raise ValueError(f"key {number}: its algorithm {entry['alg']!r} does not match its type {kind[0]}")
-    return PublicKey(_kid(entry, number), allowed, _load(entry, allowed[0], number))
-
-
-def _kid(entry: dict[str, Any], number: int) -> str | None:
+        raise ValueError(f"is not usable: its algorithm {entry['alg']!r} does not match its type {kind[0]}")
     kid = entry.get("kid")
     if kid is not None and not isinstance(kid, str):
-        raise ValueError(f"key {number}: kid is {kid!r}, expected a string")
-    return kid
-
-
-def _load(entry: dict[str, Any], algorithm: str, number: int) -> Any:
-    jwt = _pyjwt()
+        raise ValueError(f"is not usable: kid is {kid!r}, expected a string")
     try:
-        key = jwt.PyJWK.from_dict(entry, algorithm=algorithm).key
+        jwk = _pyjwt().PyJWK.from_dict(entry, algorithm=allowed[0])
     except Exception as error:
-        raise ValueError(f"key {number} cannot be read: {error or type(error).__name__}") from error
-    if entry["kty"] == "RSA" and key.key_size < _MIN_RSA_BITS:
-        raise ValueError(f"key {number} is an RSA key of {key.key_size} bits, expected {_MIN_RSA_BITS} or more")
-    return key
+        raise ValueError(f"cannot be read: {str(error) or type(error).__name__}") from error
+    if jwk.key_type == "RSA" and jwk.key.key_size < _MIN_RSA_BITS:
+        raise ValueError(f"is an RSA key of {jwk.key.key_size} bits, expected {_MIN_RSA_BITS} or more")
+    return PublicKey(jwk, allowed)

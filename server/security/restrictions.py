@@ -57,10 +57,6 @@ def _parts(setting: str, option: str) -> tuple[str, str, str]:
 
 
 def _group(name: str, what: str) -> Group:
-    try:
-        group = Group(name)
-    except ValueError as error:
-        raise StartError(f"unknown restricted {what} '{name}', expected some of {', '.join(RESTRICTABLE)}") from error
-    if group not in RESTRICTABLE:
+    if name not in RESTRICTABLE:
         raise StartError(f"unknown restricted {what} '{name}', expected some of {', '.join(RESTRICTABLE)}")
-    return group
+    return Group(name)

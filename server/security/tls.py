@@ -11,7 +11,7 @@ import ssl
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import grpc
 
@@ -90,10 +90,26 @@ def _named(path: str, asked: str, option: str) -> Path:
     return Path(path)
 
 
+class _Loaded(NamedTuple):
+    """The files as they were read together. contents: certificate, key and, if clients need certificates, the root."""
+
+    context: ssl.SSLContext
+    contents: list[bytes]
+    lifetimes: Lifetimes
+
+
+def _watched(files: TlsFiles) -> WatchedFiles[_Loaded]:
+    """Return the current files. Raises StartError for files that OpenSSL does not accept, and warns of old certificates."""
+    watched = WatchedFiles(
+        files.paths, lambda contents: _Loaded(_context(files), contents, Lifetimes(files.certificate, contents[0]))
+    )
+    watched.value.lifetimes.check()
+    return watched
+
+
 def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    watched = WatchedFiles(files.paths, lambda contents: _pem(files, contents))
+    watched = _watched(files)
     served = watched.value
-    served.lifetimes.check()
 
     def fetch() -> grpc.ServerCertificateConfiguration | None:  # gRPC calls it at each handshake
         nonlocal served
@@ -104,33 +120,19 @@ def _credentials(files: TlsFiles) -> grpc.ServerCredentials:
     return grpc.dynamic_ssl_server_credentials(_grpc_configuration(served), cast("Any", fetch), files.root is not None)
 
 
-@dataclass(frozen=True)
-class _Pem:
-    certificate: bytes
-    key: bytes
-    root: bytes | None
-    lifetimes: Lifetimes
-
-
-def _pem(files: TlsFiles, contents: list[bytes]) -> _Pem:
-    """Check the files together. Raises FilesError for files that OpenSSL does not accept."""
-    _context(files)
-    return _Pem(contents[0], contents[1], contents[2] if files.root else None, Lifetimes(files.certificate, contents[0]))
-
-
-def _grpc_configuration(pem: _Pem) -> grpc.ServerCertificateConfiguration:
-    return grpc.ssl_server_certificate_configuration([(pem.key, pem.certificate)], pem.root)
+def _grpc_configuration(loaded: _Loaded) -> grpc.ServerCertificateConfiguration:
+    certificate, key, *root = loaded.contents
+    return grpc.ssl_server_certificate_configuration([(key, certificate)], root[0] if root else None)
 
 
 def _renewing(files: TlsFiles) -> ssl.SSLContext:
     """Return a context with which each handshake uses the current files."""
-    watched = WatchedFiles(files.paths, lambda contents: (_context(files), Lifetimes(files.certificate, contents[0])))
-    context = _context(files)
-    watched.value[1].check()
+    watched, context = _watched(files), _context(files)
 
     def freshest(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-        connection.context, lifetimes = watched.value
-        lifetimes.check()
+        loaded = watched.value
+        connection.context = loaded.context
+        loaded.lifetimes.check()
 
     context.sni_callback = freshest  # OpenSSL calls it at each handshake, with or without a name
     return context

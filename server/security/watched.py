@@ -82,11 +82,6 @@ class WatchedFiles(Generic[_T]):
                 self._lock.release()
         return self._value
 
-    def reload(self) -> None:
-        """Read the files now."""
-        with self._lock:
-            self._refresh()
-
     def _refresh(self) -> None:
         self._read_s = time.monotonic()
         try:

@@ -1,38 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""grpcio handlers for the methods of rpc/transport.py."""
+"""grpcio handlers for the methods of rpc/transport.py, and the policy in front of them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import grpc
 
-from hypersonic.server.errors import ServerError
+from hypersonic.server.errors import AuthorisationError, ServerError
 from hypersonic.server.inference.unary import Unary
 from hypersonic.server.rpc.failures import ending
 from hypersonic.server.rpc.grpcio.core import to_grpc
 from hypersonic.server.rpc.grpcio.direct_call import DirectCall, Reply
 from hypersonic.server.rpc.grpcio.servicer_call import ServicerCall, ServicerStreamCall
 from hypersonic.server.rpc.transport import MethodGroup, StreamMethod, UnaryMethod
-from hypersonic.server.status_codes import GrpcStatus
+from hypersonic.server.security.policy import Headers, Policy, authorise_rpc
+from hypersonic.server.status_codes import GrpcStatus, grpc_status
 
 _LOG = logging.getLogger(__name__)
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+OnRefused = Callable[[AuthorisationError], None]
 
 
 class GenericHandler(grpc.GenericRpcHandler):
-    """Finds a method's handler by its path."""
+    """Finds a method's handler by its path, and asks the policy whether the call may use it.
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        """handlers: path (/package.Service/Method) -> handler."""
+    gRPC looks the handler up before it reads a byte of the request: a caller without rights cannot make the server hold its
+    message.
+    """
+
+    def __init__(self, handlers: Mapping[str, Handler], policy: Policy, on_refused: OnRefused = lambda _error: None) -> None:
+        """handlers: path (/package.Service/Method) -> handler. on_refused: called with each refusal."""
         self._handlers = dict(handlers)
+        self._policy = policy
+        self._on_refused = on_refused
+        self._refusing = ThreadPoolExecutor(2, thread_name_prefix="grpc-refusal")
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
-        """Return the handler of the call's method, None for an unknown method."""
-        return self._handlers.get(handler_call_details.method)
+        """Return the handler of the call's method, one that refuses the call, or None for an unknown method."""
+        method = str(handler_call_details.method)
+        handler = self._handlers.get(method)
+        if handler is None or not self._policy.active:  # gRPC answers UNIMPLEMENTED to None
+            return handler
+        try:
+            authorise_rpc(self._policy, method, cast("Headers", handler_call_details.invocation_metadata or ()))
+        except AuthorisationError as error:
+            _LOG.debug("refused %s: %s", method, error)
+            self._on_refused(error)
+            return self._refusal(error)
+        return handler
+
+    def _refusal(self, error: AuthorisationError) -> Handler:
+        """Return a handler that ends the call with `error`: for every kind of RPC, a stream that reads nothing."""
+
+        def refuse(_requests: Any, context: Any) -> Any:
+            _abort(context, grpc_status(error), error.text)
+
+        return grpc.stream_stream_rpc_method_handler(_on_pool(refuse, self._refusing))
 
 
 def handlers_of(group: MethodGroup) -> dict[str, Handler]:

@@ -14,7 +14,6 @@ from hypersonic.server.limits.budget import Budget
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import SlowClients
 from hypersonic.server.rpc.grpcio.call_queue import CallQueue, take_calls
-from hypersonic.server.rpc.grpcio.guard import protect
 from hypersonic.server.rpc.grpcio.handlers import GenericHandler, handlers_of
 from hypersonic.server.rpc.transport import MethodGroup
 from hypersonic.server.security.policy import Policy
@@ -37,7 +36,7 @@ class GrpcioServer:
     ) -> None:
         """on_refused: called with each refusal of the policy. channel_options: the `options` of grpc.server."""
         handlers = {path: handler for group in groups for path, handler in handlers_of(group).items()}
-        guarded = protect(GenericHandler(handlers), policy, on_refused)
+        guarded = GenericHandler(handlers, policy, on_refused)
         # every handler has a pool of its own, so this one is never used
         self._server = grpc.server(ThreadPoolExecutor(1), handlers=[guarded], options=list(channel_options))
         self._queues: list[CallQueue] = []

@@ -19,7 +19,6 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server.rpc.grpcio.guard import protect as protect_rpcs
 from hypersonic.server.rpc.grpcio.handlers import GenericHandler
 from hypersonic.server.security.asgi import GroupRoute, protect
 from hypersonic.server.security.groups import RPCS, Group
@@ -232,10 +231,10 @@ def test_no_rpc_is_served_that_was_not_judged_as_its_own_group(name: str) -> Non
         invocation_metadata = ()
 
     handler: Any = grpc.unary_unary_rpc_method_handler(lambda data, _context: data)
-    service = GenericHandler({method: handler for method in RPCS if method.startswith("/inference")})
+    handlers = {method: handler for method in RPCS if method.startswith("/inference")}
     judged: list[str] = []
-    guarded = protect_rpcs(service, POLICY, lambda error: judged.append(str(error))).service(Details)  # type: ignore[arg-type] # it has the two attributes that are read
+    guarded = GenericHandler(handlers, POLICY, lambda error: judged.append(str(error))).service(Details)  # type: ignore[arg-type] # it has the two attributes that are read
     assert guarded is not handler
     assert judged == ([] if guarded is None else [str(RPCS[name])])
     Details.invocation_metadata = tuple((key.decode(), value.decode()) for key, value in KEYS)  # type: ignore[assignment] # text, as grpcio gives it
-    assert protect_rpcs(service, POLICY).service(Details) is (None if guarded is None else handler)  # type: ignore[arg-type] # as above
+    assert GenericHandler(handlers, POLICY).service(Details) is (None if guarded is None else handler)  # type: ignore[arg-type] # as above

@@ -214,12 +214,14 @@ class _Later:
         return self._now_s
 
 
-def test_the_memory_of_verified_tokens_is_bounded(tokens: JsonWebTokens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_verified_tokens_is_bounded(jwks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys_module, "_REMEMBERED", 3)
-    keys = tokens._keys.value
-    for n in range(10):
-        keys.remember(bytes((n,)), time.time() + 60)
-    assert [n for n in range(10) if keys.knows(bytes((n,)), time.time())] == [7, 8, 9]
+    tokens, verified, decode = JsonWebTokens(jwks, ISSUER, (AUDIENCE,)), list[int](), jwt.decode
+    monkeypatch.setattr(jwt, "decode", lambda *args, **kw: verified.append(1) or decode(*args, **kw))
+    given = [token(sub=str(n)) for n in range(10)]
+    for one in (*given, *reversed(given)):
+        tokens.accept(one)
+    assert len(verified) == 17
 
 
 def test_a_withdrawn_key_closes_the_door_to_tokens_already_seen(jwks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
