@@ -70,7 +70,6 @@ def check_config(message: model_config_pb2.ModelConfig, backends: Backends = NO_
         instance_groups=_instance_groups(message, has_devices=has_devices),
         sequence=read_sequence_batching(message),
         ensemble=steps,
-        max_inflight=message.ensemble_scheduling.max_inflight_requests if steps else 0,
         batch_inputs=_batch_inputs(message),
         batch_outputs=_batch_outputs(message),
         decoupled=message.model_transaction_policy.decoupled,

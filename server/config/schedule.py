@@ -118,7 +118,6 @@ def read_sequence_batching(message: model_config_pb2.ModelConfig) -> SequenceBat
         controls=_controls(name, batching),
         states=_states(name, batching.state),
         preserve_ordering=oldest.preserve_ordering,
-        iterative=batching.iterative_sequence,
     )
 
 

@@ -141,7 +141,6 @@ class SequenceBatching:
     controls: tuple[SequenceControl, ...] = ()
     states: tuple[SequenceState, ...] = ()
     preserve_ordering: bool = False
-    iterative: bool = False
 
     def control(self, kind: ControlKind) -> SequenceControl | None:
         """Return the control of one kind, None if the model does not have it."""
@@ -243,7 +242,7 @@ class ModelConfig:
     """A checked model configuration.
 
     max_batch_size: 0 = the model does not batch. dynamic_batching, sequence: None if the model does not ask for them.
-    parameters: key -> string value. ensemble: the steps, () for other models. max_inflight: of an ensemble, 0 = no limit.
+    parameters: key -> string value. ensemble: the steps, () for other models.
     fallback: the backend that takes over when no instance is left, "" = none. labels: output -> labels in the order of class
     indices, for outputs with a label file; read at load, see classification.py.
     """
@@ -261,7 +260,6 @@ class ModelConfig:
     instance_groups: tuple[InstanceGroup, ...] = ()
     sequence: SequenceBatching | None = None
     ensemble: tuple[EnsembleStep, ...] = ()
-    max_inflight: int = 0
     batch_inputs: tuple[BatchInput, ...] = ()
     batch_outputs: tuple[BatchOutput, ...] = ()
     decoupled: bool = False

@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
 
 from hypersonic.server.errors import ModelLoadError
 
@@ -27,41 +28,6 @@ def too_long(seconds: float) -> str:
     return f"did not load within {seconds:g} s ({OPTION})"
 
 
-class _Attempt(Generic[Result]):
-    """One piece of work on a thread of its own."""
-
-    def __init__(self, name: str, work: Callable[[], Result], discard: Callable[[Result], None]) -> None:
-        self.over = threading.Event()
-        self._name, self._work, self._discard = name, work, discard
-        self._lock = threading.Lock()
-        self._given_up = False
-        self._result: list[Result] = []
-        self._error: BaseException | None = None
-        threading.Thread(target=self._run, name=f"load {name}", daemon=True).start()
-
-    def _run(self) -> None:
-        try:
-            result = [self._work()]
-        except BaseException as error:  # noqa: BLE001 - take() raises it again
-            result, self._error = [], error
-        with self._lock:
-            self._result = result
-            self.over.set()
-            if not self._given_up:
-                return
-        _LOG.warning("%s: its load, which was given up, has ended", self._name)
-        for late in result:
-            self._discard(late)
-
-    def take(self) -> Result | None:
-        """Return the result; if there is none yet, abandon the work and return None. Raises the exception of the work."""
-        with self._lock:
-            if self._error is not None:
-                raise self._error
-            self._given_up = not self._result
-            return self._result[0] if self._result else None
-
-
 class LoadTimeout:
     """Runs loads with a time limit, each on a thread of its own. Any thread may use it."""
 
@@ -72,7 +38,8 @@ class LoadTimeout:
         self.abandoned = 0
         self._lock = threading.Lock()
         self._stopped = False
-        self._waiting: set[threading.Event] = set()
+        #: the results that are waited for; a load that is given up is cancelled
+        self._waiting: set[Future[Any]] = set()
 
     def run(
         self,
@@ -86,24 +53,25 @@ class LoadTimeout:
         discard: called with a result that is too late. give_up: called once if the work is given up. Raises ModelLoadError if
         the work does not end in time, and the exceptions of the work.
         """
-        attempt = _Attempt(name, work, discard)
+        future: Future[Result] = Future()
         with self._lock:
-            self._waiting.add(attempt.over)
+            self._waiting.add(future)
             if self._stopped:
-                attempt.over.set()
+                future.cancel()
+        threading.Thread(target=_settle, args=(name, work, discard, future), name=f"load {name}", daemon=True).start()
         try:
-            attempt.over.wait(self.seconds or None)
+            return future.result(self.seconds or None)
+        except (CancelledError, TimeoutError):
+            if not future.cancel():  # it has just ended, or it is the exception of the work
+                return future.result()
         finally:
             with self._lock:
-                self._waiting.discard(attempt.over)
-        result = attempt.take()
-        if result is None:
-            self.abandoned += 1
-            reason = _STOPPED if self._stopped else too_long(self.seconds)
-            _LOG.error("%s: its load is given up: %s", name, reason)
-            give_up()
-            raise ModelLoadError(reason)
-        return result
+                self._waiting.discard(future)
+        self.abandoned += 1
+        reason = _STOPPED if self._stopped else too_long(self.seconds)
+        _LOG.error("%s: its load is given up: %s", name, reason)
+        give_up()
+        raise ModelLoadError(reason)
 
     def check(self) -> None:
         """Raise ModelLoadError after stop()."""
@@ -114,5 +82,23 @@ class LoadTimeout:
         """Give up all loads, including later ones."""
         with self._lock:
             self._stopped = True
-            for over in self._waiting:
-                over.set()
+            for future in self._waiting:
+                future.cancel()
+
+
+def _settle(name: str, work: Callable[[], Result], discard: Callable[[Result], None], future: Future[Result]) -> None:
+    """Set the result or the exception of `work`; discard a result that nobody waits for any more."""
+    result: list[Result] = []
+    error: BaseException | None = None
+    try:
+        result.append(work())
+    except BaseException as raised:  # noqa: BLE001 - the future raises it again
+        error = raised
+    if not future.set_running_or_notify_cancel():
+        _LOG.warning("%s: its load, which was given up, has ended", name)
+        for late in result:
+            discard(late)
+    elif error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result[0])
