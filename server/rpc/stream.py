@@ -63,13 +63,9 @@ class Ticket:
         self.frames: list[bytes] = []
         #: True if the answers are sent in the order of requests; those of a decoupled model are sent at once
         self.ordered = True
-        #: a serialized empty final answer, sent last if the client asked for one
-        self.empty_final: bytes | None = None
-        #: serialized model name, id and final flag of an error that is the last answer
-        self.error_head = b""
-        #: the same for an error that may not be the last answer
-        self.error_answer_head = b""
-        #: the model's name and the request's id, for the log
+        #: True if the client asked for an empty final answer of a decoupled model
+        self.empty_final = False
+        #: the model's name and the request's id
         self.about = ("", "")
         self._stream = stream
         self._held = held
@@ -101,7 +97,7 @@ class Ticket:
         if not self._failed:  # one line in the log is enough for a request
             self._stream.failed(error, *self.about)
         self._failed = True
-        self.respond(stream_error(details_of(error), self.error_answer_head))
+        self.respond(stream_error(details_of(error), self._head(final=False)))
 
     def mark_final(self) -> None:
         """Record that an answer carries the final flag, so that no empty final answer is needed."""
@@ -111,11 +107,17 @@ class Ticket:
         """End the request: with `error`, with the empty final answer if one is due, or with nothing more to send."""
         if error is not None:
             self._stream.failed(error, *self.about)
-            self._last(stream_error(details_of(error), self.error_head))
-        elif self.empty_final is not None and not self._final:
-            self._last(self.empty_final)
+            self._last(stream_error(details_of(error), self._head(final=True)))
+        elif self.empty_final and not self._final:
+            self._last(stream_error("", self._head(final=True)))
         else:
             self._last()
+
+    def _head(self, *, final: bool) -> bytes:
+        """Return a serialized answer without tensors: the model's name, the request's id and the final flag."""
+        head = ModelInferResponse(model_name=self.about[0], id=self.about[1])
+        head.parameters[FINAL_RESPONSE].bool_param = final
+        return bytes(head.SerializeToString())
 
     def refuse(self, framed: bytes) -> None:
         """End a request that did not reach its model with the serialized error."""
@@ -211,16 +213,10 @@ class Stream:
 
     def _describe(self, ticket: Ticket, model: Model, request_id: str, *, empty_final: bool) -> None:
         """Give the ticket everything that it needs before the first answer can arrive."""
-        head = ModelInferResponse(model_name=model.name, id=request_id)
-        head.parameters[FINAL_RESPONSE].bool_param = False
-        ticket.error_answer_head = head.SerializeToString()
-        head.parameters[FINAL_RESPONSE].bool_param = True
-        ticket.error_head = head.SerializeToString()
         ticket.about = (model.name, request_id)
         if not model.config.decoupled:
             return
-        if empty_final:
-            ticket.empty_final = stream_error("", ticket.error_head)
+        ticket.empty_final = empty_final
         with self._lock:
             ticket.ordered = False
             self._order.remove(ticket)

@@ -139,20 +139,23 @@ class TraceControl:
 
     def __init__(self, config: TraceConfig) -> None:
         self.config = config
-        self._changed: dict[str, Any] = {}
-        self._models: dict[str, dict[str, Any]] = {}
-        self._global = Sampler(config.settings)
-        self._samplers: dict[str, Sampler] = {}
+        #: model -> the settings that were changed for it; "" = globally
+        self._changed: dict[str, dict[str, Any]] = {}
+        #: model -> its sampler, for models with settings of their own; "" = the one of all others
+        self._samplers = {"": Sampler(config.settings)}
         self._lock = threading.Lock()
         self.active = config.settings.enabled
 
+    def _sampler(self, model: str) -> Sampler:
+        return self._samplers.get(model) or self._samplers[""]
+
     def sample(self, model: str, *, forced: bool) -> bool:
         """Return whether this request to the model is traced."""
-        return self._samplers.get(model, self._global).sample(forced=forced)
+        return self._sampler(model).sample(forced=forced)
 
     def settings(self, model: str = "") -> TraceSettings:
         """Return the settings in force for a model; "" = the global ones."""
-        return self._samplers.get(model, self._global).settings
+        return self._sampler(model).settings
 
     def update(self, change: Change, model: str = "") -> None:
         """Change some settings, globally or for one model; None restores the inherited value. All are changed, or none.
@@ -160,16 +163,22 @@ class TraceControl:
         Raises InvalidRequestError (INVALID_ARGUMENT) for settings that contradict each other.
         """
         with self._lock:
-            own = {**(self._models.get(model, {}) if model else self._changed), **change}
-            own = {name: value for name, value in own.items() if value is not None}
-            base = self._global.settings if model else self.config.settings
-            kept = {} if "count" in change or not (current := self._sampler(model)) else {"count": current.settings.count}
+            own = {name: value for name, value in {**self._changed.get(model, {}), **change}.items() if value is not None}
+            base = self._samplers[""].settings if model else self.config.settings
             self._check(replace(base, **own))
-            self._put(model, own, kept)
-            self.active = any(s.settings.enabled for s in (self._global, *self._samplers.values()))
-
-    def _sampler(self, model: str) -> Sampler | None:
-        return self._samplers.get(model) if model else self._global
+            if own or not model:
+                sampler = self._samplers.get(model)
+                kept = {} if "count" in change or sampler is None else {"count": sampler.settings.count}
+                self._changed[model] = own
+                self._samplers[model] = Sampler(replace(base, **{**own, **kept}), sampler.seen if sampler else 0)
+            else:
+                self._changed.pop(model, None)
+                self._samplers.pop(model, None)
+            if not model:
+                for name in self._samplers.keys() - {""}:
+                    inherited = replace(self._samplers[""].settings, **self._changed[name])
+                    self._samplers[name] = Sampler(inherited, self._samplers[name].seen)
+            self.active = any(sampler.settings.enabled for sampler in self._samplers.values())
 
     def _check(self, settings: TraceSettings) -> None:
         problem = ""
@@ -179,21 +188,6 @@ class TraceControl:
             problem = "trace file name is not given"
         if problem:
             raise InvalidRequestError(f"Attempting to set invalid trace setting :{problem}")
-
-    def _put(self, model: str, own: dict[str, Any], kept: Mapping[str, int]) -> None:
-        """Apply the change. kept: the remaining count, if the change does not set it."""
-        if not model:
-            self._changed = own
-            self._global = Sampler(replace(self.config.settings, **{**own, **kept}), self._global.seen)
-            for name, mine in self._models.items():
-                self._samplers[name] = Sampler(replace(self._global.settings, **mine), self._samplers[name].seen)
-        elif own:
-            seen = self._samplers[model].seen if model in self._samplers else 0
-            self._models[model] = own
-            self._samplers[model] = Sampler(replace(self._global.settings, **{**own, **kept}), seen)
-        else:
-            self._models.pop(model, None)
-            self._samplers.pop(model, None)
 
     def shown(self, model: str = "") -> dict[str, list[str]]:
         """Return TraceSetting's answer: setting -> values."""
