@@ -3,45 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hypersonic.server.errors import FailureReason
 from hypersonic.server.observe.facts import ModelFacts, Moment
-from hypersonic.server.statistics.exposition import Family, Sample, histogram_samples, summary_samples
+from hypersonic.server.statistics.exposition import Family, Row, Sample, families, histogram_samples, summary_samples
 from hypersonic.server.statistics.histogram import Histogram, SlidingQuantiles
 from hypersonic.server.statistics.latency import FIRST_RESPONSE, HISTOGRAMS, PHASES
 from hypersonic.server.statistics.latency_options import MetricsConfig
-from hypersonic.server.statistics.model import Snapshot
 
-_COUNTS: tuple[tuple[str, str, Callable[[Snapshot], float]], ...] = (
-    ("count", "Number of inferences performed (does not include cached requests)", lambda s: s.inference_count),
-    ("exec_count", "Number of model executions performed (does not include cached requests)", lambda s: s.execution_count),
+_SUCCESS = "Number of successful inference requests, all batch sizes"
+_SUCCESSES: tuple[Row[ModelFacts], ...] = (
+    ("nv_inference_request_success", "counter", _SUCCESS, lambda model: model.figures.success.count),
 )
-#: cumulative durations in microseconds, in the order of PHASES
-_DURATIONS: tuple[tuple[str, str, Callable[[Snapshot], int]], ...] = (
-    ("request", "Cumulative inference request duration in microseconds (includes cached requests)", lambda s: s.success.ns),
-    ("queue", "Cumulative inference queuing duration in microseconds (includes cached requests)", lambda s: s.queue.ns),
-    (
-        "compute_input",
-        "Cumulative compute input duration in microseconds (does not include cached requests)",
-        lambda s: s.compute_input.ns,
-    ),
-    (
-        "compute_infer",
-        "Cumulative compute inference duration in microseconds (does not include cached requests)",
-        lambda s: s.compute_infer.ns,
-    ),
-    (
-        "compute_output",
-        "Cumulative inference compute output duration in microseconds (does not include cached requests)",
-        lambda s: s.compute_output.ns,
-    ),
+_COUNT = "Number of inferences performed (does not include cached requests)"
+_EXEC_COUNT = "Number of model executions performed (does not include cached requests)"
+_COUNTS: tuple[Row[ModelFacts], ...] = (
+    ("nv_inference_count", "counter", _COUNT, lambda model: model.figures.inference_count),
+    ("nv_inference_exec_count", "counter", _EXEC_COUNT, lambda model: model.figures.execution_count),
 )
-_SUMMARY_HELP = {
-    **{phase: text for phase, text, _ in _DURATIONS},
-    "request": "Summary of inference request duration in microseconds (includes cached requests)",
-    "queue": "Summary of inference queuing duration in microseconds (includes cached requests)",
-}
+_PENDING = "Instantaneous number of pending requests awaiting execution per-model."
+_STATES: tuple[Row[ModelFacts], ...] = (
+    ("nv_inference_pending_request_count", "gauge", _PENDING, lambda model: model.waiting),
+    ("nv_model_load_duration_secs", "gauge", "Model load time in seconds", lambda model: model.load_duration_s),
+)
+#: in the order of PHASES: Triton's name, whether cached requests are included, and the attribute of a snapshot
+_DURATIONS = (
+    ("inference request", True, "success"),
+    ("inference queuing", True, "queue"),
+    ("compute input", False, "compute_input"),
+    ("compute inference", False, "compute_infer"),
+    ("inference compute output", False, "compute_output"),
+)
 _CACHE = (
     ("nv_cache_num_hits_per_model", "Number of cache hits per model"),
     ("nv_cache_hit_duration_per_model", "Total cache hit duration per model, in microseconds"),
@@ -53,26 +46,7 @@ _CACHE = (
 def inference_families(moment: Moment, config: MetricsConfig) -> Iterator[Family]:
     """Yield all families of the models, in Triton's order."""
     models = moment.models
-    yield from _requests(models)
-    for name, text, value in _COUNTS:
-        yield _per_model(f"nv_inference_{name}", "counter", text, models, value)
-    if config.counter_latencies:
-        for phase, text, ns in _DURATIONS:
-            yield _per_model(f"nv_inference_{phase}_duration_us", "counter", text, models, lambda s, ns=ns: ns(s) // 1000)  # type: ignore[misc]
-    for name, text in _CACHE:  # nothing is cached: 0 for the models that enable the cache
-        yield Family(name, "counter", text, [Sample(m.device_labels, 0) for m in models if m.response_cache])
-    yield from _states(models)
-    yield from _histograms(models)
-    yield from _summaries(moment, config)
-
-
-def _per_model(name: str, kind: str, text: str, models: Sequence[ModelFacts], value: Callable[[Snapshot], float]) -> Family:
-    return Family(name, kind, text, [Sample(model.device_labels, value(model.figures)) for model in models])
-
-
-def _requests(models: Sequence[ModelFacts]) -> Iterator[Family]:
-    success = "Number of successful inference requests, all batch sizes"
-    yield _per_model("nv_inference_request_success", "counter", success, models, lambda s: s.success.count)
+    yield from families(_SUCCESSES, models, _labels)
     yield Family(
         "nv_inference_request_failure",
         "counter",
@@ -83,17 +57,25 @@ def _requests(models: Sequence[ModelFacts]) -> Iterator[Family]:
             for reason in FailureReason
         ],
     )
+    yield from families(_COUNTS, models, _labels)
+    if config.counter_latencies:
+        for phase, (what, cached, attribute) in zip(PHASES, _DURATIONS, strict=True):
+            samples = [Sample(model.device_labels, getattr(model.figures, attribute).ns // 1000) for model in models]
+            yield Family(f"nv_inference_{phase}_duration_us", "counter", _duration_help("Cumulative", what, cached), samples)
+    for name, text in _CACHE:  # nothing is cached: 0 for the models that enable the cache
+        yield Family(name, "counter", text, [Sample(m.device_labels, 0) for m in models if m.response_cache])
+    yield from families(_STATES, models, lambda model: model.labels)
+    yield from _histograms(models)
+    yield from _summaries(moment, config)
 
 
-def _states(models: Sequence[ModelFacts]) -> Iterator[Family]:
-    yield Family(
-        "nv_inference_pending_request_count",
-        "gauge",
-        "Instantaneous number of pending requests awaiting execution per-model.",
-        [Sample(model.labels, model.waiting) for model in models],
-    )
-    loads = [Sample(model.labels, model.load_duration_s) for model in models]
-    yield Family("nv_model_load_duration_secs", "gauge", "Model load time in seconds", loads)
+def _labels(model: ModelFacts) -> dict[str, str]:
+    return model.device_labels
+
+
+def _duration_help(kind: str, what: str, cached: bool) -> str:
+    """Return Triton's text of a duration. cached: whether requests that were answered from a cache are included."""
+    return f"{kind} {what} duration in microseconds ({'includes' if cached else 'does not include'} cached requests)"
 
 
 def _histograms(models: Sequence[ModelFacts]) -> Iterator[Family]:
@@ -120,14 +102,15 @@ def _histogram(model: ModelFacts, histogram: Histogram, unit_ns: int) -> Iterato
 
 
 def _summaries(moment: Moment, config: MetricsConfig) -> Iterator[Family]:
-    for index, phase in enumerate(PHASES):
+    for index, (phase, (what, cached, _)) in enumerate(zip(PHASES, _DURATIONS, strict=True)):
         samples = [
             sample
             for model in moment.models
             if model.figures.latencies.summaries
             for sample in _summary(model, model.figures.latencies.summaries[index], config, moment.at_ns)
         ]
-        yield Family(f"nv_inference_{phase}_summary_us", "summary", _SUMMARY_HELP[phase], samples)
+        text = _duration_help("Summary of" if cached else "Cumulative", what, cached)
+        yield Family(f"nv_inference_{phase}_summary_us", "summary", text, samples)
 
 
 def _summary(model: ModelFacts, summary: SlidingQuantiles, config: MetricsConfig, now_ns: int) -> Iterator[Sample]:
