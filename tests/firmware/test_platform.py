@@ -31,11 +31,14 @@ def test_u250_has_its_four_banks_where_the_card_has_them() -> None:
 
 
 def test_the_cards_of_the_plan_are_there_with_what_is_known_of_them() -> None:
-    assert list(PLATFORMS) == ["aws_f2", "u200", "u250", "u280", "u50", "u55c"]
-    assert {name for name, platform in PLATFORMS.items() if platform.newest_vitis == "2025.1"} == {"u200", "u250", "u280"}
+    assert {"aws_f2", "u200", "u250", "u280", "u50", "u55c"} <= PLATFORMS.keys()
+    assert {name for name in ("u200", "u250", "u280", "u50", "u55c") if PLATFORMS[name].newest_vitis == "2025.1"} == {
+        "u200", "u250", "u280",
+    }  # fmt: skip
     assert sum(die.lut for die in PLATFORMS["u250"].slrs) == 1_380_000
     assert [len(PLATFORMS[name].slrs) for name in ("u250", "u200", "u280", "u55c", "u50")] == [4, 3, 3, 3, 2]
-    assert {name for name, platform in PLATFORMS.items() if platform.flow is Flow.F2_HDK} == {"aws_f2"}
+    assert PLATFORMS["aws_f2"].flow is Flow.F2_HDK
+    assert {PLATFORMS[name].flow for name in ("u250", "u200", "u280", "u55c", "u50")} == {Flow.XRT}
 
 
 def test_channels_of_hbm_are_named_and_lie_side_by_side() -> None:
@@ -59,7 +62,7 @@ def test_targets_are_spelled_as_vitis_spells_them() -> None:
 
 def test_an_unknown_platform_is_refused_with_those_there_are() -> None:
     assert "u999" not in PLATFORMS
-    with pytest.raises(PlatformError, match="platform is 'u999', expected one of aws_f2, u200, u250, u280, u50, u55c"):
+    with pytest.raises(PlatformError, match=f"platform is 'u999', expected one of {', '.join(sorted(PLATFORMS))}"):
         find_platform("u999")
 
 
