@@ -21,10 +21,12 @@ class LayerType(Generic[L]):
     """A kind of layer and how it is read, and what it computes.
 
     noun: its class. evaluate: (layer, the raw numbers of each input, (rows, elements)) -> the raw numbers of y, (rows, ...).
-    readers: by hls4ml's class name. activations: readers by hls4ml's name of an activation function.
+    readers: by hls4ml's class name. activations: readers by hls4ml's name of an activation function. by_image: both cores
+    compute one image after the other, so that it may be inside a TimeDistributed.
     """
 
     noun: type[L]
     evaluate: Callable[..., Integers]
     readers: Mapping[str, Reader] = field(default_factory=dict)
     activations: Mapping[str, Reader] = field(default_factory=dict)
+    by_image: bool = False

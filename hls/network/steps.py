@@ -14,17 +14,7 @@ from typing import Any
 from hypersonic.hls.model_graph import is_end
 from hypersonic.hls.network.attributes import refuse, shape_text
 from hypersonic.hls.network.base import Layer, Tensor
-from hypersonic.hls.network.layers.dense import Dense
-from hypersonic.hls.network.layers.depthwise import Depthwise
-from hypersonic.hls.network.layers.global_pool import GlobalPool
-from hypersonic.hls.network.layers.map import Map
-from hypersonic.hls.network.layers.pool import Pool
-from hypersonic.hls.network.layers.reshape import Reshape
-from hypersonic.hls.network.layers.softmax import Softmax
-from hypersonic.hls.network.layers.table import Table
-
-#: layers whose stages compute one image after the other
-_BY_IMAGE = (Dense, Depthwise, GlobalPool, Map, Pool, Reshape, Softmax, Table)
+from hypersonic.hls.network.registry import layer_of
 
 
 def over_steps(tensor: Tensor, steps: int) -> Tensor:
@@ -48,7 +38,7 @@ def check_passed(layer: Any, x: Tensor, y: Tensor) -> None:
 
 def check_inside(layer: Any, read: tuple[Layer, ...]) -> None:
     """Raise UnsupportedLayerError if a layer inside a TimeDistributed cannot be computed step by step."""
-    if any(not isinstance(one, _BY_IMAGE) for one in read):
+    if not all(layer_of(one).by_image for one in read):
         raise refuse(
             layer, "it is inside a TimeDistributed, where the cores compute products, pooling, activations and Reshape"
         )

@@ -7,6 +7,7 @@ import pkgutil
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
+from hypersonic.hls.network.attributes import unsupported
 from hypersonic.hls.network.base import Layer, Multiplying
 from hypersonic.hls.network.collect import collect
 from hypersonic.hls.resources import Amounts
@@ -25,8 +26,10 @@ _PLANS: dict[type, LayerPlan[Any]] = {kind.layer.noun: kind.layer for kind in ST
 
 
 def layer_plan(layer: Layer) -> LayerPlan[Any]:
-    """Return the LayerPlan of a layer, by its class."""
-    return _PLANS[type(layer)]
+    """Return the LayerPlan of a layer, by its class. Raises UnsupportedLayerError, with the layer's name, if it has none."""
+    if (found := _PLANS.get(type(layer))) is None:
+        raise unsupported(layer.name, f"the rf core has no {type(layer).__name__}")
+    return found
 
 
 def sharing(layer: Multiplying) -> Sharing[Any]:

@@ -156,5 +156,8 @@ def _evaluate(layer: Dense, x: Integers) -> Integers:
 
 
 LAYER = LayerType(
-    Dense, _evaluate, readers={"Dense": _dense, "EinsumDense": _einsum_dense, **dict.fromkeys(_CONVOLUTIONS, _convolution)}
+    Dense,
+    _evaluate,
+    readers={"Dense": _dense, "EinsumDense": _einsum_dense, **dict.fromkeys(_CONVOLUTIONS, _convolution)},
+    by_image=True,
 )

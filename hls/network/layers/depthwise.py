@@ -43,4 +43,4 @@ def _evaluate(layer: Depthwise, x: Integers) -> Integers:
     return accumulated(layer, window_elements(layer.x, layer.window, x), layer.weight.raw.astype(object))
 
 
-LAYER = LayerType(Depthwise, _evaluate, readers={"DepthwiseConv1D": _read, "DepthwiseConv2D": _read})
+LAYER = LayerType(Depthwise, _evaluate, readers={"DepthwiseConv1D": _read, "DepthwiseConv2D": _read}, by_image=True)

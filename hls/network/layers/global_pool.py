@@ -39,4 +39,4 @@ def _evaluate(layer: GlobalPool, x: Integers) -> Integers:
     return pooled(layer, layer.operation, layer.accum, pixels, np.full(layer.x.images, pixels.shape[2]))
 
 
-LAYER = LayerType(GlobalPool, _evaluate, readers={"GlobalPooling1D": _read, "GlobalPooling2D": _read})
+LAYER = LayerType(GlobalPool, _evaluate, readers={"GlobalPooling1D": _read, "GlobalPooling2D": _read}, by_image=True)

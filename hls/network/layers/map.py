@@ -143,4 +143,5 @@ LAYER = LayerType(
         "BatchNormalizationQuantizedTanh": _quantised_tanh,
     },
     activations=dict.fromkeys((*_MAPS, *_CAPS, "capped_relu", "prelu", "binary_tanh"), _activation),
+    by_image=True,
 )

@@ -133,4 +133,4 @@ def pooled(layer: OneInput, operation: PoolOperation, accum: FixedPoint, pixels:
     return cast(quotients, accum.fraction, layer.y.precision)
 
 
-LAYER = LayerType(Pool, _evaluate, readers={"Pooling1D": _read, "Pooling2D": _read})
+LAYER = LayerType(Pool, _evaluate, readers={"Pooling1D": _read, "Pooling2D": _read}, by_image=True)

@@ -38,4 +38,4 @@ def _evaluate(_layer: Reshape, x: Integers) -> Integers:
     return x
 
 
-LAYER = LayerType(Reshape, _evaluate, readers={"Reshape": _reshape, "Repack": _repack})
+LAYER = LayerType(Reshape, _evaluate, readers={"Reshape": _reshape, "Repack": _repack}, by_image=True)

@@ -122,4 +122,4 @@ def _entries(table: Constants, values: Integers, kind: FixedPoint) -> Integers:
     return entries
 
 
-LAYER = LayerType(Softmax, _evaluate, readers={"Softmax": _read})
+LAYER = LayerType(Softmax, _evaluate, readers={"Softmax": _read}, by_image=True)

@@ -99,4 +99,4 @@ def table_values(layer: Table, x: Integers) -> Integers:
     return values
 
 
-LAYER = LayerType(Table, _evaluate, activations=dict.fromkeys(CURVES, _read))
+LAYER = LayerType(Table, _evaluate, activations=dict.fromkeys(CURVES, _read), by_image=True)
