@@ -16,7 +16,7 @@ from hypersonic.hls.packing.layout import Packing
 
 @dataclass(frozen=True)
 class Datatype:
-    """The format of one element on the wire. exponent_bits: 8, 5, or 0 for an integer. signed: applies to integers only."""
+    """The format of one element on the wire. exponent_bits: 0 for an integer. signed: applies to integers only."""
 
     name: str
     bits: int
@@ -25,12 +25,12 @@ class Datatype:
 
     @property
     def is_integer(self) -> bool:
-        """True for INT8 to UINT32, which carry raw fixed-point numbers."""
+        """True for INT and UINT, which carry raw fixed-point numbers."""
         return self.exponent_bits == 0
 
     @property
     def bytes(self) -> int:
-        """Bytes of one element: 1, 2 or 4."""
+        """Bytes of one element."""
         return self.bits // 8
 
     @property

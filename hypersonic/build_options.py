@@ -51,8 +51,7 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
     for side in ("input", "output"):
         parser.add_argument(
             f"--{side}-datatype", default="", metavar="TYPE",
-            help=f"datatype of every {side} on the wire: FP32, FP16, BF16, or raw fixed point as INT8, INT16, INT32, UINT8, "
-            "UINT16, UINT32 (default: the YAML's)",
+            help=f"datatype of every {side} on the wire, such as FP16 or INT8 (all: docs/wire-formats.md; default: the YAML's)",
         )  # fmt: skip
     parser.add_argument(
         "--kernel-mhz", type=int, default=0, metavar="MHZ",

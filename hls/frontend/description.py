@@ -8,7 +8,7 @@ input:
   name: rows
   precision: ap_fixed<18,10,AP_RND_CONV,AP_SAT>
   scale_exponents: [0, -3, ...]     # one per element, or one number for all; default 0
-  datatype: FP32                    # on the wire: FP32 (default), FP16, BF16, or raw fixed point: INT8/16/32, UINT8/16/32
+  datatype: FP32                    # on the wire: FP32 (default), or another key of DATATYPES (spec.py)
   shape: [18, 1]                    # optional: shape on the wire, without the batch, with the same number of elements
   wire: ap_fixed<16,10>             # optional, for INT and UINT: their type; default: precision's binary point where it fits
   fields: [...]                     # instead of datatype: packed rows, or `table` with datatype UINT8 or UINT16; see fields.py
