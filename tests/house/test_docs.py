@@ -15,6 +15,7 @@ import pytest
 from hypersonic import cli
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.frontend.description import read_description
+from hypersonic.hls.spec import DATATYPES
 from hypersonic.server.config.read import read_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +126,14 @@ def test_the_tables_of_rounding_and_overflow_are_what_the_fixed_point_types_do()
         assert fixed.from_float(np.array(numbers)).tolist() == expected, mode
         rows += 1
     assert rows == len(Rounding) + 2 * len(Overflow)
+
+
+def test_the_table_of_wire_formats_has_each_of_them() -> None:
+    text = (ROOT / "docs" / "wire-formats.md").read_text()
+    section = text.partition("## The formats")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[\w`, ]+`) \| ([\d, ]+) \|", section, re.MULTILINE)
+    listed = [pair for names, sizes in rows for pair in zip(re.findall(r"\w+", names), sizes.split(", "), strict=True)]
+    assert dict(listed) == {name: str(datatype.bytes) for name, datatype in DATATYPES.items()}
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -18,6 +18,8 @@ CODE = {".py", ".pyi", ".sv", ".v", ".cpp", ".hpp", ".h"}
 
 #: the most modules in a folder, without its __init__
 MOST_MODULES = 20
+#: folders of modules that are alike and that a registry collects: one for each layer, or for each kind of stage
+COLLECTED = {"hls/da/layers", "hls/network/layers", "hls/rf/stages"}
 
 
 def test_no_code_file_is_longer_than_400_lines() -> None:
@@ -33,7 +35,7 @@ def test_no_folder_has_more_than_20_modules() -> None:
     """Tests and the zoo's networks too. Folders of RTL may be larger: a module is a file there, found by its name alone."""
     files = [file for file in tracked_files() if file.suffix == ".py" and file.name != "__init__.py"]
     large = {str(folder.relative_to(ROOT)): n for folder, n in Counter(f.parent for f in files).items() if n > MOST_MODULES}
-    assert not large, f"split these by idea: {large}"
+    assert not large.keys() - COLLECTED, f"split these by idea: {large}"
 
 
 def test_no_file_repeats_the_name_of_its_folder() -> None:

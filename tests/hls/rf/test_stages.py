@@ -65,6 +65,12 @@ def test_a_stages_modules_are_named_in_its_own_file_alone(name: str) -> None:
         assert files == [name]
 
 
+def test_the_page_on_the_rf_core_has_every_module_of_a_stage() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "rf-core.md").read_text()
+    modules = {module for kind in STAGES.values() for module in kind.modules if module.startswith("rf_")}
+    assert sorted(module for module in modules if f"`{module}`" not in page) == []
+
+
 def planned() -> Iterator[Stage]:
     for seed in range(8):
         yield from plan(network(seed), 1 << 20).stages
