@@ -32,6 +32,8 @@ _STEPS[[ord("["), ord("{")]] = 1
 _STEPS[[ord("]"), ord("}")]] = -1
 #: brackets that are not nested as in JSON, in a text whose strings are masked
 _MISPLACED = re.compile(rb"[^\[,\s]\s*\[|\]\s*[^\],\s]|\[\s*[\],]|,\s*\]")
+#: a number with such a piece may exceed the largest double; only then is each number checked
+_LARGE = re.compile(rb"[eE]\+?0*[1-9]\d\d|(?<!\d)\d{300}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHAPE = "Unable to parse 'data': Shape does not match true shape of 'data' field"
 
@@ -141,7 +143,7 @@ def loads(data: bytes, at: int = 0) -> Any:
     thousands of digits, and for half a surrogate pair, which could not be encoded again.
     """
     try:
-        value = json.loads(data.decode(), parse_float=_double)
+        value = json.loads(data.decode(), parse_float=_double if _LARGE.search(data) else None)
         if _SURROGATE.search(data):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
