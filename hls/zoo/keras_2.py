@@ -87,6 +87,23 @@ def fit(
     return last
 
 
+def cross_entropy(label: Any, probability: Any) -> Any:
+    """Return the mean cross entropy of a batch. label: (n,), indices of classes; probability: (n, classes)."""
+    tf, _ = keras()
+    wanted = tf.one_hot(tf.cast(label, tf.int32), probability.shape[1])
+    return -tf.reduce_mean(tf.reduce_sum(wanted * tf.math.log(probability + 1e-7), axis=1))
+
+
+def binary_cross_entropy(wanted: Any, found: Any, *, logits: bool = False) -> Any:
+    """Return the mean cross entropy of a batch of probabilities, or of logits. wanted, found: (n, 1)."""
+    return keras()[1].losses.BinaryCrossentropy(from_logits=logits)(wanted, found)
+
+
+def predict(model: Any, x: Array | Sequence[Array], batch: int = 4096) -> NDArray[np.float64]:
+    """Return the output of a model with one output. x: an array, or one per input. batch: rows per step."""
+    return np.asarray(model.predict(x, batch_size=batch, verbose=0), np.float64)
+
+
 def snap(model: Any) -> None:
     """Round the weights of QKeras layers to their quantisers' grids, so that Keras computes what the fabric computes.
 

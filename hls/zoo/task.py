@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -66,6 +66,27 @@ class Task:
     def measured(self, outputs: Outputs, truth: Any) -> float | None:
         """Return the figure of merit of `outputs`, or None for a model without one."""
         return self.measure(outputs, truth) if self.measure else None
+
+
+def held_out(
+    generate: Callable[[int, int], Any], first: int, truth: str, inputs: Sequence[str] = ("rows",)
+) -> Callable[[int, int], Sample]:
+    """Return a task's `sample`: rows of generate(rows, first + seed), flattened as on the wire.
+
+    first: the first seed that is not trained on. truth, inputs: names of the fields of what is generated.
+    """
+
+    def sample(rows: int, seed: int) -> Sample:
+        made = generate(rows, first + seed)
+        arrays = (np.asarray(getattr(made, name), np.float32) for name in inputs)
+        return Sample(tuple(array.reshape(len(array), -1) for array in arrays), getattr(made, truth))
+
+    return sample
+
+
+def accuracy(outputs: Outputs, kind: NDArray[np.int64]) -> float:
+    """Return the fraction of rows whose largest number in the first output is that of the true kind."""
+    return float(np.mean(outputs[0].argmax(axis=1) == kind))
 
 
 def task_of(model: str) -> Task:

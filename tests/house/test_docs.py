@@ -29,7 +29,7 @@ _MODULE = re.compile(r"python (?:-P )?-m (hypersonic(?:\.\w+)+)")
 _SCRIPT = re.compile(r"python ((?:\w+/)+\w+\.py)")
 
 #: what `hypersonic train` hands on; its parser is in a module that needs TensorFlow
-TRAINING = set(_OPTION.findall((ROOT / "hls" / "zoo" / "facile" / "train.py").read_text()))
+TRAINING = set(_OPTION.findall((ROOT / "hls" / "zoo" / "training.py").read_text()))
 
 
 def page_name(page: Path) -> str:

@@ -7,7 +7,6 @@ reconstruction. A constant dense layer adds the squares.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.anomaly import events
-from hypersonic.hls.zoo.keras_2 import Schedule
 
 UNITS = (32, 16, 3, 16, 32)
 
@@ -37,14 +35,6 @@ def network() -> Any:
     return tf_keras.Model(given, total(square), name="anomaly")
 
 
-def fit(model: Any, ordinary: events.Events, schedule: Schedule, progress: Callable[[str], None] = lambda _: None) -> float:
-    """Train the model in place to reconstruct ordinary events; return the last epoch's mean score."""
-    tf, _ = keras_2.keras()
-    x = events.network_inputs(ordinary.rows)
-    none = np.zeros(len(x), np.float32)
-    return keras_2.fit(model, [x], none, lambda _, score: tf.reduce_mean(score), schedule, progress)
-
-
 def predict(model: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Return the scores (n, 1) of rows (n, 57) in wire units."""
-    return np.asarray(model.predict(events.network_inputs(rows), batch_size=4096, verbose=0), np.float64)
+    return keras_2.predict(model, events.network_inputs(rows))

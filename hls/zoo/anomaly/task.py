@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.zoo.anomaly import events
 from hypersonic.hls.zoo.jets.report import area_under_curve
-from hypersonic.hls.zoo.task import Outputs, Sample, Task
+from hypersonic.hls.zoo.task import Outputs, Task, held_out
 
 
 def areas(outputs: Outputs, kind: NDArray[np.int64]) -> tuple[float, ...]:
@@ -25,10 +25,6 @@ def mean_area(outputs: Outputs, kind: NDArray[np.int64]) -> float:
     return float(np.mean(areas(outputs, kind)))
 
 
-def sample(rows: int, seed: int) -> Sample:
-    """Return events that are not in the training sample."""
-    generated = events.mixture(rows, events.HELD_OUT_SEED + seed)
-    return Sample((generated.rows,), generated.kind)
-
-
-TASK = Task(sample, "mean AUC of three signals", mean_area, rows=6_000, rtl_rows=6_000)
+TASK = Task(
+    held_out(events.mixture, events.HELD_OUT_SEED, "kind"), "mean AUC of three signals", mean_area, rows=6_000, rtl_rows=6_000
+)

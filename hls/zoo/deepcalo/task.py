@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.zoo.deepcalo.events import generate
 from hypersonic.hls.zoo.facile.report import half_width68
-from hypersonic.hls.zoo.task import Outputs, Sample, Task
+from hypersonic.hls.zoo.task import Outputs, Task, held_out
 
 #: above any seed that weights are drawn from
 HELD_OUT_SEED = 9_100
@@ -19,9 +19,7 @@ def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
     return half_width68(outputs[0].reshape(-1) / energy.reshape(-1))
 
 
-def _sample(rows: int, seed: int) -> Sample:
-    generated = generate(rows, HELD_OUT_SEED + seed)
-    return Sample((generated.em_barrel.reshape(rows, -1),), generated.energy)
-
-
-TASK = Task(_sample, "sigma68 of E / E true", resolution, rows=400, rtl_rows=12, event_rows=5, larger_is_better=False)
+TASK = Task(
+    held_out(generate, HELD_OUT_SEED, "energy", ["em_barrel"]), "sigma68 of E / E true", resolution, rows=400, rtl_rows=12,
+    event_rows=5, larger_is_better=False,
+)  # fmt: skip

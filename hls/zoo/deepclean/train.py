@@ -6,21 +6,18 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo import keras_2, training
 from hypersonic.hls.zoo.deepclean import events, network, report
 from hypersonic.hls.zoo.keras_2 import Schedule
-
-Progress = Callable[[str], None]
+from hypersonic.hls.zoo.training import Progress
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,7 @@ class Settings:
     samples: length of the pieces that segments are cut into for training.
     """
 
-    seed: int = 1
+    seed: int = training.SEED
     segments: int = 60
     samples: int = 1024
     schedule: Schedule = field(default_factory=lambda: Schedule(25, 4e-3, 8))
@@ -56,22 +53,13 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.deepclean.train", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory for deepclean.h5")
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
-    model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    keras_2.save(model, arguments.output / "deepclean.h5")
+    asked = training.arguments("deepclean", "deepclean.h5", __doc__, argv)
+    model = train(Settings(seed=asked.seed), asked.progress)
+    keras_2.save(model, asked.output / "deepclean.h5")
     held_out = events.generate(8, events.HELD_OUT_SEED)
-    predicted = model.predict(np.ldexp(held_out.witness, events.EXPONENT), batch_size=4, verbose=0)
+    predicted = keras_2.predict(model, np.ldexp(held_out.witness, events.EXPONENT), 4)
     sys.stdout.write(report.render(report.cleaned(held_out, {"Keras": np.ldexp(predicted, -events.EXPONENT)})) + "\n")
     return 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

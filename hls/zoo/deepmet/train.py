@@ -6,20 +6,17 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo import keras_2, training
 from hypersonic.hls.zoo.deepmet import events, network, report
 from hypersonic.hls.zoo.keras_2 import Schedule
-
-Progress = Callable[[str], None]
+from hypersonic.hls.zoo.training import Progress
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class Settings:
     candidates: number of candidates per event in training, the hardest ones; most events have fewer.
     """
 
-    seed: int = 1
+    seed: int = training.SEED
     events: int = 1500
     candidates: int = 1536
     schedule: Schedule = field(default_factory=lambda: Schedule(12, 3e-3, 15))
@@ -83,22 +80,13 @@ def empty_places(model: Any, small: Any) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.deepmet.train", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory for deepmet.h5")
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
-    model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    keras_2.save(model, arguments.output / "deepmet.h5")
+    asked = training.arguments("deepmet", "deepmet.h5", __doc__, argv)
+    model = train(Settings(seed=asked.seed), asked.progress)
+    keras_2.save(model, asked.output / "deepmet.h5")
     held_out = events.generate(200, events.HELD_OUT_SEED)
-    answers = model.predict(events.network_inputs(held_out), batch_size=8, verbose=0)
+    answers = keras_2.predict(model, events.network_inputs(held_out), 8)
     sys.stdout.write(report.render(report.resolutions(held_out, {"Keras": answers})) + "\n")
     return 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

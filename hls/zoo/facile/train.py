@@ -7,23 +7,21 @@ Run it in a process with TF_USE_LEGACY_KERAS=1, as `hypersonic train facile` doe
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo import keras_2, training
 from hypersonic.hls.zoo.facile import events, network, recipe, report, scales
 from hypersonic.hls.zoo.facile.recipe import Sample
 from hypersonic.hls.zoo.keras_2 import Schedule
-
-Progress = Callable[[str], None]
+from hypersonic.hls.zoo.training import Progress
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Settings:
     starts: float networks that are trained briefly; training continues with the best one that is not dead (recipe.is_dead).
     """
 
-    seed: int = 1
+    seed: int = training.SEED
     log_flat_events: int = 40
     physics_events: int = 16
     starts: int = 4
@@ -114,19 +112,11 @@ def quality(trained: Trained, held_out: events.Events) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
-    parser = argparse.ArgumentParser(prog="hypersonic train facile", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory for facile.h5, facile.yaml, facile_float.npz")
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
-    trained = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
-    write(trained, arguments.output)
+    asked = training.arguments("facile", "facile.h5, facile.yaml, facile_float.npz", __doc__, argv)
+    trained = train(Settings(seed=asked.seed), asked.progress)
+    write(trained, asked.output)
     sys.stdout.write(quality(trained, events.log_flat_events(10, recipe.HELD_OUT_SEED)) + "\n")
     return 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

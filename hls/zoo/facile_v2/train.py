@@ -7,14 +7,14 @@ the files that the zoo ships.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo import keras_2, training
 from hypersonic.hls.zoo.facile import events as facile_events
 from hypersonic.hls.zoo.facile import network as facile_network
 from hypersonic.hls.zoo.facile import scales
@@ -22,15 +22,14 @@ from hypersonic.hls.zoo.facile.recipe import HELD_OUT_SEED, Sample, is_dead
 from hypersonic.hls.zoo.facile.train import DeadNetworkError
 from hypersonic.hls.zoo.facile_v2 import network, recipe, report
 from hypersonic.hls.zoo.keras_2 import Schedule
-
-Progress = Callable[[str], None]
+from hypersonic.hls.zoo.training import Progress
 
 
 @dataclass(frozen=True)
 class Settings:
     """Seed, sizes and schedules of the training. The defaults gave the shipped weights; they take about five minutes."""
 
-    seed: int = 1
+    seed: int = training.SEED
     log_flat_events: int = 14
     physics_events: int = 6
     floating: Schedule = field(default_factory=lambda: Schedule(45, 1e-3, 1024, 0.002))
@@ -101,23 +100,16 @@ def quality(trained: Trained, held_out: facile_events.Events) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.facile_v2.train", description=__doc__)
-    parser.add_argument(
-        "--output", type=Path, required=True, help="directory for facile_v2.h5, facile_v2_da.h5 and facile_v2_float.npz"
-    )
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--floating", type=Path, help="facile_v2_float.npz to quantise, instead of training")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
-    floating = scales.load(arguments.floating) if arguments.floating else None
-    trained = train(Settings(seed=arguments.seed), floating, (lambda _: None) if arguments.quiet else _say)
-    write(trained, arguments.output)
+    asked = training.arguments("facile_v2", "facile_v2.h5, facile_v2_da.h5 and facile_v2_float.npz", __doc__, argv, _add)
+    floating = scales.load(asked.floating) if asked.floating else None
+    trained = train(Settings(seed=asked.seed), floating, asked.progress)
+    write(trained, asked.output)
     sys.stdout.write(quality(trained, facile_events.log_flat_events(8, HELD_OUT_SEED)) + "\n")
     return 0
 
 
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+def _add(parser: ArgumentParser) -> None:
+    parser.add_argument("--floating", type=Path, help="facile_v2_float.npz to quantise, instead of training")
 
 
 if __name__ == "__main__":

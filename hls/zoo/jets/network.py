@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tagger in Keras, float and QKeras, and its training: 16-64-32-32-5 as in the hls4ml tutorial, softmax at the end.
+"""The tagger in Keras, float and QKeras: 16-64-32-32-5 as in the hls4ml tutorial, softmax at the end.
 
 Two things differ from the tutorial. First, the tutorial standardises the observables on the host. Here they are only shifted by
 powers of two; training subtracts their means, and afterwards the first layer's biases absorb the means exactly. Second, the
@@ -9,7 +9,6 @@ one in an unsigned type with half the range of its input, which would wrap witho
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.jets import events, observables, shower
-from hypersonic.hls.zoo.keras_2 import Schedule
 
 UNITS = (64, 32, 32)
 PARAMETERS = 4_389  # of the dense layers
@@ -84,22 +82,4 @@ def quantised_model(trained: Any, *, softmax: bool = True) -> Any:
 
 def predict(model: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Return the model's outputs (n, 5) for rows (n, 16) in wire units."""
-    return np.asarray(model.predict(events.network_inputs(rows), batch_size=4096, verbose=0), np.float64)
-
-
-def _loss(label: Any, probability: Any) -> Any:
-    tf, _ = keras_2.keras()
-    rows = tf.one_hot(tf.cast(label, tf.int32), len(shower.CLASSES))
-    return -tf.reduce_mean(tf.reduce_sum(rows * tf.math.log(probability + 1e-7), axis=1))
-
-
-def fit(
-    model: Any,
-    jets: events.Jets,
-    mean: NDArray[np.float32],
-    schedule: Schedule,
-    progress: Callable[[str], None] = lambda _: None,
-) -> float:
-    """Train the model in place by cross entropy, with `mean` subtracted from its inputs; return the last epoch's mean loss."""
-    x = events.network_inputs(jets.rows) - mean
-    return keras_2.fit(model, [x], jets.label.astype(np.float32), _loss, schedule, progress)
+    return keras_2.predict(model, events.network_inputs(rows))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.zoo.jets.events import INPUT_EXPONENTS
 from hypersonic.hls.zoo.jets.shower import CLASSES
+from hypersonic.hls.zoo.task import Outputs
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,11 @@ def area_under_curve(score: ArrayLike, signal: ArrayLike) -> float:
     rank = (np.cumsum(count) - (count - 1) / 2.0)[place]
     wins = rank[is_signal].sum() - is_signal.sum() * (is_signal.sum() + 1) / 2.0
     return float(wins / (is_signal.sum() * (~is_signal).sum()))
+
+
+def area(outputs: Outputs, signal: NDArray[np.int64]) -> float:
+    """Return the area under the ROC curve of a task's only output (n, 1); signal: (n,), 1 for signal."""
+    return area_under_curve(outputs[0].reshape(-1), signal == 1)
 
 
 def tagging(predictions: Mapping[str, ArrayLike], label: NDArray[np.int64]) -> list[Tagging]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.zoo.jets.events import HELD_OUT_SEED, jets
 from hypersonic.hls.zoo.jets.report import float_predict, tagging
-from hypersonic.hls.zoo.task import Inputs, Outputs, Sample, Task
+from hypersonic.hls.zoo.task import Inputs, Outputs, Task, held_out
 
 
 def mean_auc(outputs: Outputs, label: NDArray[np.int64]) -> float:
@@ -16,14 +16,8 @@ def mean_auc(outputs: Outputs, label: NDArray[np.int64]) -> float:
     return float(np.mean(tagging({"": outputs[0]}, label)[0].auc))
 
 
-def sample(rows: int, seed: int) -> Sample:
-    """Return jets that are not in the training sample."""
-    generated = jets(rows, HELD_OUT_SEED + seed)
-    return Sample((generated.rows,), generated.label)
-
-
 def _float(inputs: Inputs) -> Outputs:
     return (float_predict(inputs[0]),)
 
 
-TASK = Task(sample, "mean AUC of five classes", mean_auc, _float, rows=6_000, rtl_rows=6_000)
+TASK = Task(held_out(jets, HELD_OUT_SEED, "label"), "mean AUC of five classes", mean_auc, _float, rows=6_000, rtl_rows=6_000)

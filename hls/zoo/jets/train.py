@@ -6,27 +6,25 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo import keras_2, training
 from hypersonic.hls.zoo.jets import events, network, report
 from hypersonic.hls.zoo.keras_2 import Schedule
-
-Progress = Callable[[str], None]
+from hypersonic.hls.zoo.training import Progress
 
 
 @dataclass(frozen=True)
 class Settings:
     """Seed, sizes and schedules of the training. The defaults gave the shipped weights; they take about two minutes."""
 
-    seed: int = 1
+    seed: int = training.SEED
     jets: int = 60_000
     floating: Schedule = field(default_factory=lambda: Schedule(40, 3e-3, 512))
     quantised: Schedule = field(default_factory=lambda: Schedule(15, 5e-4, 512))
@@ -46,9 +44,10 @@ def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
     jets = events.jets(settings.jets, settings.seed)
     mean = network.mean_of(jets.rows)
     floating = network.float_model()
-    network.fit(floating, jets, mean, settings.floating, progress)
+    x, label = [events.network_inputs(jets.rows) - mean], jets.label.astype(np.float32)
+    keras_2.fit(floating, x, label, keras_2.cross_entropy, settings.floating, progress)
     quantised = network.quantised_model(floating)
-    network.fit(quantised, jets, mean, settings.quantised, progress)
+    keras_2.fit(quantised, x, label, keras_2.cross_entropy, settings.quantised, progress)
     keras_2.snap(quantised)
     for model in (floating, quantised):
         network.absorb_mean(model, mean)
@@ -74,19 +73,11 @@ def quality(trained: Trained, held_out: events.Jets) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.jets.train", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory for jets.h5, jets_logits.h5 and jets_float.npz")
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
-    trained = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
-    write(trained, arguments.output)
+    asked = training.arguments("jets", "jets.h5, jets_logits.h5 and jets_float.npz", __doc__, argv)
+    trained = train(Settings(seed=asked.seed), asked.progress)
+    write(trained, asked.output)
     sys.stdout.write(quality(trained, events.jets(20_000, events.HELD_OUT_SEED)) + "\n")
     return 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
 
 
 if __name__ == "__main__":

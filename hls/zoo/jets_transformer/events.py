@@ -3,31 +3,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.zoo.jets import constituents, shower
+from hypersonic.hls.zoo.jets.events import HELD_OUT_SEED, Jets
 
-HELD_OUT_SEED = 9_000  # results are quoted on jets of this seed and above, which are not trained on
 PARTICLES = 8
 
 #: type in the fabric of a particle's numbers, which are at most one: steps of 2**-11
 INPUT = FixedPoint(13, 2, rounding=Rounding.RND_CONV, overflow=Overflow.SAT)
 
 
-@dataclass(frozen=True)
-class Jets:
-    """rows: (n, 8, 3) float32, see constituents.particle_sets; label: (n,) int64, index into shower.CLASSES."""
-
-    rows: NDArray[np.float32]
-    label: NDArray[np.int64]
-
-
 def jets(count: int, seed: int) -> Jets:
-    """Generate `count` jets, whose classes take turns; the same seed gives the same bytes."""
+    """Generate `count` jets, rows (n, 8, 3), whose classes take turns; the same seed gives the same bytes."""
     generated = shower.generate(count, seed)
     return Jets(constituents.particle_sets(generated, PARTICLES), generated.label)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ def generate(count: int, seed: int) -> Images:
     return Images(pixel, kind)
 
 
-def network_inputs(pixel: NDArray[np.uint8]) -> NDArray[np.float32]:
+def network_inputs(pixel: NDArray[Any]) -> NDArray[np.float32]:
     """Return the network's inputs, 0 to 255/256, for pixels as on the wire (any shape)."""
     return np.ldexp(pixel.astype(np.float32), -8)
 

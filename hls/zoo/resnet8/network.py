@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.keras_2 import Schedule
 from hypersonic.hls.zoo.resnet8 import events
 
 PARAMETERS = 78_666
@@ -43,18 +41,6 @@ def _convolution(x: Any, filters: int, size: int, stride: int, name: str) -> Any
     return layers.BatchNormalization(momentum=_MOMENTUM, name=f"{name}_norm")(x)
 
 
-def predict(model: Any, pixel: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the model's probabilities (n, 10) for pixels (n, 32, 32, 3)."""
-    return np.asarray(model.predict(events.network_inputs(pixel), batch_size=256, verbose=0), np.float64)
-
-
-def fit(model: Any, sample: events.Images, schedule: Schedule, progress: Callable[[str], None] = lambda _: None) -> float:
-    """Train the model in place by cross entropy and return the last epoch's mean loss."""
-    x = events.network_inputs(sample.pixel)
-    return keras_2.fit(model, [x], sample.kind.astype(np.float32), _loss, schedule, progress)
-
-
-def _loss(kind: Any, probability: Any) -> Any:
-    tf, _ = keras_2.keras()
-    wanted = tf.one_hot(tf.cast(kind, tf.int32), len(events.KINDS))
-    return -tf.reduce_mean(tf.reduce_sum(wanted * tf.math.log(probability + 1e-7), axis=1))
+def predict(model: Any, pixel: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the model's probabilities (n, 10) for pixels (n, 32, 32, 3) or (n, 3072)."""
+    return keras_2.predict(model, events.network_inputs(pixel.reshape(-1, events.SIZE, events.SIZE, events.COLOURS)), 256)

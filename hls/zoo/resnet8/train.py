@@ -1,66 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train ResNet-8 in floating point and write the weights that the zoo ships; resnet8.yaml has the fixed-point types.
 
-`python -m hypersonic.hls.zoo.resnet8.train --output DIRECTORY`.
+`python -m hypersonic.hls.zoo.resnet8.train --output DIRECTORY` takes about three minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.keras_2 import Schedule
+from hypersonic.hls.zoo import keras_2, training
+from hypersonic.hls.zoo.keras_2 import Array, Schedule
 from hypersonic.hls.zoo.resnet8 import events, network
-
-Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Seed, sample size and schedule of the training. The defaults gave the shipped weights; they take about three minutes."""
-
-    seed: int = 1
-    images: int = 8000
-    schedule: Schedule = field(default_factory=lambda: Schedule(12, 3e-3, 64))
+from hypersonic.hls.zoo.resnet8.task import TASK
 
 
-def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
-    """Return the trained tf_keras model. progress: receives one line per epoch."""
-    keras_2.seed_weights(settings.seed)
-    model = network.network()
-    network.fit(model, events.generate(settings.images, settings.seed), settings.schedule, progress)
-    return model
+def _sample(count: int, seed: int) -> tuple[list[Array], Array]:
+    images = events.generate(count, seed)
+    return [events.network_inputs(images.pixel)], images.kind.astype(np.float32)
 
 
-def accuracy(model: Any, held_out: events.Images) -> float:
-    """Return the fraction of images whose most probable kind is the true one."""
-    return float(np.mean(network.predict(model, held_out.pixel).argmax(axis=1) == held_out.kind))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.resnet8.train", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory for resnet8.h5")
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
-    model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    keras_2.save(model, arguments.output / "resnet8.h5")
-    sys.stdout.write(f"accuracy {accuracy(model, events.generate(2000, events.HELD_OUT_SEED)):.4f}\n")
-    return 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
-
+RECIPE = training.Recipe(
+    "resnet8",
+    network.network,
+    _sample,
+    keras_2.cross_entropy,
+    count=8000,
+    schedule=Schedule(12, 3e-3, 64),
+    quality=training.merit(TASK, network.predict, 2000),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(training.main(RECIPE, __doc__))

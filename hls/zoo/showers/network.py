@@ -9,7 +9,6 @@ applied to the eight hits instead of the 56 pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.keras_2 import Schedule
 from hypersonic.hls.zoo.showers import events
 
 PAIRS = tuple(permutations(range(events.HITS), 2))
@@ -62,14 +60,6 @@ def _constant(x: Any, kernel: NDArray[np.float32], name: str) -> Any:
     return output
 
 
-def fit(model: Any, showers: events.Showers, schedule: Schedule, progress: Callable[[str], None] = lambda _: None) -> float:
-    """Train the model in place by cross entropy; return the last epoch's mean loss."""
-    _, tf_keras = keras_2.keras()
-    entropy = tf_keras.losses.BinaryCrossentropy(from_logits=True)
-    wanted = showers.electron.astype(np.float32)[:, None]
-    return keras_2.fit(model, [events.network_inputs(showers.rows)], wanted, entropy, schedule, progress)
-
-
 def predict(model: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Return the logits (n, 1) of rows (n, 8, 4) in wire units."""
-    return np.asarray(model.predict(events.network_inputs(rows), batch_size=4096, verbose=0), np.float64)
+    return keras_2.predict(model, events.network_inputs(rows))

@@ -1,60 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train the interaction network in floating point and write the weights that the zoo ships.
 
-showers.yaml has the fixed-point types. `python -m hypersonic.hls.zoo.showers.train --output DIRECTORY`.
+showers.yaml has the fixed-point types. `python -m hypersonic.hls.zoo.showers.train --output DIRECTORY` takes a few minutes.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.keras_2 import Schedule
-from hypersonic.hls.zoo.showers import events, network, task
+import numpy as np
 
-Progress = Callable[[str], None]
+from hypersonic.hls.zoo import keras_2, training
+from hypersonic.hls.zoo.keras_2 import Array, Schedule
+from hypersonic.hls.zoo.showers import events, network
+from hypersonic.hls.zoo.showers.task import TASK
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Seed, sample size and schedule of the training. The defaults gave the shipped weights; they take a few minutes."""
-
-    seed: int = 1
-    showers: int = 60_000
-    schedule: Schedule = field(default_factory=lambda: Schedule(25, 5e-3, 512))
+def _sample(count: int, seed: int) -> tuple[list[Array], Array]:
+    showers = events.showers(count, seed)
+    return [events.network_inputs(showers.rows)], showers.electron.astype(np.float32)[:, None]
 
 
-def train(settings: Settings, progress: Progress = lambda _: None) -> Any:
-    """Return the trained tf_keras model. progress: receives one line per epoch."""
-    keras_2.seed_weights(settings.seed)
-    model = network.network()
-    network.fit(model, events.showers(settings.showers, settings.seed), settings.schedule, progress)
-    return model
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line (argv: without the program name; None: sys.argv) and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m hypersonic.hls.zoo.showers.train", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="directory for showers.h5")
-    parser.add_argument("--seed", type=int, default=Settings.seed)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_args(argv)
-    model = train(Settings(seed=arguments.seed), (lambda _: None) if arguments.quiet else _say)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    keras_2.save(model, arguments.output / "showers.h5")
-    held_out = events.showers(10_000, events.HELD_OUT_SEED)
-    sys.stdout.write(f"AUC {task.area((network.predict(model, held_out.rows),), held_out.electron):.4f}\n")
-    return 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
-
+RECIPE = training.Recipe(
+    "showers",
+    network.network,
+    _sample,
+    partial(keras_2.binary_cross_entropy, logits=True),
+    count=60_000,
+    schedule=Schedule(25, 5e-3, 512),
+    quality=training.merit(TASK, network.predict, 10_000),
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(training.main(RECIPE, __doc__))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.zoo import keras_2
 from hypersonic.hls.zoo.jets import constituents
-from hypersonic.hls.zoo.keras_2 import Schedule
 from hypersonic.hls.zoo.toptag import events
 
 UNITS, HIDDEN = 20, 64
@@ -30,14 +28,6 @@ def network() -> Any:
     return model
 
 
-def fit(model: Any, jets: events.Jets, schedule: Schedule, progress: Callable[[str], None] = lambda _: None) -> float:
-    """Train the model in place by cross entropy; return the last epoch's mean loss."""
-    _, tf_keras = keras_2.keras()
-    entropy = tf_keras.losses.BinaryCrossentropy()
-    wanted = jets.top.astype(np.float32)[:, None]
-    return keras_2.fit(model, [events.network_inputs(jets.rows)], wanted, entropy, schedule, progress)
-
-
 def predict(model: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Return the probabilities (n, 1) of rows (n, 20, 6)."""
-    return np.asarray(model.predict(events.network_inputs(rows), batch_size=4096, verbose=0), np.float64)
+    return keras_2.predict(model, events.network_inputs(rows))

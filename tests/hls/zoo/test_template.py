@@ -21,13 +21,13 @@ ROOT = ZOO.parents[1]
 
 TRAINED_AND_JUDGED = """
 from pathlib import Path
-from hypersonic.hls.zoo import keras_2
+from hypersonic.hls.zoo import keras_2, training
 import qkeras
 from pulse_height import network, task, train
 
 name, folder = "pulse_height", Path(train.__file__).parent
 assert network.network().count_params() == network.PARAMETERS
-assert train.main(["--output", str(folder)]) == 0
+assert training.main(train.RECIPE, train.__doc__, ["--output", str(folder)]) == 0
 custom = {}
 qkeras.utils._add_supported_quantized_objects(custom)
 model = keras_2.keras()[1].models.load_model(folder / f"{name}.h5", custom_objects=custom, compile=False)

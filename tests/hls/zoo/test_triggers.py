@@ -22,10 +22,11 @@ from hypersonic.hls.zoo.toptag import events as toptag
 
 KERAS_2 = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from hypersonic.hls.frontend.description import ZOO
-from hypersonic.hls.zoo import anomaly, keras_2, showers, toptag
+from hypersonic.hls.zoo import anomaly, keras_2, showers, toptag, training
 from hypersonic.hls.zoo.anomaly import network, task, train
 from hypersonic.hls.zoo.keras_2 import Schedule
 from hypersonic.hls.zoo.showers import network as showers_network, task as showers_task, train as showers_train
@@ -46,12 +47,8 @@ assert merit("showers", showers_network, showers_task) > 0.98
 assert merit("toptag", toptag_network, toptag_task) > 0.93
 
 once = Schedule(1, 1e-3, 64)
-for name, its, settings in (
-    ("anomaly", train, train.Settings(events=128, schedule=once)),
-    ("showers", showers_train, showers_train.Settings(showers=128, schedule=once)),
-    ("toptag", toptag_train, toptag_train.Settings(jets=128, schedule=once)),
-):
-    shapes = [w.shape for w in its.train(settings).get_weights()]
+for name, its in (("anomaly", train), ("showers", showers_train), ("toptag", toptag_train)):
+    shapes = [w.shape for w in training.train(replace(its.RECIPE, count=128, schedule=once)).get_weights()]
     assert shapes == [w.shape for w in load(name).get_weights()], name
 # the score is the squared distance from what the network makes of an event
 keras = keras_2.keras()[1]
@@ -62,14 +59,16 @@ np.testing.assert_allclose(model.predict(x, verbose=0)[:, 0], ((x - again) ** 2)
 
 HGQ_2 = """
 import sys
+from dataclasses import replace
 from pathlib import Path
 from hypersonic.hls.frontend.description import ZOO
 from hypersonic.hls.frontend.keras.hgq import load_hgq
 from hypersonic.hls.zoo import hgq_2
 from hypersonic.hls.zoo.hgq_2 import Schedule
-from hypersonic.hls.zoo.jets_transformer import network, train
+from hypersonic.hls.zoo.jets_hgq.train import train
+from hypersonic.hls.zoo.jets_transformer.train import RECIPE
 
-model, cost = train.train(train.Settings(jets=64, schedule=Schedule(2, 1e-3, 32, (1e-7, 1e-6), trial=1)))
+model, cost = train(replace(RECIPE, count=64, schedule=Schedule(2, 1e-3, 32, (1e-7, 1e-6), trial=1)))
 assert model.output_shape == (None, 5) and cost > 0, cost
 hgq_2.save(model, Path(sys.argv[1]) / "jets_transformer.keras")
 parameters = {name: load_hgq(ZOO / name / f"{name}.keras").parameters for name in ("jets_hgq", "jets_transformer")}

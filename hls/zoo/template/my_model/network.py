@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.keras_2 import Schedule
 from hypersonic.hls.zoo.template.my_model import events
 
 UNITS = 16
@@ -18,12 +17,11 @@ PARAMETERS = 289
 WEIGHT, BIAS, ACTIVATION = (8, 1), (12, 3), (10, 4)
 
 
-def network(*, seed: int = 1) -> Any:
+def network() -> Any:
     """Build the tf_keras model: samples (n, 16) -> height (n, 1)."""
     _, tf_keras = keras_2.keras()
     import qkeras
 
-    keras_2.seed_weights(seed)
     types = {
         "kernel_quantizer": qkeras.quantized_bits(*WEIGHT, alpha=1),
         "bias_quantizer": qkeras.quantized_bits(*BIAS, alpha=1),
@@ -36,17 +34,10 @@ def network(*, seed: int = 1) -> Any:
 
 def predict(model: Any, samples: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the heights (n, 1) that the model gives for samples (n, 16)."""
-    return np.asarray(model.predict(samples, batch_size=1024, verbose=0), np.float64)
+    return keras_2.predict(model, samples)
 
 
 def loss(height: Any, output: Any) -> Any:
     """Mean squared error of a batch: height (n,), output (n, 1)."""
     tf, _ = keras_2.keras()
     return tf.reduce_mean(tf.square(output[:, 0] - height))
-
-
-def fit(model: Any, sample: events.Pulses, schedule: Schedule) -> float:
-    """Train the model in place, round its weights to their types, and return the mean loss of the last epoch."""
-    last = keras_2.fit(model, [sample.samples], sample.height, loss, schedule)
-    keras_2.snap(model)
-    return last
