@@ -23,7 +23,7 @@ SEED = 1  # of the shipped weights
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a training with Keras 2 consists of; the values in a model's train.py gave the shipped weights.
+    """A training with Keras 2; the values in a model's train.py gave the shipped weights.
 
     model: its name. network: returns it with initial weights. sample: (count, seed) -> inputs of the network and targets.
     loss, schedule: see keras_2.fit. count: rows of the sample. quality: a text about a trained model, on rows not trained on.

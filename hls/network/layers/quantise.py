@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.model_graph import element_types
 from hypersonic.hls.network.base import OneInput, Tensor
 from hypersonic.hls.network.layer_type import LayerType
@@ -16,12 +16,6 @@ from hypersonic.hls.network.raw import Integers, cast
 
 #: a type of an element; None makes it 0
 ElementType = FixedPoint | None
-
-
-_ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
-
-
-_OVERFLOWS = (Overflow.WRAP, Overflow.SAT, Overflow.SAT_SYM)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,6 @@ from hypersonic.hls.network.raw import Integers
 class Reshape(OneInput):
     """A new shape for the same elements in the same order."""
 
-    name: str
-    x: Tensor
-    y: Tensor
-
 
 def _reshape(layer: Any, x: Tensor, y: Tensor) -> Reshape:
     return Reshape(layer.name, x, Tensor(y.name, y.shape, x.precision))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeepCalo in Keras and QKeras with the published layers; weights.py makes the weights.
+"""DeepCalo in Keras with the published layers; weights.py makes the weights.
 
 Image only: 56x11x4, upsampled by five in phi, a 5x5 convolution with 16 filters, then four blocks of pooling and two 3x3
 convolutions with 32, 64, 128 and 256 filters, LeakyReLU, dense layers 2304-256-256-1: 1 833 745 parameters. With scalars and
@@ -19,9 +19,6 @@ BLOCKS = (16, 32, 64, 128, 256)  # feature maps of each block; the first block h
 IMAGE_PARAMETERS = 1_833_745
 FILM_PARAMETERS = 3_519_953  # the published one has about 3.6 million
 _SLOPE = 0.125  # of LeakyReLU below zero; a power of two, hence a shift
-#: types of the published firmware, ap_fixed<10,6> activations, <6,1> convolutions and <16,10> dense layers, as QKeras'
-#: arguments
-ACTIVATION, CONVOLUTION, DENSE = (10, 5), (6, 0), (16, 9)
 
 
 @dataclass(frozen=True)
@@ -45,58 +42,36 @@ PUBLISHED = Sizes()
 
 
 class _Layers:
-    """Builder of layers: Keras' own, or QKeras' with the published types."""
+    """Builder of layers of given sizes."""
 
-    def __init__(self, sizes: Sizes, *, quantised: bool) -> None:
-        _, tf_keras = keras_2.keras()
-        self.keras, self.sizes, self.quantised = tf_keras.layers, sizes, quantised
-
-    def _types(self, type_: tuple[int, int]) -> dict[str, Any]:
-        import qkeras
-
-        return {f"{what}_quantizer": qkeras.quantized_bits(*type_, alpha=1) for what in ("kernel", "bias")}
+    def __init__(self, sizes: Sizes) -> None:
+        self.keras, self.sizes = keras_2.keras()[1].layers, sizes
 
     def convolution(self, x: Any, filters: int, size: int, name: str) -> Any:
-        if not self.quantised:
-            return self.keras.Conv2D(filters, size, padding="same", name=name)(x)
-        import qkeras
-
-        return qkeras.QConv2D(filters, size, padding="same", name=name, **self._types(CONVOLUTION))(x)
+        return self.keras.Conv2D(filters, size, padding="same", name=name)(x)
 
     def dense(self, x: Any, units: int, name: str) -> Any:
-        if not self.quantised:
-            return self.keras.Dense(units, name=name)(x)
-        import qkeras
-
-        return qkeras.QDense(units, name=name, **self._types(DENSE))(x)
+        return self.keras.Dense(units, name=name)(x)
 
     def leaky(self, x: Any, name: str) -> Any:
-        x = self.keras.LeakyReLU(alpha=_SLOPE, name=name)(x)
-        if not self.quantised:
-            return x
-        import qkeras
-
-        return qkeras.QActivation(qkeras.quantized_bits(*ACTIVATION, alpha=1), name=f"{name}_type")(x)
+        return self.keras.LeakyReLU(alpha=_SLOPE, name=name)(x)
 
 
-def network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLISHED) -> Any:
-    """Build the network on the image alone: (n, 56, 11, 4) -> (n, 1), the energy in GeV.
-
-    seed: of the initial weights. quantised: QKeras layers with the published types.
-    """
+def network(*, seed: int = 1, sizes: Sizes = PUBLISHED) -> Any:
+    """Build the network on the image alone: (n, 56, 11, 4) -> (n, 1), the energy in GeV. seed: of the initial weights."""
     keras_2.seed_weights(seed)
-    layers = _Layers(sizes, quantised=quantised)
+    layers = _Layers(sizes)
     image = layers.keras.Input((sizes.eta, sizes.phi, events.LAYERS), name="em_barrel")
     return keras_2.keras()[1].Model(image, _image_branch(layers, image, None), name="deepcalo")
 
 
-def film_network(*, seed: int = 1, quantised: bool = False, sizes: Sizes = PUBLISHED) -> Any:
+def film_network(*, seed: int = 1, sizes: Sizes = PUBLISHED) -> Any:
     """Build the network with scalars and tracks: (n, 15), (n, 57, 6) and (n, 56, 11, 4) -> (n, 1), the energy in GeV.
 
-    Every feature map is multiplied by gamma and shifted by beta. seed, quantised: as in network.
+    Every feature map is multiplied by gamma and shifted by beta. seed: of the initial weights.
     """
     keras_2.seed_weights(seed)
-    layers = _Layers(sizes, quantised=quantised)
+    layers = _Layers(sizes)
     image = layers.keras.Input((sizes.eta, sizes.phi, events.LAYERS), name="em_barrel")
     scalars = layers.keras.Input((len(events.SCALARS),), name="scalars")
     tracks = layers.keras.Input((events.TRACKS, events.TRACK_FEATURES), name="tracks")

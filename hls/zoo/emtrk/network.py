@@ -14,16 +14,9 @@ from hypersonic.hls.zoo.emtrk import events
 
 PARAMETERS = 11_900_420
 FILTERS = 48
-SMALL_PARAMETERS = 500_212
-_SMALL_FILTERS = 8
 
 
-def small_network(*, seed: int = 1) -> Any:
-    """Build a variant with 8 filters and a pooling layer, 500 212 parameters, which trains in seconds."""
-    return network(_SMALL_FILTERS, 2, seed=seed, name="emtrk_small")
-
-
-def network(filters: int = FILTERS, pool: int = 1, *, seed: int = 1, name: str = "emtrk") -> Any:
+def network(filters: int = FILTERS, pool: int = 1, *, seed: int = 1) -> Any:
     """Build the network: (n, 48, 48, 1) -> em_trk_none_netout (n, 3) and michel_netout (n, 1).
 
     pool: size of a pooling layer; 1 for none, as published. seed: of the initial weights.
@@ -41,4 +34,4 @@ def network(filters: int = FILTERS, pool: int = 1, *, seed: int = 1, name: str =
     logits = layers.Activation("linear", name="widened")(layers.Dense(len(events.KINDS), name="kind")(x))  # see emtrk.yaml
     kind = layers.Activation("softmax", name="em_trk_none_netout")(logits)
     michel = layers.Activation("sigmoid", name="michel_netout")(layers.Dense(1, name="michel")(x))
-    return tf_keras.Model(image, [kind, michel], name=name)
+    return tf_keras.Model(image, [kind, michel], name="emtrk")

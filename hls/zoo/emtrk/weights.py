@@ -27,7 +27,7 @@ def save(file: Path) -> None:
 
 
 def trained(model: Any, *, seed: int = 1, count: int = _TRAINED, schedule: Schedule = _SCHEDULE) -> Any:
-    """Train network() or small_network() in place on `count` patches, round the weights to their types, and return it."""
+    """Train the network in place on `count` patches, round the weights to their types, and return it."""
     sample = events.generate(count, seed)
     keras_2.fit(model, [sample.image], _target(sample), _loss, schedule)
     for name, grid in GRIDS.items():

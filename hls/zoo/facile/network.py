@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.facile import events, recipe, scales
+from hypersonic.hls.zoo.facile import recipe, scales
 from hypersonic.hls.zoo.facile.recipe import Sample
 from hypersonic.hls.zoo.facile.scales import Dense, Network
 from hypersonic.hls.zoo.keras_2 import Schedule
@@ -22,6 +22,8 @@ WEIGHT_BITS = 10  # of kernels, -1 to 1
 BIAS_BITS = 24  # of biases, -4 to 4; constants in the fabric, so their width costs little
 ACTIVATION_BITS = 14  # of ReLU outputs, 0 to 1
 OUTPUT_BITS = 20  # -1 to 1, which is +-1024 GeV in steps of 2 MeV
+#: QKeras' width and integer bits without the sign
+Bits = tuple[int, int]
 _BIAS_WEIGHT = 5.0  # weight of the mean residual in bins of energy, relative to the Huber term
 
 
@@ -36,11 +38,14 @@ def add_batch_norm(model: Any, layer: Dense, name: str) -> None:
     norm.set_weights([layer.scale, layer.shift, np.zeros_like(layer.scale), np.ones_like(layer.scale)])
 
 
-def float_model(network: Network) -> Any:
-    """Build the network as a tf_keras Sequential, (n, 18) -> (n, 1); batch norms are fixed at the network's scale and shift."""
+def float_model(network: Network, name: str = "facile_float") -> Any:
+    """Build the network as a tf_keras Sequential, (n, features) -> (n, 1).
+
+    Batch norms are fixed at the network's scale and shift; the last layer has none.
+    """
     _, tf_keras = keras_2.keras()
-    model = tf_keras.Sequential(name="facile_float")
-    model.add(tf_keras.layers.Input((len(events.FEATURES),)))
+    model = tf_keras.Sequential(name=name)
+    model.add(tf_keras.layers.Input((len(network[0].kernel),)))
     for i, layer in enumerate(network):
         last = i == len(network) - 1
         if not last:
@@ -67,30 +72,35 @@ def network_of(model: Any) -> Network:
     return tuple(layers)
 
 
-def quantised_model(network: Network) -> Any:
-    """Build the equalised network (scales.equalise) with QKeras' quantisers.
+def quantised_model(
+    network: Network,
+    name: str = "facile",
+    norms: int = 3,
+    types: Callable[[Dense], tuple[Bits, Bits]] = lambda _: ((WEIGHT_BITS, 0), (BIAS_BITS, 2)),
+    activation_bits: int = ACTIVATION_BITS,
+) -> Any:
+    """Build an equalised network (scales.equalise) with QKeras' quantisers.
 
-    Kernels are quantized_bits(10,0), ReLU outputs quantized_relu(14,0), the output quantized_bits(20,0). All round to nearest,
-    ties to even, and saturate, as ap_fixed's AP_RND_CONV and AP_SAT do.
+    norms: batch norms, from the first layer on. types: of a layer's kernel and bias, (bits, integer bits without the sign).
+    ReLU outputs are quantized_relu(activation_bits, 0), the output is quantized_bits(20,0). All round to nearest, ties to even,
+    and saturate, as ap_fixed's AP_RND_CONV and AP_SAT do.
     """
     import qkeras
 
     _, tf_keras = keras_2.keras()
-    model = tf_keras.Sequential(name="facile")
-    model.add(tf_keras.layers.Input((len(events.FEATURES),), name="features"))
+    model = tf_keras.Sequential(name=name)
+    model.add(tf_keras.layers.Input((len(network[0].kernel),), name="features"))
     for i, layer in enumerate(network):
         last = i == len(network) - 1
-        if not last:
+        if i < norms:
             add_batch_norm(model, layer, f"bn{i}")
+        kernel_quantizer, bias_quantizer = (qkeras.quantized_bits(*bits, alpha=1) for bits in types(layer))
         dense = qkeras.QDense(
-            layer.kernel.shape[1],
-            kernel_quantizer=qkeras.quantized_bits(WEIGHT_BITS, 0, alpha=1),
-            bias_quantizer=qkeras.quantized_bits(BIAS_BITS, 2, alpha=1),
-            name=f"dense{i}",
+            layer.kernel.shape[1], kernel_quantizer=kernel_quantizer, bias_quantizer=bias_quantizer, name=f"dense{i}"
         )
         model.add(dense)
         dense.set_weights([layer.kernel * (layer.scale[:, None] if last else 1.0), layer.bias])
-        activation = qkeras.quantized_bits(OUTPUT_BITS, 0, alpha=1) if last else qkeras.quantized_relu(ACTIVATION_BITS, 0)
+        activation = qkeras.quantized_bits(OUTPUT_BITS, 0, alpha=1) if last else qkeras.quantized_relu(activation_bits, 0)
         model.add(qkeras.QActivation(activation, name="energy" if last else f"relu{i}"))
     return model
 
@@ -102,9 +112,12 @@ def quantised_inputs(x: ArrayLike) -> NDArray[np.float32]:
 
 def predict(model: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Return the energies (n,) in GeV that a quantised model gives for rows (n, 18) in wire units."""
-    x = quantised_inputs(np.ldexp(np.asarray(rows, np.float64), np.array(scales.INPUT_EXPONENTS)))
-    output = model.predict(x, batch_size=16_384, verbose=0)
-    return np.asarray(np.ldexp(output[:, 0].astype(np.float64), -scales.OUTPUT_EXPONENT))
+    return energies(model, np.ldexp(np.asarray(rows, np.float64), np.array(scales.INPUT_EXPONENTS)))
+
+
+def energies(model: Any, x: ArrayLike) -> NDArray[np.float64]:
+    """Return the energies (n,) in GeV that a quantised model gives for network inputs x (n, features)."""
+    return np.asarray(np.ldexp(keras_2.predict(model, quantised_inputs(x), 16_384)[:, 0], -scales.OUTPUT_EXPONENT))
 
 
 def _loss(target: Any, output: Any) -> Any:

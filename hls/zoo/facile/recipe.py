@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,35 +41,44 @@ def sigma_gev(energy_gev: ArrayLike) -> Float:
 
 
 def training_sample(log_flat: int, physics: int, seed: int) -> Sample:
-    """Generate the training sample.
+    """Generate the training sample; log_flat, physics: as for sample_of."""
+    return sample_of(log_flat, physics, seed, lambda event: np.ldexp(event.rows, np.array(scales.INPUT_EXPONENTS)))
+
+
+def sample_of(log_flat: int, physics: int, seed: int, inputs: Callable[[events.Events], NDArray[np.floating]]) -> Sample:
+    """Generate a training sample. inputs: gives the network's.
 
     log_flat: number of events that cover all energies evenly. physics: number of events with the occupancy of real ones.
     """
     flat = events.log_flat_events(log_flat, _TRAINING_SEED + seed, high_gev=_HIGHEST_GEV)
     real = events.physics_events(physics, _TRAINING_SEED + seed)
-    rows = np.concatenate([flat.rows, real.rows])
+    x = np.concatenate([inputs(event).astype(np.float32) for event in (flat, real)])
     energy = np.concatenate([flat.energy, real.energy]).astype(np.float64)
     weight = np.where(energy == 0.0, _EMPTY_WEIGHT, 1.0)
     bins = np.searchsorted(BIAS_EDGES_GEV, energy)
     target = np.stack([energy, sigma_gev(energy), weight, bins], axis=1)
-    return Sample(np.ldexp(rows, np.array(scales.INPUT_EXPONENTS)).astype(np.float32), target.astype(np.float32))
+    return Sample(x, target.astype(np.float32))
 
 
 def initial_network(sample: Sample, seed: int) -> Network:
-    """Return the initial weights: a first layer set by physics, one unit per later layer for the energy, the rest random.
+    """Return the initial weights: a first layer set by physics, one unit per later layer for the energy, the rest random."""
+    rng = np.random.default_rng(seed)
+    thresholds = np.concatenate([np.full(7, -0.02), np.geomspace(0.3, 450.0, UNITS[0] - 7)])
+    charge = slice(events.FIRST_CHARGE, events.FIRST_DEPTH)
+    return grown(first_layer(sample.x, thresholds, charge, scales.INPUT_EXPONENTS, rng), UNITS[1:], sample, rng)
+
+
+def grown(first: Dense, units: Sequence[int], sample: Sample, rng: np.random.Generator) -> Network:
+    """Return a network with this first layer, and layers of so many units behind it.
 
     Batch norms and the last layer are fitted to the data, so that the network starts close to the in-time sum.
     """
-    rng = np.random.default_rng(seed)
-    first = _first_layer(sample.x, rng)
-    hidden = _relu(first, sample.x)
-    second = he_uniform(hidden, UNITS[1], 0.1, rng)
-    carry_energy(second, hidden, sample.target)
-    hidden = _relu(second, hidden)
-    third = he_uniform(hidden, UNITS[2], 0.1, rng)
-    carry_energy(third, hidden, sample.target)
-    hidden = _relu(third, hidden)
-    return (first, second, third, last_layer(hidden, sample.target))
+    layers, hidden = [first], np.maximum(first(sample.x.astype(np.float64)), 0.0)
+    for count in units:
+        layers.append(he_uniform(hidden, count, 0.1, rng))
+        carry_energy(layers[-1], hidden, sample.target)
+        hidden = np.maximum(layers[-1](hidden), 0.0)
+    return (*layers, last_layer(hidden, sample.target))
 
 
 def carry_energy(layer: Dense, x: Float, target: NDArray[np.float32]) -> None:
@@ -85,34 +95,37 @@ def carry_energy(layer: Dense, x: Float, target: NDArray[np.float32]) -> None:
     layer.bias[0] = solution[-1] + 0.1
 
 
-def _relu(layer: Dense, x: ArrayLike) -> Float:
-    return np.maximum(layer(np.asarray(x, np.float64)), 0.0)
-
-
-def _first_layer(x: NDArray[np.float32], rng: np.random.Generator) -> Dense:
-    """Return units relu(charge - threshold + c * gain deviation) with thresholds log-spaced over three decades of energy.
+def first_layer(
+    x: NDArray[np.float32],
+    thresholds: Float,
+    charge: slice,
+    exponents: Sequence[int],
+    rng: np.random.Generator,
+    least_deviation: float = 0.0,
+) -> Dense:
+    """Return units relu(charge - threshold + c * gain deviation), one for each threshold in GeV.
 
     A ReLU network has to approximate the product of charge and gain piecewise: between two thresholds the sum of units with
     different c is a plane in charge and gain. Random templates around the in-time pulse make the units sensitive to different
-    arrival times.
+    arrival times. charge: columns of the time slices, behind that of the gain. exponents: of each column (scales.py).
+    least_deviation: added to that of each input.
     """
-    thresholds = np.concatenate([np.full(7, -0.02), np.geomspace(0.3, 450.0, UNITS[0] - 7)])  # GeV
-    fc = np.ldexp(1.0, -scales.INPUT_EXPONENTS[events.FIRST_CHARGE])  # charge in fC for which the network's input is 1
-    kernel = rng.normal(0.0, 0.02, (len(events.FEATURES), UNITS[0]))
+    count, gain_column = len(thresholds), charge.start - 1
+    fc = np.ldexp(1.0, -exponents[charge.start])  # charge in fC for which the network's input is 1
+    kernel = rng.normal(0.0, 0.02, (len(exponents), count))
     in_time = np.array([-0.2, -0.2, -0.2, 1.0, 1.0, 0.6, 0.0, 0.0])
     spread = np.array([0.12, 0.12, 0.12, 0.25, 0.25, 0.25, 0.12, 0.12])
-    template = in_time[:, None] + rng.normal(0.0, 1.0, (events.SLICES, UNITS[0])) * spread[:, None]
-    charge = slice(events.FIRST_CHARGE, events.FIRST_DEPTH)
+    template = in_time[:, None] + rng.normal(0.0, 1.0, (events.SLICES, count)) * spread[:, None]
     kernel[charge] = template * events.NOMINAL_GAIN * fc
-    gain = np.ldexp(events.NOMINAL_GAIN, scales.INPUT_EXPONENTS[2])
-    kernel[2] = rng.normal(0.0, 1.0, UNITS[0]) * np.maximum(thresholds, 0.1) / gain
+    gain = np.ldexp(events.NOMINAL_GAIN, exponents[gain_column])
+    kernel[gain_column] = rng.normal(0.0, 1.0, count) * np.maximum(thresholds, 0.1) / gain
     centre = np.asarray(x.mean(axis=0), np.float64)
     centre[charge] = events.PEDESTAL_FC / fc
     bias = -(centre @ kernel) - thresholds
     unit = 1.0 / np.maximum(thresholds, 1.0)
     kernel, bias = kernel * unit, bias * unit
     mean: Float = np.asarray(x.mean(axis=0), np.float64)
-    deviation: Float = np.asarray(x.std(axis=0), np.float64)
+    deviation: Float = np.asarray(x.std(axis=0) + least_deviation, np.float64)
     shifted = np.asarray(bias + mean @ kernel, np.float64)
     return Dense(np.asarray(kernel * deviation[:, None], np.float64), shifted, 1.0 / deviation, -mean / deviation)
 

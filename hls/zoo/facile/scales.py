@@ -94,12 +94,14 @@ def fold(network: Network) -> Network:
     )
 
 
-def equalise(network: Network, x: ArrayLike, *, largest_weight: float = 1.0, headroom: float = 0.8) -> Network:
+def equalise(
+    network: Network, x: ArrayLike, *, largest_weight: float = 1.0, headroom: float = 0.8, norms: int | None = None
+) -> Network:
     """Return the same function with ReLU outputs in 0 to 1 and kernels within +-largest_weight, scaled by powers of two only.
 
     Each ReLU unit is scaled so that its largest output over x (n, 18) stays below headroom. Each batch norm scales its features
     back so that the kernel's rows use the available range. Shifts are zero. ReLU commutes with positive scales, so only the
-    binary points change.
+    binary points change. norms: only so many batch norms, from the first on, scale features; by default all.
     """
     folded = fold(network)
     largest = [output.max(axis=0) for output in forward(folded, x)]
@@ -108,7 +110,9 @@ def equalise(network: Network, x: ArrayLike, *, largest_weight: float = 1.0, hea
     for i, layer in enumerate(folded):
         kernel = np.ldexp(layer.kernel, -pending.astype(int)[:, None])
         unit = np.zeros(kernel.shape[1]) if i == len(folded) - 1 else _exponent_below(headroom, largest[i])
-        rows = row_exponents(np.ldexp(kernel, unit.astype(int)), largest_weight)
+        rows = np.zeros(len(kernel))
+        if norms is None or i < norms:
+            rows = row_exponents(np.ldexp(kernel, unit.astype(int)), largest_weight)
         scaled = np.ldexp(kernel, unit.astype(int) - rows.astype(int)[:, None])
         layers.append(Dense(scaled, np.ldexp(layer.bias, unit.astype(int)), np.ldexp(1.0, rows.astype(int)), layer.shift))
         pending = unit

@@ -72,7 +72,7 @@ def train(settings: Settings, floating: scales.Network | None = None, progress: 
 
 
 def _train_float(sample: Sample, settings: Settings, progress: Progress) -> scales.Network:
-    model = network.float_model(recipe.initial_network(sample, settings.seed))
+    model = facile_network.float_model(recipe.initial_network(sample, settings.seed), "facile_v2_float")
     facile_network.fit(model, sample, settings.floating, progress)
     folded = scales.fold(facile_network.network_of(model))
     if is_dead(scales.forward(folded, sample.x[:20_000])[-1]):

@@ -24,7 +24,7 @@ from hypersonic.hls.zoo.training import Progress
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the training of a jet tagger with HGQ2 consists of; the values in a model's train.py gave the shipped file.
+    """A training of a jet tagger with HGQ2; the values in a model's train.py gave the shipped file.
 
     model: its name. network: returns it with initial weights. jets: (count, seed) -> the sample. inputs: rows -> inputs of the
     network. references: rows -> probabilities of other methods, by their names in the table of results.

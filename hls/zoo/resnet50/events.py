@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeded images for ResNet-50, and seeded inputs for one of its blocks. Only numpy."""
+"""Seeded images for ResNet-50. Only numpy."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ def images(count: int, seed: int) -> NDArray[np.float32]:
     for cells in (4, 16, 56, 224):
         image += np.kron(rng.normal(0.0, 1.0, (count, cells, cells, COLOURS)), np.ones((1, SIZE // cells, SIZE // cells, 1)))
     return np.asarray(np.clip(np.rint(128 + 32 * image), 0, 255) / 256, np.float32)
-
-
-def block_rows(shape: tuple[int, ...], count: int, seed: int) -> NDArray[np.float32]:
-    """Return inputs (count, *shape) for a block, like outputs of a ReLU: half zeros, the rest up to about 8 in steps of
-    1/16."""
-    rng = np.random.default_rng([51, seed])
-    return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 2.2, (count, *shape))), 0, 255) / 16, np.float32)
 
 
 def gate_rows() -> NDArray[np.float32]:

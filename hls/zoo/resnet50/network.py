@@ -22,14 +22,13 @@ PARAMETERS = 25_636_712
 CLASSES = 1000
 #: (blocks, filters) of each stage; a block has four times as many output channels; all stages but the first halve the image
 STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
-_IMAGES = 2  # images that set the batch norms
-_PIXELS = 4096  # pixels that set a block's batch norms, at least
+IMAGES = 2  # images that set the batch norms
 
 
 def network(*, seed: int = 1) -> Any:
     """Build the network: (n, 224, 224, 3) -> logits (n, 1000). The same seed gives the same weights on the same machine."""
     model = drawn(seed=seed)
-    settle(model, events.images(_IMAGES, seed))
+    settle(model, events.images(IMAGES, seed))
     return model
 
 
@@ -48,25 +47,6 @@ def drawn(*, seed: int = 1) -> Any:
             x = block(x, filters, stride, f"s{stage}b{number + 1}", widen=number == 0)
     x = layers.Dense(CLASSES, name="logits")(layers.GlobalAveragePooling2D(name="pool")(x))
     return tf_keras.Model(image, x, name="resnet50")
-
-
-def block_network(stage: int, *, first: bool, size: int | None = None, seed: int = 1) -> Any:
-    """Build one bottleneck block of stage 1 to 4 as a model of its own, with the layer names of the network.
-
-    first: the first block of the stage, which has a convolution in its shortcut; otherwise the second. size: pixels per side of
-    its input, by default as in the network.
-    """
-    _, tf_keras = keras_2.keras()
-    keras_2.seed_weights(seed)
-    filters = STAGES[stage - 1][1]
-    stride = 2 if stage > 1 and first else 1
-    side = size or SIZE // 4 >> max(0, stage - 1 - (stride - 1))
-    channels = 4 * filters if not first else 64 if stage == 1 else 2 * filters
-    x = tf_keras.layers.Input((side, side, channels), name="x")
-    name = f"s{stage}b{1 if first else 2}"
-    model = tf_keras.Model(x, block(x, filters, stride, name, widen=first), name=name)
-    settle(model, events.block_rows(model.input_shape[1:], max(_IMAGES, _PIXELS // side**2), seed))
-    return model
 
 
 def block(x: Any, filters: int, stride: int, name: str, *, widen: bool) -> Any:

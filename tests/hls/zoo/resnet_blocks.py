@@ -22,15 +22,42 @@ from hypersonic.hls.convert import convert
 from hypersonic.hls.frontend.description import ZOO
 from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.zoo import keras_2
-from hypersonic.hls.zoo.resnet50 import events, network
+from hypersonic.hls.zoo.resnet50 import network
+from hypersonic.hls.zoo.resnet50.events import SIZE
 
 _TYPE = "ap_ufixed<8,4,AP_RND,AP_SAT>"
 _SHAPES: list[tuple[int, ...]] = []
+_PIXELS = 4096  # pixels that set a block's batch norms, at least
 
 
 def rows() -> NDArray[np.float32]:
     """Two rows for the block at hand, as on the wire."""
-    return events.block_rows(_SHAPES[-1], 2, 9001).reshape(2, -1)
+    return block_rows(_SHAPES[-1], 2, 9001).reshape(2, -1)
+
+
+def block_rows(shape: tuple[int, ...], count: int, seed: int) -> NDArray[np.float32]:
+    """Inputs (count, *shape) for a block, like outputs of a ReLU: half zeros, the rest up to about 8 in steps of 1/16."""
+    rng = np.random.default_rng([51, seed])
+    return np.asarray(np.clip(np.rint(16 * rng.normal(0.0, 2.2, (count, *shape))), 0, 255) / 16, np.float32)
+
+
+def block_network(stage: int, *, first: bool, size: int | None = None, seed: int = 1) -> Any:
+    """One bottleneck block of stage 1 to 4 as a model of its own, with the layer names of the network.
+
+    first: the first block of the stage, which has a convolution in its shortcut; otherwise the second. size: pixels per side of
+    its input, by default as in the network.
+    """
+    _, tf_keras = keras_2.keras()
+    keras_2.seed_weights(seed)
+    filters = network.STAGES[stage - 1][1]
+    stride = 2 if stage > 1 and first else 1
+    side = size or SIZE // 4 >> max(0, stage - 1 - (stride - 1))
+    channels = 4 * filters if not first else 64 if stage == 1 else 2 * filters
+    x = tf_keras.layers.Input((side, side, channels), name="x")
+    name = f"s{stage}b{1 if first else 2}"
+    model = tf_keras.Model(x, network.block(x, filters, stride, name, widen=first), name=name)
+    network.settle(model, block_rows(model.input_shape[1:], max(network.IMAGES, _PIXELS // side**2), seed))
+    return model
 
 
 def slower(options: dict[str, Any], factor: int) -> dict[str, Any]:
@@ -64,7 +91,7 @@ def main(directory: Path, factor: int, blocks: list[list[int]]) -> None:
     if parameters != network.PARAMETERS:
         raise ValueError(f"ResNet-50 has {parameters} parameters, expected {network.PARAMETERS}")
     for stage, number, size in blocks:
-        model = network.block_network(stage, first=number == 1, size=size or None)
+        model = block_network(stage, first=number == 1, size=size or None)
         _SHAPES.append(model.input_shape[1:])
         file = directory / f"{model.name}.h5"
         keras_2.save(model, file)
