@@ -33,6 +33,7 @@ from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.errors import INSTEAD, ConversionError, ProjectError, UnsupportedLayerError
 from hypersonic.hls.frontend.passes.flow import register as register_fusions
 from hypersonic.hls.frontend.passes.flow import register_normalization_types, register_possible_settings
+from hypersonic.hls.frontend.passes.in_place import InPlace
 from hypersonic.hls.frontend.passes.padding import PADDINGS
 from hypersonic.hls.frontend.passes.types import narrow_type
 from hypersonic.hls.frontend.repairs import repair
@@ -40,7 +41,7 @@ from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
 from hypersonic.hls.frontend.softmax.faults import faults
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import model_settings, strategy_of, tensor_types
-from hypersonic.hls.plugin.passes import QuantiserCode, UnrolledResource, UnrolledStrategy
+from hypersonic.hls.plugin.passes import QuantiserCode, UnrolledResource, unrolled_strategy
 from hypersonic.hls.plugin.words import in_words, to_floats
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
@@ -95,7 +96,7 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         self._register_flows()
 
     def _register_flows(self) -> None:
-        self.register_pass("unrolled_strategy", UnrolledStrategy)
+        self.register_pass("unrolled_strategy", InPlace(unrolled_strategy))
         unroll = register_flow("strategy", ["hypersonic:unrolled_strategy"], requires=["vivado:init_layers"], backend=self.name)
         fusions = register_fusions()
         flows = get_flow("vitis:ip").requires.copy()

@@ -8,27 +8,19 @@ from typing import Any
 from hls4ml.backends import get_backend
 from hls4ml.backends.fpga.passes.hgq_proxy_model import ProcessFixedPointQuantizerLayer, generate_mask_fn
 from hls4ml.backends.vivado.passes.unrolled_codegen import GenerateUnrolledDenseResource
-from hls4ml.model.optimizer import OptimizerPass
 from hls4ml.model.types import Source
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.model_graph import strategy_of
 
 
-# hls4ml is untyped, and mypy --strict does not allow untyped base classes
-class UnrolledStrategy(OptimizerPass):  # type: ignore[misc]
-    """Changes Strategy distributed_arithmetic to Latency for the C++: hls4ml 1.3.0's own pass needs an older da4ml."""
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer's Strategy is distributed_arithmetic."""
-        return strategy_of(node) == "distributed_arithmetic"
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        """Change it in place; return False, since the graph's structure does not change."""
+def unrolled_strategy(node: Any) -> None:
+    """Change Strategy distributed_arithmetic to Latency for the C++: hls4ml 1.3.0's own pass needs an older da4ml."""
+    if strategy_of(node) == "distributed_arithmetic":
         node.set_attr("strategy", "latency")
-        return False
 
 
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
 class UnrolledResource(GenerateUnrolledDenseResource):  # type: ignore[misc]
     """Writes the C++ of Strategy ResourceUnrolled as for Vitis."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and renames the tensors in the calls of layers, as a Keras 2 model's configuration has them."""
+"""Reads and renames the tensors in the calls of layers, as a Keras 2 model's configuration has them; who reads a layer."""
 
 from __future__ import annotations
 
@@ -34,3 +34,10 @@ def renamed(part: Any, new: Callable[[CallTensor], CallTensor]) -> Any:
     if is_tensor(part):
         return [*new((part[0], part[1], part[2])), *(renamed(one, new) for one in part[3:])]
     return [renamed(one, new) for one in part]
+
+
+def only_reader(model: Any, layer: Any) -> Any:
+    """Return the only layer that reads this one's result, if this is not an output of the model; None otherwise."""
+    nodes = (node.outbound_layer for node in layer.outbound_nodes)
+    readers = [reader for reader in nodes if any(reader is each for each in model.layers)]
+    return readers[0] if len(readers) == 1 and layer.name not in model.output_names else None

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.hls.frontend.keras.calls import only_reader
 from hypersonic.hls.frontend.trained import LayerFacts
 
 Numbers = NDArray[np.float64]
@@ -33,9 +34,9 @@ def layer_facts(model: Any, configured: Mapping[str, Any]) -> tuple[LayerFacts, 
 
 
 def _facts(model: Any, layer: Any, configured: Mapping[str, Any]) -> LayerFacts:
-    kind, result = type(layer).__name__, _result(layer, configured)
+    kind, result = type(layer).__name__, result_layer(layer, configured)
     last = 1 if isinstance(layer.output, list) else int(layer.output.shape[-1] or 1)
-    return LayerFacts(layer.name, result, kind, _weights(model, layer), _followed_by(model, layer), _activation(layer), last)
+    return LayerFacts(layer.name, result, kind, _weights(model, layer), _followed_by(model, layer), activation_of(layer), last)
 
 
 def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.float32]]) -> dict[str, Numbers]:
@@ -48,12 +49,12 @@ def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.fl
     import tf_keras
 
     kept = [layer for layer in model.layers if type(layer).__name__ != "InputLayer" and not isinstance(layer.output, list)]
-    with_two = [layer for layer in kept if _result(layer, configured) != layer.name and hasattr(layer, "activation")]
+    with_two = [layer for layer in kept if result_layer(layer, configured) != layer.name and hasattr(layer, "activation")]
     with_state = [layer for layer in kept if any("LSTM" in type(each).__name__ for each in _directions(layer).values())]
     wanted = [*(layer.output for layer in kept), *(layer.input for layer in (*with_two, *with_state))]
     numbers = tf.autograph.experimental.do_not_convert(tf_keras.Model(model.inputs, wanted))(list(x), training=False)
     numbers = numbers if isinstance(numbers, list | tuple) else [numbers]  # a list of one output
-    found = {_result(layer, configured): number for layer, number in zip(kept, numbers, strict=False)}
+    found = {result_layer(layer, configured): number for layer, number in zip(kept, numbers, strict=False)}
     for layer, number in zip(with_two, numbers[len(kept) :], strict=False):
         found[layer.name] = _without_activation(layer, number)
     for layer, number in zip(with_state, numbers[len(kept) + len(with_two) :], strict=True):
@@ -88,14 +89,15 @@ def _without_activation(layer: Any, x: Any) -> Any:
         layer.activation = activation
 
 
-def _activation(layer: Any) -> str:
+def activation_of(layer: Any) -> str:
+    """Return the name of a layer's activation, or QKeras' class of it; "" for none."""
     activation = layer.get_config().get("activation")
     return str(activation.get("class_name", "")) if isinstance(activation, dict) else str(activation or "")
 
 
-def _result(layer: Any, configured: Mapping[str, Any]) -> str:
-    """hls4ml's name of the layer that gives a Keras layer's result: the activation's, where hls4ml makes a layer of it."""
-    activation = _activation(layer)
+def result_layer(layer: Any, configured: Collection[str]) -> str:
+    """Return hls4ml's name of the layer with a Keras layer's result: its activation's, where hls4ml makes a layer of that."""
+    activation = activation_of(layer)
     name = f"{layer.name}_{activation}"
     return name if name in configured and activation != "linear" else str(layer.name)
 
@@ -108,11 +110,11 @@ def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
     own = _named(layer)
     before = [node.inbound_layers for node in layer.inbound_nodes]
     if "moving_variance" in own and "kernel" not in own:
-        alone = len(before) == 1 and not isinstance(before[0], list) and _reader(model, before[0]) is layer
+        alone = len(before) == 1 and not isinstance(before[0], list) and only_reader(model, before[0]) is layer
         return {} if alone and _takes_normalisation(before[0]) else _affine(layer, own)
     if "moving_variance" in own:  # QConv2DBatchnorm
         own = _folded(own, _affine(layer.batchnorm, own))
-    after = _reader(model, layer)
+    after = only_reader(model, layer)
     if (
         _takes_normalisation(layer)
         and after is not None
@@ -125,7 +127,7 @@ def _weights(model: Any, layer: Any) -> dict[str, Numbers]:
 
 def _takes_normalisation(layer: Any) -> bool:
     """Return whether hls4ml adds a normalisation behind the layer to its weights: with an activation it makes two layers."""
-    return "kernel" in _named(layer) and _activation(layer) in ("", "linear")
+    return "kernel" in _named(layer) and activation_of(layer) in ("", "linear")
 
 
 def _recurrent(layer: Any) -> dict[str, Numbers]:
@@ -152,13 +154,6 @@ def _affine(layer: Any, own: Mapping[str, Numbers]) -> dict[str, Numbers]:
     return {"scale": factor, "bias": own.get("beta", 0.0) - own["moving_mean"] * factor}
 
 
-def _reader(model: Any, layer: Any) -> Any:
-    """The only layer that reads this one's result, if this is not an output of the model; None otherwise."""
-    nodes = (node.outbound_layer for node in layer.outbound_nodes)
-    readers = [reader for reader in nodes if any(reader is each for each in model.layers)]
-    return readers[0] if len(readers) == 1 and layer.name not in model.output_names else None
-
-
 def _followed_by(model: Any, layer: Any) -> str:
-    kind = type(_reader(model, layer)).__name__
+    kind = type(only_reader(model, layer)).__name__
     return kind if kind in _FOLLOW else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.checks import said_by
 from hypersonic.hls.frontend.keras.classes import check_classes, own_classes
 from hypersonic.hls.frontend.keras.expand import expanded
-from hypersonic.hls.frontend.keras.inside import layer_facts, results
+from hypersonic.hls.frontend.keras.inside import activation_of, layer_facts, result_layer, results
 from hypersonic.hls.frontend.keras.layers import check_keras_model, check_shapes, gate_notes, read_by_hls4ml
 from hypersonic.hls.frontend.keras.merges import in_pairs
 from hypersonic.hls.frontend.keras.names import named_for_hls4ml
@@ -95,7 +95,7 @@ def keras_model(model: Any) -> TrainedModel:
         for name, tensor in zip(model.input_names, model.inputs, strict=True)
     )
     outputs = tuple(
-        Tensor(name, _last(named.get_layer(names.get(layer, layer)), config["LayerName"]), _shape(tensor))
+        Tensor(name, result_layer(named.get_layer(names.get(layer, layer)), config["LayerName"]), _shape(tensor))
         for name, layer, tensor in zip(model.output_names, whole.outputs, model.outputs, strict=True)
     )
 
@@ -150,16 +150,6 @@ def _shape(tensor: Any) -> tuple[int, ...]:
     return tuple(int(size) for size in tensor.shape[1:])
 
 
-def _last(layer: Any, named: Collection[str]) -> str:
-    """The name of the hls4ml layer that gives a Keras layer's result.
-
-    hls4ml makes a separate layer of an `activation` option, unless it is linear.
-    """
-    activation = layer.get_config().get("activation")
-    name = f"{layer.name}_{activation['class_name'] if isinstance(activation, dict) else activation}"
-    return name if name in named and activation != "linear" else str(layer.name)
-
-
 def _check_outputs(model: Any) -> None:
     """Refuse outputs that hls4ml would merge or lose. Raises ConversionError."""
     tensors = [id(tensor) for tensor in model.outputs]
@@ -188,11 +178,8 @@ def _branching(model: Any) -> tuple[tuple[str, str], ...]:
 
 def _quantisers(model: Any) -> Iterator[tuple[Any, Any]]:
     for layer in model.layers:
-        activation = layer.get_config().get("activation")
-        name = activation.get("class_name", "") if isinstance(activation, dict) else str(activation)
-        if type(layer).__name__ in ("Activation", "QActivation") and name.startswith(
-            ("linear", "quantized_bits", "quantized_linear")
-        ):
+        kinds = ("linear", "quantized_bits", "quantized_linear")
+        if type(layer).__name__ in ("Activation", "QActivation") and activation_of(layer).startswith(kinds):
             before = _before(layer)
             if before is not None:
                 yield layer, before

@@ -11,7 +11,7 @@ import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.keras.attention import attention, multi_head_attention
-from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, renamed
+from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, only_reader, renamed
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
 from hypersonic.hls.frontend.keras.convolutions import dilated, transposed
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
@@ -138,11 +138,11 @@ def _shapes(layer: Any) -> list[tuple[int, ...]]:
 
 def _scaled(model: Any, layer: Any) -> list[Part]:
     """A scaling merged with those before it that nothing else reads; a scaling that is merged into a later one is left out."""
-    if type(_reader(model, layer)).__name__ in _SCALINGS:
+    if type(only_reader(model, layer)).__name__ in _SCALINGS:
         return [PASSED]
     scale, offset = _line(layer)
     before = layer
-    while type(before := before.inbound_nodes[0].inbound_layers).__name__ in _SCALINGS and _reader(model, before) is not None:
+    while type(before := before.inbound_nodes[0].inbound_layers).__name__ in _SCALINGS and only_reader(model, before):
         first = _line(before)
         scale, offset = first[0] * scale, first[1] * scale + offset
     return affine(_shapes(layer)[0], scale, offset)
@@ -162,13 +162,6 @@ def _line(layer: Any) -> tuple[Any, Any]:
         mean = np.asarray(layer.mean, np.float64)
         numbers = (deviation, mean) if layer.invert else (1 / deviation, -mean / deviation)
     return tuple(np.broadcast_to(np.asarray(each, np.float64), (1, *shape))[0] for each in numbers)
-
-
-def _reader(model: Any, layer: Any) -> Any:
-    """The only layer that reads this one's result, if this is not an output of the model; None otherwise."""
-    readers = [node.outbound_layer for node in layer.outbound_nodes]
-    readers = [reader for reader in readers if any(reader is each for each in model.layers)]
-    return readers[0] if len(readers) == 1 and layer.name not in model.output_names else None
 
 
 def _softmax(layer: Any) -> list[Part]:

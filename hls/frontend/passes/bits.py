@@ -7,81 +7,57 @@ from typing import Any
 
 import numpy as np
 from hls4ml.model.layers import BatchNormalization
-from hls4ml.model.optimizer import OptimizerPass
-from hls4ml.model.types import (
-    IntegerPrecisionType,
-)
+from hls4ml.model.types import IntegerPrecisionType
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.passes.normalizations import _alone
+from hypersonic.hls.frontend.passes.normalizations import alone
 from hypersonic.hls.model_graph import COPYING, is_binary, takes_bits
 
 
-class QuantizedTanhScales(OptimizerPass):  # type: ignore[misc]
-    """Refuses a binary or ternary activation behind a scale of 0 or less, for which hls4ml's thresholds would be reversed."""
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer is a binary or ternary tanh behind a normalisation with a scale of 0 or less."""
-        kind, before = str(node.get_attr("activation")), node.get_input_node()
-        steps = node.class_name == "TernaryTanh" or (node.class_name == "Activation" and kind.startswith(("binary", "ternary")))
-        return steps and isinstance(before, BatchNormalization) and bool((np.asarray(before.weights["scale"].data) <= 0).any())
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        """Raise UnsupportedLayerError."""
+def check_tanh_scales(node: Any) -> None:
+    """Refuse a binary or ternary activation behind a scale of 0 or less, for which hls4ml's thresholds would be reversed."""
+    kind, before = str(node.get_attr("activation")), node.get_input_node()
+    steps = node.class_name == "TernaryTanh" or (node.class_name == "Activation" and kind.startswith(("binary", "ternary")))
+    if steps and isinstance(before, BatchNormalization) and (np.asarray(before.weights["scale"].data) <= 0).any():
         raise UnsupportedLayerError(
-            f"layer {node.get_input_node().name!r}: a scale is 0 or less, expected positive ones in front of the binary or "
+            f"layer {before.name!r}: a scale is 0 or less, expected positive ones in front of the binary or "
             f"ternary {node.name!r}, for which hls4ml compares with thresholds in one direction; train it with scale=False"
         )
 
 
-class BinaryThresholds(OptimizerPass):  # type: ignore[misc]
-    """Moves the threshold of a normalisation before a binary activation to the next number of its input's type.
+def move_thresholds(node: Any) -> None:
+    """Move the threshold of a normalisation before a binary activation to the next number of its input's type.
 
-    hls4ml compares x >= threshold, but rounds the threshold down to the number before it.
+    hls4ml compares x >= threshold, but rounds the threshold down to the number before it. So the shift becomes one that is a
+    quarter of a step beyond.
     """
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer is a binary activation behind a normalisation that hls4ml will merge it with."""
-        kind, before = str(node.get_attr("activation")), node.get_input_node()
-        steps = node.class_name == "Activation" and kind.startswith("binary") and isinstance(before, BatchNormalization)
-        return (
-            steps
-            and _alone(before)
-            and hasattr(before.get_input_variable().type.precision, "fractional")
-            and not before.get_attr("on_grid")
-        )
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        """Change the shift in place, to one a quarter of a step beyond, which hls4ml rounds down; return False."""
-        before = node.get_input_node()
-        step = 2.0 ** -before.get_input_variable().type.precision.fractional
-        scale, shift = (np.asarray(before.weights[name].data, np.float64) for name in ("scale", "bias"))
-        before.weights["bias"].data = -(np.ceil(-shift / scale / step) + 0.25) * step * scale
-        before.set_attr("on_grid", True)
-        return False
+    kind, before = str(node.get_attr("activation")), node.get_input_node()
+    if not (node.class_name == "Activation" and kind.startswith("binary") and isinstance(before, BatchNormalization)):
+        return
+    x = before.get_input_variable().type.precision
+    if not alone(before) or not hasattr(x, "fractional") or before.get_attr("on_grid"):
+        return
+    step = 2.0**-x.fractional
+    scale, shift = (np.asarray(before.weights[name].data, np.float64) for name in ("scale", "bias"))
+    before.weights["bias"].data = -(np.ceil(-shift / scale / step) + 0.25) * step * scale
+    before.set_attr("on_grid", True)
 
 
-class SignedBits(OptimizerPass):  # type: ignore[misc]
-    """Gives bits that stand for -1 and 1 (the XNOR type) an integer type that holds these, where they are read as 0 and 1.
+def type_signed_bits(node: Any) -> None:
+    """Give bits that stand for -1 and 1 (the XNOR type) an integer type that holds these, where they are read as 0 and 1.
 
     That is where they are an output, and in layers other than products. The tensors that they are copied from or to get it too.
     """
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer's result is of such bits, and an output or read by such a layer."""
-        if not is_binary(node.get_output_variable()):
-            return False
-        readers = (layer for layer in node.model.get_layers() if set(layer.inputs) & set(node.outputs))
-        return bool(set(node.outputs) & set(node.model.outputs)) or not all(map(_multiplies, readers))
-
-    def transform(self, model: Any, node: Any) -> bool:
-        """Set the types in place; return False, since the graph's structure does not change."""
-        for layer in _copies(model, node):
-            for tensor in layer.outputs:
-                layer.get_output_variable(tensor).type.precision = IntegerPrecisionType(2, signed=True)
-            if "accum_t" in layer.types:
-                layer.types["accum_t"].precision = IntegerPrecisionType(2, signed=True)
-        return False
+    if not is_binary(node.get_output_variable()):
+        return
+    readers = (layer for layer in node.model.get_layers() if set(layer.inputs) & set(node.outputs))
+    if not set(node.outputs) & set(node.model.outputs) and all(map(_multiplies, readers)):
+        return
+    for layer in _copies(node.model, node):
+        for tensor in layer.outputs:
+            layer.get_output_variable(tensor).type.precision = IntegerPrecisionType(2, signed=True)
+        if "accum_t" in layer.types:
+            layer.types["accum_t"].precision = IntegerPrecisionType(2, signed=True)
 
 
 def _multiplies(layer: Any) -> bool:

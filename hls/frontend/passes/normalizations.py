@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from hls4ml.model.layers import BatchNormalization, DepthwiseConv1D, DepthwiseConv2D
-from hls4ml.model.optimizer import OptimizerPass
 from hls4ml.model.optimizer.passes.batchnorm_opt import FuseConsecutiveBatchNormalization
 from hls4ml.model.optimizer.passes.bn_fuse import FuseBatchNormalization
 from hls4ml.model.quantizers import QKerasPO2Quantizer
@@ -100,21 +99,17 @@ def per_channel(numbers: Numbers, channels: int) -> Numbers | None:
     return rows[0] if (rows == rows[0]).all() else None
 
 
-class SharedNormalization(OptimizerPass):  # type: ignore[misc]
-    """Keeps a normalisation apart from a binary activation if others read it too; hls4ml gives those the numbers before it."""
+def part_shared_normalization(node: Any) -> None:
+    """Keep a normalisation apart from a binary activation if others read it too; hls4ml gives those the numbers before it.
 
-    def match(self, node: Any) -> bool:
-        """Return whether the layer is a binary activation that hls4ml would merge with such a normalisation."""
-        before = node.get_input_node()
-        kind = node.get_attr("activation") if node.class_name == "Activation" and isinstance(before, BatchNormalization) else ""
-        return kind in ("binary", "binary_tanh") and not _alone(before)
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        """Write the function's name so that hls4ml's pass does not find it; templates read it in lower case. Return False."""
+    The function's name is written so that hls4ml's pass does not find it; templates read it in lower case.
+    """
+    before = node.get_input_node()
+    kind = node.get_attr("activation") if node.class_name == "Activation" and isinstance(before, BatchNormalization) else ""
+    if kind in ("binary", "binary_tanh") and not alone(before):
         node.set_attr("activation", "Binary_tanh")
-        return False
 
 
-def _alone(before: Any) -> bool:
+def alone(before: Any) -> bool:
     """Return whether one layer reads a layer's result, and it is not an output."""
     return len(before.get_output_nodes()) == 1 and not set(before.outputs) & set(before.model.outputs)

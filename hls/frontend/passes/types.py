@@ -7,7 +7,6 @@ from math import ceil, log2, prod
 from typing import Any
 
 import numpy as np
-from hls4ml.model.optimizer import OptimizerPass
 from hls4ml.model.optimizer.passes.infer_precision import InferPrecisionTypes
 from hls4ml.model.types import (
     ExponentWeightVariable,
@@ -63,23 +62,14 @@ def _sum_type(node: Any) -> FixedPrecisionType | None:
     return _with_bits(kind, _whole_bits(_largest_sum(node, 2.0 ** (x.integer - x.signed))) + 1, fraction)
 
 
-# hls4ml is untyped, and mypy --strict does not allow untyped base classes
-class FixedPowersOfTwo(OptimizerPass):  # type: ignore[misc]
-    """Gives weights that are powers of two the narrowest fixed-point type that holds those of the layer exactly."""
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer has such weights."""
-        return any(isinstance(held, ExponentWeightVariable) for held in node.weights.values())
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        """Replace them in place; return False, since the graph's structure does not change."""
-        for name, held in list(node.weights.items()):
-            if isinstance(held, ExponentWeightVariable):
-                held.quantizer.hls_type = _holding(np.asarray(held.data))
-                node.add_weights_variable(
-                    name=name, var_name=held.name, data=held.data_unquantized, quantizer=held.quantizer
-                )  # fmt: skip
-        return False
+def fix_powers_of_two(node: Any) -> None:
+    """Give weights that are powers of two the narrowest fixed-point type that holds those of the layer exactly."""
+    for name, held in list(node.weights.items()):
+        if isinstance(held, ExponentWeightVariable):
+            held.quantizer.hls_type = _holding(np.asarray(held.data))
+            node.add_weights_variable(
+                name=name, var_name=held.name, data=held.data_unquantized, quantizer=held.quantizer
+            )  # fmt: skip
 
 
 def _holding(powers: Numbers) -> FixedPrecisionType:
@@ -89,50 +79,36 @@ def _holding(powers: Numbers) -> FixedPrecisionType:
     return FixedPrecisionType(width=most - least + 2, integer=most + 1, signed=True)
 
 
-class SoftmaxTypes(OptimizerPass):  # type: ignore[misc]
-    """Gives a Softmax the types of softmax/exact.py, in place."""
-
-    def match(self, node: Any) -> bool:
-        """Return whether any type or table size of a Softmax changes."""
-        return node.class_name == "Softmax" and bool(_of_softmax(node))
-
-    def transform(self, model: Any, node: Any) -> bool:
-        """Set them; return False, since the graph's structure does not change."""
-        for name, wanted in _of_softmax(node).items():
-            if name == "result_t":
-                retype(model, node.get_output_variable().type, str(wanted))
-            elif name.endswith("_t"):
-                precision = model.config.backend.convert_precision_string(wanted)
-                node.set_attr(name, NamedType(f"{node.name}_{name}", precision))
-            else:
-                node.set_attr(name, wanted)
-        return False
+def type_softmax(node: Any) -> None:
+    """Give a Softmax the types of softmax/exact.py."""
+    if node.class_name != "Softmax":
+        return
+    model = node.model
+    for name, wanted in wanted_types(node, exact=model_settings(model).get("softmax") == "exact").items():
+        if name == "result_t":
+            retype(model, node.get_output_variable().type, str(wanted))
+        elif name.endswith("_t"):
+            precision = model.config.backend.convert_precision_string(wanted)
+            node.set_attr(name, NamedType(f"{node.name}_{name}", precision))
+        else:
+            node.set_attr(name, wanted)
 
 
-def _of_softmax(node: Any) -> dict[str, str | int]:
-    return wanted_types(node, exact=model_settings(node.model).get("softmax") == "exact")
+def untype_steps(node: Any) -> None:
+    """Leave the type of a TimeDistributed, which copies the numbers of a step, to InferTypes.
+
+    The first of its two layers was the model's output when hls4ml named its type.
+    """
+    if node.class_name != "TimeDistributed" or node.get_attr("copies"):
+        return
+    kind = node.get_output_variable().type
+    kind.precision = UnspecifiedPrecisionType()
+    if node.outputs[0] not in node.model.outputs:
+        kind.name = f"layer{node.index}_t"
+    node.set_attr("copies", True)
 
 
-class StepTypes(OptimizerPass):  # type: ignore[misc]
-    """Leaves the type of a TimeDistributed, which copies the numbers of a step, to InferTypes."""
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer is a TimeDistributed that has a type of its own."""
-        return node.class_name == "TimeDistributed" and not node.get_attr("copies")
-
-    def transform(self, model: Any, node: Any) -> bool:
-        """Remove it in place; return False, since the graph's structure does not change.
-
-        The first of its two layers was the model's output when hls4ml named its type.
-        """
-        kind = node.get_output_variable().type
-        kind.precision = UnspecifiedPrecisionType()
-        if node.outputs[0] not in model.outputs:
-            kind.name = f"layer{node.index}_t"
-        node.set_attr("copies", True)
-        return False
-
-
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
 class InferTypes(InferPrecisionTypes):  # type: ignore[misc]
     """hls4ml's pass, which fails for a Dot whose accumulator has no type; here it gets a type that holds every sum exactly.
 
@@ -225,29 +201,23 @@ _NORMALIZATION = {"accum_t": "ap_fixed<14,4,AP_RND_CONV,AP_SAT>", "table_t": "ap
 _FRACTION, _INDEX_BITS = 12, 31
 
 
-class NormalizationTypes(OptimizerPass):  # type: ignore[misc]
-    """Gives the sums and the table of a LayerNormalization types that hold them, if they have hls4ml's own types.
+def type_normalization(node: Any) -> None:
+    """Give the sums and the table of a LayerNormalization types that hold them, if they have hls4ml's own types.
 
     hls4ml's saturate at 8 and have three bits right of the point. The squares of n differences from the mean of numbers up to
     x are 4 x^2 each at most, and n x^2 together.
     """
-
-    def match(self, node: Any) -> bool:
-        """Return whether it is a LayerNormalization with types of hls4ml's own."""
-        return node.class_name == "LayerNormalization" and finds_types(node.model) and bool(_unset(node))
-
-    def transform(self, model: Any, node: Any) -> bool:
-        """Set the types in place; return False, since the graph's structure does not change."""
-        x = node.get_input_variable().type.precision
-        count = int(node.get_attr("n_in")) // int(node.get_attr("seq_len"))
-        index = int(node.get_attr("table_size")).bit_length() - 1 + int(node.get_attr("table_range_power2"))
-        whole = min(_whole_bits(max(count, 4) * 4.0 ** (x.integer - x.signed)) + 1, _INDEX_BITS - index)
-        fraction = max(_FRACTION, min(x.width - x.integer, 2 * _FRACTION))
-        wanted = {"accum_t": f"fixed<{max(whole, 1) + fraction},{max(whole, 1)}", "table_t": f"ufixed<{5 + _FRACTION},5"}
-        for name in _unset(node):
-            precision = model.config.backend.convert_precision_string(f"ap_{wanted[name]},AP_RND_CONV,AP_SAT>")
-            node.set_attr(name, NamedType(f"{node.name}_{name}", precision))
-        return False
+    if node.class_name != "LayerNormalization" or not finds_types(node.model) or not (unset := _unset(node)):
+        return
+    x = node.get_input_variable().type.precision
+    count = int(node.get_attr("n_in")) // int(node.get_attr("seq_len"))
+    index = int(node.get_attr("table_size")).bit_length() - 1 + int(node.get_attr("table_range_power2"))
+    whole = min(_whole_bits(max(count, 4) * 4.0 ** (x.integer - x.signed)) + 1, _INDEX_BITS - index)
+    fraction = max(_FRACTION, min(x.width - x.integer, 2 * _FRACTION))
+    wanted = {"accum_t": f"fixed<{max(whole, 1) + fraction},{max(whole, 1)}", "table_t": f"ufixed<{5 + _FRACTION},5"}
+    for name in unset:
+        precision = node.model.config.backend.convert_precision_string(f"ap_{wanted[name]},AP_RND_CONV,AP_SAT>")
+        node.set_attr(name, NamedType(f"{node.name}_{name}", precision))
 
 
 def _unset(node: Any) -> list[str]:
@@ -277,19 +247,12 @@ def _whole_bits(magnitude: float) -> int:
     return int(np.frexp(magnitude)[1])
 
 
-class QuantisedRecurrence(OptimizerPass):  # type: ignore[misc]
-    """Rounds and clips the weights of a QKeras LSTM or GRU as their quantisers do; hls4ml takes their types alone."""
-
-    def match(self, node: Any) -> bool:
-        """Return whether the layer has such quantisers that were not applied."""
-        quantised = any(node.get_attr(f"{name}_quantizer") is not None for name in _RECURRENT_WEIGHTS)
-        return node.class_name in ("LSTM", "GRU") and quantised and not node.get_attr("quantised")
-
-    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
-        """Change the weights in place; return False, since the graph's structure does not change."""
-        for name in _RECURRENT_WEIGHTS:
-            quantiser = node.get_attr(f"{name}_quantizer")
-            if quantiser is not None:
-                node.weights[name].data = np.asarray(quantiser(np.asarray(node.weights[name].data)))
-        node.set_attr("quantised", True)
-        return False
+def quantise_recurrence(node: Any) -> None:
+    """Round and clip the weights of a QKeras LSTM or GRU as their quantisers do; hls4ml takes their types alone."""
+    if node.class_name not in ("LSTM", "GRU") or node.get_attr("quantised"):
+        return
+    for name in _RECURRENT_WEIGHTS:
+        quantiser = node.get_attr(f"{name}_quantizer")
+        if quantiser is not None:
+            node.weights[name].data = np.asarray(quantiser(np.asarray(node.weights[name].data)))
+            node.set_attr("quantised", True)
