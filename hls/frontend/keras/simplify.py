@@ -35,16 +35,20 @@ def simplified(model: Any, custom: Mapping[str, Any]) -> tuple[Any, tuple[str, .
     parts = {layer.name: found for layer in model.layers if (found := _parts(model, layer))}
     if not parts:
         return model, ()
-    again = _replaced(model, parts, custom)
+    again, _ = replaced(model, parts, custom)
     return simplified(again, custom)[0], tuple(_notes(model))
 
 
-def _replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, Any]) -> Any:
-    """The functional model with some layers, by name, replaced by parts."""
+def replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, Any]) -> tuple[Any, dict[str, list[str]]]:
+    """Return the functional model with some layers, by name, replaced by parts; and the names of each one's parts.
+
+    The weights of a part may have another shape than the part's own.
+    """
     plain = functional(model)
     config = plain.get_config()
     scope = Namespace(tuple(layer.name for layer in plain.layers))
     layers: list[dict[str, Any]] = []
+    names: dict[str, list[str]] = {}
     passed = {
         name: tuple(next(iter(_sources(entry)))[:3])
         for entry in config["layers"]
@@ -57,12 +61,14 @@ def _replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, 
             continue
         own = _linked(entry, parts[name], scope) if name in parts else [entry]
         layers += own
+        names[name] = [made["name"] for made in own]
         weights |= {made["name"]: part.weights for made, part in zip(own, parts.get(name, ()), strict=False)}
     layers = [_reading(layer, passed) for layer in layers]
     again = type(plain).from_config({**config, "layers": layers}, custom_objects=dict(custom))
     for layer in again.layers:
-        layer.set_weights(list(weights[layer.name]))
-    return again
+        pairs = zip(weights[layer.name], layer.get_weights(), strict=True)
+        layer.set_weights([np.reshape(given, own.shape) for given, own in pairs])
+    return again, names
 
 
 def _reading(entry: Any, passed: Mapping[str, CallTensor]) -> Any:
