@@ -10,10 +10,10 @@ installs it in advance. This prints the directory, and installs it first if it i
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
-import zipfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,34 +22,16 @@ from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import PROGRESS, keras_2_environment, python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
+from hypersonic.hls.frontend.keras.saved import model_config
 
 #: the version that is installed, as pip's --require-hashes wants it
 LOCKED = "hgq2==0.2.0 --hash=sha256:c47086535b2bae33bdd186590733f44cebd7a0160029cab2b1d3eb05cb8c1164"
-#: the most bytes of a .keras file's config.json that are read
-_MAX_CONFIG = 64 << 20
 
 
 def uses_hgq(file: Path) -> bool:
     """Return whether a .keras or .h5 file has layers of HGQ2. False for a file that cannot be read: loading it says why."""
-    try:
-        text = _configuration(file)
-    except (OSError, KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
-        return False
-    return b'"hgq.' in text or b'"hgq>' in text
-
-
-def _configuration(file: Path) -> bytes:
-    """The layers of a model file as JSON; b"" for a file of another kind."""
-    if file.suffix == ".keras":
-        with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
-            return config.read(_MAX_CONFIG)
-    if file.suffix != ".h5":
-        return b""
-    import h5py
-
-    with h5py.File(file) as content:
-        config = content.attrs["model_config"]
-    return config.encode() if isinstance(config, str) else bytes(config)
+    text = json.dumps(model_config(file)) if file.suffix in (".keras", ".h5") else ""
+    return '"hgq.' in text or '"hgq>' in text
 
 
 def environment_of(file: Path, progress: Callable[[str], None] = lambda _: None) -> dict[str, str]:

@@ -50,13 +50,13 @@ def dtype_policy(config: Any) -> str:
 
 def model_config(file: Path) -> dict[str, Any]:
     """Return the configuration of the model in a .keras or .h5 file; {} if it cannot be read."""
-    import h5py
-
     try:
         if file.suffix == ".keras":
             with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
                 return dict(json.loads(config.read(_MAX_CONFIG)))
+        import h5py
+
         with h5py.File(file) as content:
             return dict(json.loads(content.attrs["model_config"]))
-    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
         return {}
