@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bus models for cocotb benches: a clock and valid/ready streams. Those for AXI4 are in sim/axi_bus.py.
+"""Bus models for cocotb benches: a clock, valid/ready streams, and a module between two. Those for AXI4 are in sim/axi_bus.py.
 
     clk  __________/‾‾‾‾‾‾‾‾‾‾\\__________/‾‾‾
          ^ drive  ^ sample    ^ drive
@@ -164,9 +164,11 @@ class Source:
 class Sink:
     """Takes a stream into `received`. pause is the probability, per clock, that ready is low."""
 
-    def __init__(self, dut: Any, prefix: str, fields: Sequence[str], rng: random.Random, pause: float = 0.0) -> None:
-        """fields: the ports' names after the prefix, the keys of an item."""
-        ports = {f"{prefix}_{field}": field for field in fields}
+    def __init__(
+        self, dut: Any, prefix: str, fields: Sequence[str], rng: random.Random, pause: float = 0.0, also: Sequence[str] = ()
+    ) -> None:
+        """fields: the ports' names after the prefix; also: whole names of other ports of the item. Both are keys of an item."""
+        ports = {**{f"{prefix}_{field}": field for field in fields}, **{name: name for name in also}}
         self._channel = Channel(dut, prefix, f"{prefix}_tvalid", f"{prefix}_tready", tuple(ports))
         self._names = ports
         self._ready = getattr(dut, f"{prefix}_tready")
@@ -188,3 +190,72 @@ class Sink:
         """Drive ready low; `received` stays."""
         self._channel.reset()
         self._ready.value = 0
+
+
+#: probabilities of pauses of the source and of the sink
+PAUSES = ((0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3))
+
+
+class StreamTB:
+    """A module between a source and a sink, and the items that must come out. A bench names the ports and implements `send`."""
+
+    source_prefix, source_fields = "s_axis", ("tdata",)
+    sink_prefix, sink_fields = "m_axis", ("tdata",)
+    #: other ports of an output item
+    sink_also: Sequence[str] = ()
+    #: clocks after the last item in which no other may come
+    quiet_clocks = 10
+
+    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
+        self.dut, self.rng, self.pause_in = dut, random.Random(seed), pause_in
+        self.source = Source(dut, self.source_prefix, self.source_fields, self.rng, pause_in)
+        self.sink = Sink(dut, self.sink_prefix, self.sink_fields, self.rng, pause_out, self.sink_also)
+        self.bench = Bench(dut, [self.source, *self.others(), self.sink])
+        self.expected: list[Item] = []
+
+    def others(self) -> Sequence[Agent]:
+        """Return the agents besides the source and the sink. Called once."""
+        return ()
+
+    def send(self, count: int) -> None:
+        """Send `count` random items or, where items form them, runs; and append to `expected` what must come out."""
+        raise NotImplementedError
+
+    def received(self) -> list[Item]:
+        """Return what has come out, to be compared with `expected`."""
+        return self.sink.received
+
+    async def check(self) -> None:
+        """Wait until as much has come out as is expected, and compare. Raises AssertionError."""
+        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
+        await self.bench.step(self.quiet_clocks)
+        assert self.received() == self.expected
+        assert all(agent.idle for agent in self.bench.agents if isinstance(agent, Source))
+
+    def forget(self) -> None:
+        """Forget what was expected and what came out."""
+        self.expected.clear()
+        self.sink.received.clear()
+
+    @classmethod
+    async def check_pauses(cls, dut: Any, *counts: int, pauses: Sequence[tuple[float, float]] = PAUSES) -> None:
+        """Send each of `counts` and check what comes out, under several pauses of the source and the sink."""
+        for seed, (pause_in, pause_out) in enumerate(pauses):
+            tb = cls(dut, pause_in, pause_out, seed)
+            await tb.bench.reset()
+            for count in counts:
+                tb.send(count)
+            await tb.check()
+
+    async def check_resets(self, clocks: Sequence[int], before: int, *counts: int) -> None:
+        """Send `before`, and reset after a number of clocks; then send each of `counts` and check what comes out."""
+        for number in clocks:
+            await self.bench.reset(1)
+            self.send(before)
+            await self.bench.step(number)
+            await self.bench.reset(1)
+            self.forget()
+            for count in counts:
+                self.send(count)
+            await self.check()
+            self.forget()

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
@@ -135,8 +135,14 @@ class Results(NamedTuple):
     clocks: int
 
 
-#: (rows, seed) -> the beats of each input, and the expected output beats
-Traffic = Callable[[int, int], tuple[list[list[Beat]], list[Beat]]]
+class Case(Protocol):
+    """One parameter set of a bench, with the module's model."""
+
+    def dut(self) -> Dut:
+        """Return the instance."""
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        """Return the beats of each input for some random rows, and the expected beats of the output."""
 
 
 class StreamBench:
@@ -201,20 +207,25 @@ class StreamBench:
         answers = [Beat(int.from_bytes(word, "little"), y_last_raw[i] != 0) for i, word in enumerate(words)]
         return Results(answers, list(y_clock[: got.value]), clocks.value)
 
-    def check(self, dut: Dut, traffic: Traffic, rows: int = 8, reset_after: Sequence[int] = (1, 3, 7, 16, 40)) -> None:
+    def check(self, case: Case, rows: int = 8, reset_after: Sequence[int] = (1, 3, 7, 16, 40)) -> None:
         """Run rows under several patterns of stalls, and then once for each number of clocks in reset_after with a reset
         after that many clocks. Raises StreamError for a wrong beat or a broken stream rule."""
         for seed, stalls in enumerate([(0, 0), (200, 0), (0, 200), (100, 100), (20, 20)]):
-            self._compare(dut, traffic, rows, Stalls(*stalls, seed=seed), seed)
+            self._compare(case, rows, Stalls(*stalls, seed=seed), seed)
         for clocks in reset_after:
-            inputs, expected = traffic(rows, clocks)
-            self.run(dut, *inputs, results=len(expected) + 1, stalls=Stalls(20, 60), clock_limit=clocks)
+            inputs, expected = case.traffic(rows, clocks)
+            self.run(case.dut(), *inputs, results=len(expected) + 1, stalls=Stalls(20, 60), clock_limit=clocks)
             self.reset()
-            self._compare(dut, traffic, 2, Stalls(), clocks + 1)
+            self._compare(case, 2, Stalls(), clocks + 1)
 
-    def _compare(self, dut: Dut, traffic: Traffic, rows: int, stalls: Stalls, seed: int) -> None:
-        inputs, expected = traffic(rows, seed)
-        got = self.run(dut, *inputs, results=len(expected), stalls=stalls).beats
+    def taken_at(self, case: Case, rows: int, seed: int = 1) -> list[int]:
+        """Run rows without stalls. Returns the clock at which each output beat was taken. Raises StreamError as check does."""
+        return self._compare(case, rows, Stalls(), seed).taken_at
+
+    def _compare(self, case: Case, rows: int, stalls: Stalls, seed: int) -> Results:
+        dut, (inputs, expected) = case.dut(), case.traffic(rows, seed)
+        results = self.run(dut, *inputs, results=len(expected), stalls=stalls)
+        got = results.beats
         wrong = [i for i, (one, other) in enumerate(zip(got, expected, strict=True)) if one != other]
         if wrong:
             at = wrong[0]
@@ -222,6 +233,7 @@ class StreamBench:
                 f"{dut.module} {dict(dut.parameters)}, {stalls}: {len(wrong)} of {len(expected)} beats differ, the first is "
                 f"{at}: {got[at].data:x} last {got[at].last}, expected {expected[at].data:x} last {expected[at].last}"
             )
+        return results
 
     def reset(self, clocks: int = 1) -> None:
         """Hold every instance in reset for `clocks` clocks."""

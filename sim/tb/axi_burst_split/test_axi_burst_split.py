@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Bench, Item, Sink, Source
+from hypersonic.sim.bus import Agent, Item, StreamTB
 from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
@@ -25,46 +24,41 @@ def bursts_of(address: int, beats: int, user: int, beat_bytes: int, max_beats: i
             return result
 
 
-class TB:
-    def __init__(self, dut: Any, pause_in: float, pause_out: float, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.beat_bytes, self.max_beats = int(dut.BEAT_BYTES.value), int(dut.MAX_BURST_BEATS.value)
-        self.source = Source(dut, "s_axis_desc", ("address", "beats", "user"), self.rng, pause_in)
-        self.sink = Sink(dut, "m_axis_burst", ("address", "beats", "last", "user"), self.rng, pause_out)
-        self.bench = Bench(dut, [self.source, self.sink])
-        self.expected: list[Item] = []
+class TB(StreamTB):
+    source_prefix, source_fields = "s_axis_desc", ("address", "beats", "user")
+    sink_prefix, sink_fields = "m_axis_burst", ("address", "beats", "last", "user")
 
-    def send(self, address: int, beats: int) -> None:
+    def others(self) -> list[Agent]:
+        self.beat_bytes, self.max_beats = int(self.dut.BEAT_BYTES.value), int(self.dut.MAX_BURST_BEATS.value)
+        return []
+
+    def descriptor(self, address: int, beats: int) -> None:
         user = self.rng.randrange(2)
         self.source.send(address=address, beats=beats, user=user)
         self.expected += bursts_of(address, beats, user, self.beat_bytes, self.max_beats)
 
-    def send_random(self) -> None:
-        page = self.rng.randrange(1 << 40) * 4096
-        self.send(
-            page + self.rng.randrange(4096 // self.beat_bytes) * self.beat_bytes, self.rng.choice([0, 1, 2, 63, 64, 65, 700])
-        )
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            page = self.rng.randrange(1 << 40) * 4096
+            first = self.rng.randrange(4096 // self.beat_bytes) * self.beat_bytes
+            self.descriptor(page + first, self.rng.choice([0, 1, 2, 63, 64, 65, 700]))
+
+    async def check(self) -> None:
+        await super().check()
+        for burst in self.sink.received:
+            assert burst["address"] % 4096 + burst["beats"] * self.beat_bytes <= 4096
 
 
 @bench_test
 async def splits_every_descriptor_at_the_borders(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        for _ in range(60):
-            tb.send_random()
-        await tb.bench.until(lambda tb=tb: len(tb.sink.received) >= len(tb.expected))
-        await tb.bench.step(8)
-        assert tb.sink.received == tb.expected
-        for burst in tb.sink.received:
-            assert burst["address"] % 4096 + burst["beats"] * tb.beat_bytes <= 4096
+    await TB.check_pauses(dut, 60, pauses=((0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.3, 0.3)))
 
 
 @bench_test
 async def a_burst_leaves_in_every_second_clock(dut: Any) -> None:
-    tb = TB(dut, 0.0, 0.0, 1)
+    tb = TB(dut)
     await tb.bench.reset()
-    tb.send(0, 100 * tb.max_beats)
+    tb.descriptor(0, 100 * tb.max_beats)
     await tb.bench.until(lambda: len(tb.sink.received) == 100)
     assert tb.bench.clocks <= 204  # full bursts have two beats or more
 
@@ -73,12 +67,11 @@ async def a_burst_leaves_in_every_second_clock(dut: Any) -> None:
 async def reset_forgets_the_descriptor_at_work(dut: Any) -> None:
     tb = TB(dut, 0.0, 0.6, 2)
     await tb.bench.reset()
-    tb.send(0, 1000 * tb.max_beats)
+    tb.descriptor(0, 1000 * tb.max_beats)
     await tb.bench.step(20)
     await tb.bench.reset(1)
-    tb.sink.received.clear()
-    tb.expected.clear()
-    tb.send(4096, 3)
+    tb.forget()
+    tb.descriptor(4096, 3)
     await tb.bench.step(20)
     assert tb.sink.received == tb.expected
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.packing.codes import converters
 from hypersonic.hls.packing.layout import Field, Packing
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import Bench, Item, Sink, Source
+from hypersonic.sim.bus import StreamTB
 from hypersonic.sim.cocotb_run import run_bench
 
 _CODES, _BITS, _SELECT = 5, 4, 2
@@ -26,38 +25,26 @@ _FIXED = FixedPoint(11, 3, True, Rounding.RND_CONV, Overflow.SAT)
 _SPEC = TensorSpec("x", (_PACKING.row_bytes,), _FIXED, "UINT8", packing=_PACKING)
 
 
-class TB:
-    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
-        self.generator = np.random.default_rng(seed)
-        rng = random.Random(seed)
-        self.source = Source(dut, "s_axis", ("tdata", "tlast"), rng, pause_in)
-        self.sink = Sink(dut, "m_axis", ("tdata", "tlast"), rng, pause_out)
-        self.bench = Bench(dut, [self.source, self.sink])
-        self.expected: list[Item] = []
+class TB(StreamTB):
+    source_fields = sink_fields = ("tdata", "tlast")
 
-    def send(self, rows: int) -> None:
-        x = self.generator.integers(0, 256, (rows, _SPEC.row_bytes), dtype=np.uint8)
+    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
+        super().__init__(dut, pause_in, pause_out, seed)
+        self.generator = np.random.default_rng(seed)
+
+    def send(self, count: int) -> None:
+        x = self.generator.integers(0, 256, (count, _SPEC.row_bytes), dtype=np.uint8)
         bits, width = _CODES * _BITS + _SELECT, _FIXED.width
         for row, (data, raw) in enumerate(zip(x, _SPEC.to_raw(x), strict=True)):
-            last = int(row == rows - 1)
+            last = int(row == count - 1)
             self.source.send(tdata=int.from_bytes(data.tobytes(), "little") & ((1 << bits) - 1), tlast=last)
             word = sum((int(r) & ((1 << width) - 1)) << (width * i) for i, r in enumerate(raw))
             self.expected.append({"tdata": word, "tlast": last})
 
-    async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(10)
-        assert self.sink.received == self.expected
-
 
 @cocotb.test()
 async def codes_are_looked_up_in_order_under_pauses(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        for rows in (1, 5, 60, 17):
-            tb.send(rows)
-        await tb.check()
+    await TB.check_pauses(dut, 1, 5, 60, 17, pauses=((0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)))
 
 
 @cocotb.test()
@@ -71,15 +58,7 @@ async def a_row_enters_and_leaves_in_every_clock(dut: Any) -> None:
 
 @cocotb.test()
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, 0.1, 0.3)
-    await tb.bench.reset()
-    tb.send(50)
-    await tb.bench.step(20)
-    await tb.bench.reset(1)
-    tb.expected.clear()
-    tb.sink.received.clear()
-    tb.send(20)
-    await tb.check()
+    await TB(dut, 0.1, 0.3).check_resets((20,), 50, 20)
 
 
 def test_axis_codes_to_fixed(tmp_path: Path) -> None:

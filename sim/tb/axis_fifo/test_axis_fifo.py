@@ -3,43 +3,24 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.core import AXIS_RTL
-from hypersonic.sim.bus import Bench, Sink, Source
+from hypersonic.sim.bus import StreamTB
 from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
-class TB:
-    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
-        self.rng = random.Random(seed)
-        self.width, self.depth = int(dut.WIDTH.value), int(dut.DEPTH.value)
-        self.source = Source(dut, "s_axis", ("tdata",), self.rng, pause_in)
-        self.sink = Sink(dut, "m_axis", ("tdata",), self.rng, pause_out)
-        self.bench = Bench(dut, [self.source, self.sink])
-        self.expected: list[dict[str, int]] = []
-
-    def send(self, beats: int) -> None:
-        for _ in range(beats):
-            self.expected.append({"tdata": self.rng.getrandbits(self.width)})
+class TB(StreamTB):
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            self.expected.append({"tdata": self.rng.getrandbits(int(self.dut.WIDTH.value))})
             self.source.send(**self.expected[-1])
-
-    async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(10)
-        assert self.sink.received == self.expected
-        assert self.source.idle
 
 
 @bench_test
 async def beats_come_out_once_and_in_order(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        tb.send(300)
-        await tb.check()
+    await TB.check_pauses(dut, 300)
 
 
 @bench_test
@@ -53,29 +34,18 @@ async def one_beat_a_clock_passes(dut: Any) -> None:
 
 @bench_test
 async def a_stopped_sink_leaves_depth_beats_and_one_more_inside(dut: Any) -> None:
-    tb = TB(dut, pause_out=1.0)
+    tb, depth = TB(dut, pause_out=1.0), int(dut.DEPTH.value)
     await tb.bench.reset()
-    tb.send(tb.depth + 5)
-    await tb.bench.step(tb.depth + 20)
-    assert tb.source.taken == tb.depth + 1
+    tb.send(depth + 5)
+    await tb.bench.step(depth + 20)
+    assert tb.source.taken == depth + 1
     tb.sink.pause = 0.0
     await tb.check()
 
 
 @bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, 0.2, 0.5)
-    for clocks in (1, 2, 7, 25):
-        await tb.bench.reset(1)
-        tb.send(100)
-        await tb.bench.step(clocks)
-        await tb.bench.reset(1)
-        tb.expected.clear()
-        tb.sink.received.clear()
-        tb.send(40)
-        await tb.check()
-        tb.expected.clear()
-        tb.sink.received.clear()
+    await TB(dut, 0.2, 0.5).check_resets((1, 2, 7, 25), 100, 40)
 
 
 def test_axis_fifo(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.firmware.kernel.parts import Part, converter_parameters
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import Bench, Item, Sink, Source
+from hypersonic.sim.bus import StreamTB
 from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 _SCALES = (0, -3, 120)
@@ -23,41 +22,28 @@ _SPECS = {
 }
 
 
-class TB:
-    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
-        datatype, *_ = dut._name.split("_")
-        self.spec = _SPECS[datatype]
-        self.generator = np.random.default_rng(seed)
-        rng = random.Random(seed)
-        self.source = Source(dut, "s_axis", ("tdata", "tlast"), rng, pause_in)
-        self.sink = Sink(dut, "m_axis", ("tdata", "tlast"), rng, pause_out)
-        self.bench = Bench(dut, [self.source, self.sink])
-        self.expected: list[Item] = []
+class TB(StreamTB):
+    source_fields = sink_fields = ("tdata", "tlast")
 
-    def send(self, rows: int) -> None:
+    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
+        super().__init__(dut, pause_in, pause_out, seed)
+        self.generator = np.random.default_rng(seed)
+        self.spec = _SPECS[dut._name.split("_")[0]]
+
+    def send(self, count: int) -> None:
         fixed = self.spec.fixed
-        raw = self.generator.integers(fixed.min_raw, fixed.max_raw, (rows, self.spec.size), endpoint=True)
+        raw = self.generator.integers(fixed.min_raw, fixed.max_raw, (count, self.spec.size), endpoint=True)
         raw >>= self.generator.integers(0, fixed.width, raw.shape)
         for row, (values, y) in enumerate(zip(raw, self.spec.from_raw(raw), strict=True)):
-            last = int(row == rows - 1)
+            last = int(row == count - 1)
             word = sum((int(r) & ((1 << fixed.width) - 1)) << (fixed.width * i) for i, r in enumerate(values))
             self.source.send(tdata=word, tlast=last)
             self.expected.append({"tdata": int.from_bytes(y.tobytes(), "little"), "tlast": last})
 
-    async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(10)
-        assert self.sink.received == self.expected
-
 
 @bench_test
 async def rows_are_converted_in_order_under_pauses(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        for rows in (1, 5, 100, 17):
-            tb.send(rows)
-        await tb.check()
+    await TB.check_pauses(dut, 1, 5, 100, 17, pauses=((0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)))
 
 
 @bench_test
@@ -71,15 +57,7 @@ async def a_row_enters_and_leaves_in_every_clock(dut: Any) -> None:
 
 @bench_test
 async def reset_in_mid_stream_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, 0.1, 0.3)
-    await tb.bench.reset()
-    tb.send(50)
-    await tb.bench.step(20)
-    await tb.bench.reset(1)
-    tb.expected.clear()
-    tb.sink.received.clear()
-    tb.send(20)
-    await tb.check()
+    await TB(dut, 0.1, 0.3).check_resets((20,), 50, 20)
 
 
 def test_axis_fixed_to_wire(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.rf.modules import rtl_sources
-from hypersonic.sim.bus import Bench, Sink, Source
+from hypersonic.sim.bus import Agent, StreamTB
 from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 
@@ -38,41 +38,26 @@ class Pipeline:
         self.results.clear()
 
 
-class TB:
-    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
-        self.rng = random.Random(seed)
-        self.width, self.latency = int(dut.WIDTH.value), int(dut.LATENCY.value)
-        self.source = Source(dut, "s_axis", ("tlast",), self.rng, pause_in)
-        self.sink = Sink(dut, "m_axis", ("tdata", "tlast"), self.rng, pause_out)
-        self.pipeline = Pipeline(dut, self.rng)
-        self.bench = Bench(dut, [self.source, self.pipeline, self.sink])
-        self.expected: list[dict[str, int]] = []
+class TB(StreamTB):
+    source_fields, sink_fields = ("tlast",), ("tdata", "tlast")
 
-    def send(self, rows: int) -> None:
-        for _ in range(rows):
-            item = {"tdata": self.rng.getrandbits(self.width), "tlast": self.rng.getrandbits(1)}
+    def others(self) -> list[Agent]:
+        self.latency = int(self.dut.LATENCY.value)
+        self.quiet_clocks = self.latency + 10
+        self.pipeline = Pipeline(self.dut, self.rng)
+        return [self.pipeline]
+
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            item = {"tdata": self.rng.getrandbits(int(self.dut.WIDTH.value)), "tlast": self.rng.getrandbits(1)}
             self.expected.append(item)
             self.pipeline.results.append(item["tdata"])
             self.source.send(tlast=item["tlast"])
 
-    async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(self.latency + 10)
-        assert self.sink.received == self.expected
-        assert self.source.idle
-
-    def forget(self) -> None:
-        self.expected.clear()
-        self.sink.received.clear()
-
 
 @bench_test
 async def results_come_out_once_and_in_order(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        tb.send(300)
-        await tb.check()
+    await TB.check_pauses(dut, 300)
 
 
 @bench_test
@@ -98,16 +83,7 @@ async def a_stopped_sink_leaves_as_many_rows_inside_as_the_fifo_holds(dut: Any) 
 
 @bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, 0.2, 0.5)
-    for clocks in (1, 2, 7, 25):
-        await tb.bench.reset(1)
-        tb.send(100)
-        await tb.bench.step(clocks)
-        await tb.bench.reset(1)
-        tb.forget()
-        tb.send(40)
-        await tb.check()
-        tb.forget()
+    await TB(dut, 0.2, 0.5).check_resets((1, 2, 7, 25), 100, 40)
 
 
 SETS = {

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -13,48 +12,36 @@ import numpy as np
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import Bench, Item, Sink, Source
+from hypersonic.sim.bus import StreamTB
 from hypersonic.sim.cocotb_run import run_bench
 
 _SCALES = (0, -3, 5, 1, -12, 9, 2)
 _SPEC = TensorSpec("x", (7,), FixedPoint(18, 8, True, Rounding.RND_CONV, Overflow.SAT), scale_exponents=_SCALES)
 
 
-class TB:
-    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
-        self.generator = np.random.default_rng(seed)
-        rng = random.Random(seed)
-        self.source = Source(dut, "s_axis", ("tdata", "tlast"), rng, pause_in)
-        self.sink = Sink(dut, "m_axis", ("tdata", "tlast"), rng, pause_out)
-        self.bench = Bench(dut, [self.source, self.sink])
-        self.expected: list[Item] = []
+class TB(StreamTB):
+    source_fields = sink_fields = ("tdata", "tlast")
 
-    def send(self, rows: int) -> None:
+    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
+        super().__init__(dut, pause_in, pause_out, seed)
+        self.generator = np.random.default_rng(seed)
+
+    def send(self, count: int) -> None:
         scale = np.ldexp(1.0, 6 - _SPEC.exponents)
-        x = (self.generator.normal(0, 1, (rows, _SPEC.size)) * scale).astype(np.float32)
+        x = (self.generator.normal(0, 1, (count, _SPEC.size)) * scale).astype(np.float32)
         x[self.generator.random(x.shape) < 0.05] = np.nan
         x[self.generator.random(x.shape) < 0.05] = np.inf
         width = _SPEC.fixed.width
         for row, (values, raw) in enumerate(zip(x, _SPEC.to_raw(x), strict=True)):
-            last = int(row == rows - 1)
+            last = int(row == count - 1)
             self.source.send(tdata=int.from_bytes(values.tobytes(), "little"), tlast=last)
             word = sum((int(r) & ((1 << width) - 1)) << (width * i) for i, r in enumerate(raw))
             self.expected.append({"tdata": word, "tlast": last})
 
-    async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(10)
-        assert self.sink.received == self.expected
-
 
 @cocotb.test()
 async def rows_are_converted_in_order_under_pauses(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        for rows in (1, 5, 100, 17):
-            tb.send(rows)
-        await tb.check()
+    await TB.check_pauses(dut, 1, 5, 100, 17, pauses=((0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4)))
 
 
 @cocotb.test()
@@ -68,15 +55,7 @@ async def a_row_enters_and_leaves_in_every_clock(dut: Any) -> None:
 
 @cocotb.test()
 async def reset_in_mid_stream_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, 0.1, 0.3)
-    await tb.bench.reset()
-    tb.send(50)
-    await tb.bench.step(20)
-    await tb.bench.reset(1)
-    tb.expected.clear()
-    tb.sink.received.clear()
-    tb.send(20)
-    await tb.check()
+    await TB(dut, 0.1, 0.3).check_resets((20,), 50, 20)
 
 
 def test_axis_wire_to_fixed(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ of real networks in bulk. The length of the chain is about the number of pipelin
 
 from __future__ import annotations
 
-import random
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from hypersonic.hls.network.base import Network, Tensor
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import Bench, Item, Sink, Source
+from hypersonic.sim.bus import StreamTB
 from hypersonic.sim.cocotb_run import bench_test, run_bench
 
 #: makes a type from its width and its number of fraction bits
@@ -49,39 +48,22 @@ def packed(values: list[int], width: int) -> int:
     return sum((value & ((1 << width) - 1)) << (width * i) for i, value in enumerate(values))
 
 
-class TB:
-    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1) -> None:
-        self.rng, self.depth = random.Random(seed), DEPTHS[dut._name]
-        self.source = Source(dut, "s_axis_x", ("tdata", "tlast"), self.rng, pause_in)
-        self.sink = Sink(dut, "m_axis_y", ("tdata", "tlast"), self.rng, pause_out)
-        self.bench = Bench(dut, [self.source, self.sink])
-        self.expected: list[Item] = []
+class TB(StreamTB):
+    source_prefix, sink_prefix = "s_axis_x", "m_axis_y"
+    source_fields = sink_fields = ("tdata", "tlast")
+    quiet_clocks = 30
 
-    def send(self, rows: int) -> None:
-        for _ in range(rows):
+    def send(self, count: int) -> None:
+        for _ in range(count):
             x = [self.rng.randrange(-(1 << (WIDTH_IN - 1)), 1 << (WIDTH_IN - 1)) for _ in range(2)]
             last = self.rng.randrange(2)
             self.source.send(tdata=packed(x, WIDTH_IN), tlast=last)
-            self.expected.append({"tdata": packed(answer(x, self.depth), WIDTH_OUT), "tlast": last})
-
-    async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(30)
-        assert self.sink.received == self.expected
-        assert self.source.idle
-
-    def forget(self) -> None:
-        self.expected.clear()
-        self.sink.received.clear()
+            self.expected.append({"tdata": packed(answer(x, DEPTHS[self.dut._name]), WIDTH_OUT), "tlast": last})
 
 
 @bench_test
 async def results_keep_their_rows_order_and_last(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.7), (0.3, 0.5)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        tb.send(300)
-        await tb.check()
+    await TB.check_pauses(dut, 300, pauses=((0.0, 0.0), (0.6, 0.0), (0.0, 0.7), (0.3, 0.5)))
 
 
 @bench_test
@@ -112,16 +94,7 @@ async def a_stopped_sink_stops_the_source_and_loses_nothing(dut: Any) -> None:
 
 @bench_test
 async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, 0.1, 0.4)
-    for clocks in (1, 5, 12, 40):
-        await tb.bench.reset(1)
-        tb.send(200)
-        await tb.bench.step(clocks)
-        await tb.bench.reset(1)
-        tb.forget()
-        tb.send(60)
-        await tb.check()
-        tb.forget()
+    await TB(dut, 0.1, 0.4).check_resets((1, 5, 12, 40), 200, 60)
 
 
 def test_da_core(tmp_path: Path) -> None:

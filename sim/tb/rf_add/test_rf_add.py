@@ -5,23 +5,20 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import RowCase, drawn, fixed_point, result, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
-
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
 #: finer than any value of these benches
 _FINE = 60
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance. function(a, b) is the layer's exact function of real values; fraction is the fraction bits of its value."""
 
     name: str
@@ -35,12 +32,9 @@ class Case(NamedTuple):
 
     def dut(self) -> Dut:
         common = max(self.a.fraction, self.b.fraction)
-        parameters: dict[str, int | str] = {
-            "OP": self.op, "LANES": self.lanes, "A_WIDTH": self.a.width, "A_SIGNED": int(self.a.signed),
-            "B_WIDTH": self.b.width, "B_SIGNED": int(self.b.signed), "A_LEFT": common - self.a.fraction,
-            "B_LEFT": common - self.b.fraction, "RESULT_SHIFT": self.fraction - self.y.fraction,
-            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
+        parameters = {
+            "OP": self.op, "LANES": self.lanes, **typed("A", self.a), **typed("B", self.b), "A_LEFT": common - self.a.fraction,
+            "B_LEFT": common - self.b.fraction, **result(self.y, self.fraction),
         }  # fmt: skip
         inputs = {"s_axis_a": self.lanes * self.a.width, "s_axis_b": self.lanes * self.b.width}
         return Dut("rf_add", parameters, inputs, self.lanes * self.y.width)
@@ -50,19 +44,11 @@ class Case(NamedTuple):
         assert fine.denominator == 1
         return self.y.cast(int(fine), _FINE)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
-        streams: list[list[Beat]] = [[], [], []]
-        for _ in range(rows):
-            size = self.lanes * rng.randint(1, 6)
-            a, b = (
-                [rng.choice([t.min_raw, t.max_raw, rng.randint(t.min_raw, t.max_raw)]) for _ in range(size)]
-                for t in (self.a, self.b)
-            )
-            y = [self.result(*pair) for pair in zip(a, b, strict=True)]
-            for stream, row, fixed in zip(streams, (a, b, y), (self.a, self.b, self.y), strict=True):
-                stream.extend(beats_of(row, self.lanes, fixed.width))
-        return streams[:2], streams[2]
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        size = self.lanes * rng.randint(1, 6)
+        a, b = drawn(self.a, size, rng), drawn(self.b, size, rng)
+        y = [self.result(*pair) for pair in zip(a, b, strict=True)]
+        return tuple(beats_of(row, self.lanes, kind.width) for row, kind in ((a, self.a), (b, self.b), (y, self.y)))
 
 
 CASES = [
@@ -87,22 +73,12 @@ CASES = [
     Case("min", 4, min, 7, lanes=3),
     Case("wide", 0, operator.add, 40, fixed_point(50, 40), fixed_point(60, 30), fixed_point(40, 20, True, Rounding.RND_INF)),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=20)
+    bench.check(case, rows=20)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+    taken = bench.taken_at(case, 30)
+    assert taken[-1] - taken[0] == len(taken) - 1

@@ -7,10 +7,8 @@ import itertools
 import random
 
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import fixed_point
 from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench
-
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
 _VALUES = 600
 Pair = tuple[FixedPoint, FixedPoint]

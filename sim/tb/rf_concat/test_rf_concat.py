@@ -4,47 +4,44 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from dataclasses import dataclass
 
-import pytest
-
+from hypersonic.sim.bench_cases import RowCase
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
 
-SHAPES = [(2, 1, 8), (1, 1, 3), (1, 4, 8), (5, 3, 70)]
 
+@dataclass(frozen=True)
+class Case(RowCase):
+    """One instance: the beats of a group of each stream, and their width."""
 
-def dut_of(a: int, b: int, width: int) -> Dut:
-    return Dut("rf_concat", {"WIDTH": width, "A_BEATS": a, "B_BEATS": b}, {"s_axis_a": width, "s_axis_b": width}, width)
+    a: int
+    b: int
+    width: int
 
+    def dut(self) -> Dut:
+        parameters = {"WIDTH": self.width, "A_BEATS": self.a, "B_BEATS": self.b}
+        return Dut("rf_concat", parameters, {"s_axis_a": self.width, "s_axis_b": self.width}, self.width)
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([dut_of(*shape) for shape in SHAPES]) as opened:
-        yield opened
-
-
-def traffic_of(a: int, b: int, width: int, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-    rng = random.Random(seed)
-    inputs: list[list[Beat]] = [[], []]
-    sink: list[Beat] = []
-    for _ in range(rows):
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        inputs: tuple[list[Beat], list[Beat]] = ([], [])
+        sink: list[Beat] = []
         groups = rng.randint(1, 5)
         for group in range(groups):
-            for which, beats in ((0, a), (1, b)):
-                data = [rng.getrandbits(width) for _ in range(beats)]
+            for which, beats in ((0, self.a), (1, self.b)):
+                data = [rng.getrandbits(self.width) for _ in range(beats)]
                 last = [group + 1 == groups and i + 1 == beats for i in range(beats)]
-                inputs[which] += map(Beat, data, last)
+                inputs[which].extend(map(Beat, data, last))
                 sink += [Beat(word, which == 1 and end) for word, end in zip(data, last, strict=True)]
-    return inputs, sink
+        return *inputs, sink
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_both_come_in_turn_under_any_stalls_and_after_a_reset(bench: StreamBench, shape: tuple[int, int, int]) -> None:
-    bench.check(dut_of(*shape), lambda rows, seed: traffic_of(*shape, rows, seed), rows=20)
+CASES = [Case(2, 1, 8), Case(1, 1, 3), Case(1, 4, 8), Case(5, 3, 70)]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_beat_passes_every_clock(bench: StreamBench, shape: tuple[int, int, int]) -> None:
-    inputs, expected = traffic_of(*shape, 20, 1)
-    taken = bench.run(dut_of(*shape), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+def test_both_come_in_turn_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case, rows=20)
+
+
+def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
+    taken = bench.taken_at(case, 20)
+    assert taken[-1] - taken[0] == len(taken) - 1

@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import RowCase, drawn, fixed_point, hex_text, products, result
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
 
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     name: str
     channels: int
     lanes: int
@@ -39,14 +35,9 @@ class Case(NamedTuple):
         return [rng.randint(self.accumulator.min_raw >> 3, self.accumulator.max_raw >> 3) for _ in range(self.channels)]
 
     def dut(self) -> Dut:
-        a, y = self.accumulator, self.y
-        parameters: dict[str, int | str] = {
+        parameters = {
             "LANES": self.lanes, "CHANNEL_BEATS": self.channels // self.lanes, "K_H": self.kernel[0], "K_W": self.kernel[1],
-            "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "W_WIDTH": self.w.width,
-            "PRODUCT_SHIFT": self.x.fraction + self.w.fraction - a.fraction,
-            "PRODUCT_ROUNDING": ROUNDING_CODES[a.rounding], "ACC_WIDTH": a.width, "ACC_SIGNED": int(a.signed),
-            "RESULT_SHIFT": a.fraction - y.fraction, "Y_WIDTH": y.width, "Y_SIGNED": int(y.signed),
-            "ROUNDING": ROUNDING_CODES[y.rounding], "OVERFLOW": OVERFLOW_CODES[y.overflow],
+            **products(self.x, self.w, self.accumulator), **result(self.y, self.accumulator.fraction),
             "WEIGHTS": f"{self.name}_w.hex", "BIAS": f"{self.name}_b.hex",
         }  # fmt: skip
         weights, bias = self.weights(), self.bias()
@@ -56,47 +47,32 @@ class Case(NamedTuple):
             for c in groups
             for kw in range(self.kernel[1])
         ]
-        biases = [pack(bias[c : c + self.lanes], a.width) for c in groups]
-        files = {
-            f"{self.name}_w.hex": "\n".join(f"{word:x}" for word in words),
-            f"{self.name}_b.hex": "\n".join(f"{word:x}" for word in biases),
-        }
-        return Dut(
-            "rf_depthwise", parameters, {"s_axis": self.kernel[0] * self.lanes * self.x.width}, self.lanes * y.width, files
-        )
+        biases = [pack(bias[c : c + self.lanes], self.accumulator.width) for c in groups]
+        files = {f"{self.name}_w.hex": hex_text(words), f"{self.name}_b.hex": hex_text(biases)}
+        inputs = {"s_axis": self.kernel[0] * self.lanes * self.x.width}
+        return Dut("rf_depthwise", parameters, inputs, self.lanes * self.y.width, files)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
         weights, bias = self.weights(), self.bias()
         k_h, k_w = self.kernel
         source: list[Beat] = []
         sink: list[Beat] = []
-        for _ in range(rows):
-            groups = [c for _ in range(rng.randint(1, 4)) for c in range(0, self.channels, self.lanes)]
-            for i, c in enumerate(groups):
-                x = [
-                    [
-                        [
-                            rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)])
-                            for _ in range(self.lanes)
-                        ]
-                        for _ in range(k_h)
-                    ]
-                    for _ in range(k_w)
-                ]
-                last = i + 1 == len(groups)
-                source += [
-                    Beat(pack([v for pixel in column for v in pixel], self.x.width), last and kw + 1 == k_w)
-                    for kw, column in enumerate(x)
-                ]
-                y = [
-                    self.result(
-                        [x[kw][kh][lane] * weights[kh][kw][c + lane] for kh in range(k_h) for kw in range(k_w)], bias[c + lane]
-                    )
-                    for lane in range(self.lanes)
-                ]
-                sink.append(Beat(pack(y, self.y.width), last))
-        return [source], sink
+        groups = [c for _ in range(rng.randint(1, 4)) for c in range(0, self.channels, self.lanes)]
+        for i, c in enumerate(groups):
+            x = [[drawn(self.x, self.lanes, rng) for _ in range(k_h)] for _ in range(k_w)]
+            last = i + 1 == len(groups)
+            source += [
+                Beat(pack([v for pixel in column for v in pixel], self.x.width), last and kw + 1 == k_w)
+                for kw, column in enumerate(x)
+            ]
+            y = [
+                self.result(
+                    [x[kw][kh][lane] * weights[kh][kw][c + lane] for kh in range(k_h) for kw in range(k_w)], bias[c + lane]
+                )
+                for lane in range(self.lanes)
+            ]
+            sink.append(Beat(pack(y, self.y.width), last))
+        return source, sink
 
     def result(self, products: list[int], bias: int) -> int:
         fraction = self.x.fraction + self.w.fraction
@@ -118,22 +94,12 @@ CASES = [
     Case("wraps", 2, 1, (3, 3), accumulator=fixed_point(11, 10), y=fixed_point(8, 8)),
     Case("unsigned_accumulator", 2, 1, (2, 2), accumulator=fixed_point(20, 10, False)),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=20)
+    bench.check(case, rows=20)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_is_taken_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == (len(expected) - 1) * case.kernel[1]
+    taken = bench.taken_at(case, 30)
+    assert taken[-1] - taken[0] == (len(taken) - 1) * case.kernel[1]

@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import NamedTuple
-
-import pytest
 
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
 
@@ -74,19 +71,10 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
 def test_quotients_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic)
+    bench.check(case)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_number_is_divided_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(1, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+    taken = bench.taken_at(case, 1)
+    assert taken[-1] - taken[0] == len(taken) - 1

@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import Parameters, RowCase, drawn, fixed_point, result, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     name: str
     average: bool
     pixels: int
@@ -28,13 +24,11 @@ class Case(NamedTuple):
 
     def dut(self) -> Dut:
         source = self.accumulator if self.average else self.x
-        parameters: dict[str, int | str] = {
+        parameters: Parameters = {
             "OP": int(self.average), "LANES": self.lanes, "CHANNEL_BEATS": self.channels // self.lanes, "PIXELS": self.pixels,
-            "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
-            "X_ROUNDING": ROUNDING_CODES[self.accumulator.rounding], "ACC_WIDTH": self.accumulator.width,
-            "ACC_SIGNED": int(self.accumulator.signed), "RESULT_SHIFT": source.fraction - self.y.fraction,
-            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
+            **typed("X", self.x), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
+            "X_ROUNDING": ROUNDING_CODES[self.accumulator.rounding], **typed("ACC", self.accumulator),
+            **result(self.y, source.fraction),
         }  # fmt: skip
         return Dut("rf_global_pool", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width)
 
@@ -45,18 +39,10 @@ class Case(NamedTuple):
         quotient = abs(total) // len(pixels) * (1 if total >= 0 else -1)
         return self.y.cast(quotient, self.accumulator.fraction)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            image = [
-                rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)])
-                for _ in range(self.pixels * self.channels)
-            ]
-            source += beats_of(image, self.lanes, self.x.width)
-            sink += beats_of([self.pool(image[c :: self.channels]) for c in range(self.channels)], self.lanes, self.y.width)
-        return [source], sink
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        image = drawn(self.x, self.pixels * self.channels, rng)
+        pooled = [self.pool(image[c :: self.channels]) for c in range(self.channels)]
+        return beats_of(image, self.lanes, self.x.width), beats_of(pooled, self.lanes, self.y.width)
 
 
 CASES = [
@@ -73,22 +59,12 @@ CASES = [
     Case("average_unsigned", True, 9, 2, x=fixed_point(8, 4, False), accumulator=fixed_point(13, 4, False)),
     Case("average_wraps", True, 9, 2, accumulator=fixed_point(9, 4)),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=20)
+    bench.check(case, rows=20)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_is_taken_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(10, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    taken = bench.taken_at(case, 10)
     assert taken[-1] - taken[case.channels // case.lanes - 1] == 9 * case.pixels * case.channels // case.lanes

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.rf.modules import rtl_sources
-from hypersonic.sim.bus import Bench, Channel, Source
+from hypersonic.sim.bus import Agent, StreamTB
 from hypersonic.sim.cocotb_run import bench_test, run_bench
-
-_PORTS = ("m_axis_tdata", "m_axis_tlast", "m_number")
 
 
 class Numbers:
@@ -45,69 +43,38 @@ class Numbers:
                 self._due.append((self._busy_until, self.numbers.popleft()))
 
 
-class Taker:
-    """Takes the beats with their numbers; ready is low at random."""
+class TB(StreamTB):
+    source_fields = sink_fields = ("tdata", "tlast")
+    sink_also = ("m_number",)
+    late = False
 
-    def __init__(self, dut: Any, rng: random.Random, pause: float) -> None:
-        self._channel = Channel(dut, "m_axis", "m_axis_tvalid", "m_axis_tready", _PORTS)
-        self._ready, self._rng, self.pause = dut.m_axis_tready, rng, pause
-        self.received: list[tuple[int, ...]] = []
+    def others(self) -> list[Agent]:
+        self.beats = int(self.dut.BEATS.value)
+        self.numbers = Numbers(self.dut, self.rng, self.late)
+        return [self.numbers]
 
-    def drive(self) -> None:
-        self._ready.value = int(self._rng.random() >= self.pause)
-
-    def sample(self) -> None:
-        if (item := self._channel.sample()) is not None:
-            self.received.append(tuple(item[port] for port in _PORTS))
-
-    def reset(self) -> None:
-        self._channel.reset()
-        self._ready.value = 0
-
-
-class TB:
-    def __init__(self, dut: Any, pause_in: float = 0.0, pause_out: float = 0.0, seed: int = 1, late: bool = False) -> None:
-        self.rng = random.Random(seed)
-        self.width, self.number_width, self.beats = (int(getattr(dut, n).value) for n in ("WIDTH", "NUMBER_WIDTH", "BEATS"))
-        self.latency = int(dut.LATENCY.value)
-        self.source = Source(dut, "s_axis", ("tdata", "tlast"), self.rng, pause_in)
-        self.numbers = Numbers(dut, self.rng, late)
-        self.sink = Taker(dut, self.rng, pause_out)
-        self.bench = Bench(dut, [self.source, self.numbers, self.sink])
-        self.expected: list[tuple[int, int, int]] = []
-
-    def send(self, vectors: int) -> None:
-        for _ in range(vectors):
-            number = self.rng.getrandbits(self.number_width)
+    def send(self, count: int) -> None:
+        for _ in range(count):
+            number = self.rng.getrandbits(int(self.dut.NUMBER_WIDTH.value))
             self.numbers.numbers.append(number)
             for _ in range(self.beats):
-                tdata, tlast = self.rng.getrandbits(self.width), self.rng.getrandbits(1)
-                self.source.send(tdata=tdata, tlast=tlast)
-                self.expected.append((tdata, tlast, number))
+                item = {"tdata": self.rng.getrandbits(int(self.dut.WIDTH.value)), "tlast": self.rng.getrandbits(1)}
+                self.source.send(**item)
+                self.expected.append({**item, "m_number": number})
 
-    async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(10)
-        assert self.sink.received == self.expected
-        assert self.source.idle
 
-    def forget(self) -> None:
-        self.expected.clear()
-        self.sink.received.clear()
+class LateTB(TB):
+    late = True
 
 
 @bench_test
 async def every_beat_has_its_vectors_number(dut: Any) -> None:
-    for seed, (pause_in, pause_out) in enumerate([(0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3)]):
-        tb = TB(dut, pause_in, pause_out, seed)
-        await tb.bench.reset()
-        tb.send(60)
-        await tb.check()
+    await TB.check_pauses(dut, 60)
 
 
 @bench_test
 async def a_beat_passes_every_clock_with_the_latest_numbers_allowed(dut: Any) -> None:
-    tb = TB(dut, late=True)
+    tb = LateTB(dut)
     await tb.bench.reset()
     tb.send(50)
     await tb.bench.until(lambda: tb.source.idle)
@@ -128,16 +95,7 @@ async def a_stopped_sink_loses_nothing(dut: Any) -> None:
 
 @bench_test
 async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, 0.2, 0.5)
-    for clocks in (1, 2, 7, 25):
-        await tb.bench.reset(1)
-        tb.send(30)
-        await tb.bench.step(clocks)
-        await tb.bench.reset(1)
-        tb.forget()
-        tb.send(12)
-        await tb.check()
-        tb.forget()
+    await TB(dut, 0.2, 0.5).check_resets((1, 2, 7, 25), 30, 12)
 
 
 SETS = {

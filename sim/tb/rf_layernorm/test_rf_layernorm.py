@@ -4,27 +4,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.layernorm import LayerNorm, normalised_vector
 from hypersonic.hls.rf.stage import Stage, Stream
 from hypersonic.hls.rf.stages.layernorm import layernorm_stage
+from hypersonic.sim.bench_cases import RowCase, fixed_point, stage_dut
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
-
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
 #: hls4ml's own type
 SATURATES = fixed_point(14, 10, True, Rounding.RND_CONV, Overflow.SAT)
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     name: str
     n: int
     lanes: int
@@ -48,26 +45,16 @@ class Case(NamedTuple):
         return layernorm_stage(self.name, self.layer(), x, y)
 
     def dut(self) -> Dut:
-        stage = self.stage()
-        files = {memory.file: memory.text() for memory in stage.memories}
-        return Dut(
-            "rf_layernorm", dict(stage.parameters), {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width, files
-        )
+        return stage_dut("rf_layernorm", self.stage())
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng, layer = random.Random(seed), self.layer()
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            row: list[int] = []
-            for _ in range(rng.randint(1, 3)):
-                most = rng.choice([1, 9, self.x.max_raw])  # near each other, or at the ends of the range
-                row += [rng.choice([-most, most, rng.randint(-most, most)]) for _ in range(self.n)]
-            row = [max(value, self.x.min_raw) for value in row]
-            y = [value for at in range(0, len(row), self.n) for value in normalised_vector(layer, row[at : at + self.n])]
-            source += beats_of(row, self.lanes, self.x.width)
-            sink += beats_of(y, self.lanes, self.y.width)
-        return [source], sink
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        layer, row = self.layer(), list[int]()
+        for _ in range(rng.randint(1, 3)):
+            most = rng.choice([1, 9, self.x.max_raw])  # near each other, or at the ends of the range
+            row += [rng.choice([-most, most, rng.randint(-most, most)]) for _ in range(self.n)]
+        row = [max(value, self.x.min_raw) for value in row]
+        y = [value for at in range(0, len(row), self.n) for value in normalised_vector(layer, row[at : at + self.n])]
+        return beats_of(row, self.lanes, self.x.width), beats_of(y, self.lanes, self.y.width)
 
 
 CASES = [
@@ -81,29 +68,17 @@ CASES = [
     Case("coarse", 4, 2, fixed_point(6, -2, True, Rounding.RND), fixed_point(8, 0), size=1),
     Case("one", 1, 1),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=20)
+    bench.check(case, rows=20)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+    taken = bench.taken_at(case, 30)
+    assert taken[-1] - taken[0] == len(taken) - 1
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_result_comes_when_the_stage_says(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(1, 1)
-    first = bench.run(case.dut(), *inputs, results=len(expected)).taken_at[0]
+    first = bench.taken_at(case, 1)[0]
     assert first == case.n // case.lanes - 1 + case.stage().timing.latency

@@ -4,21 +4,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
-from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench, beats_of, pack, unpack
-
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import RowCase, fixed_point, hex_text, products, result
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
 RESULT = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One engine. x, w, accumulator, result: types; vectors: their number in a row, which take matrices and biases in turn."""
 
     name: str
@@ -57,48 +53,33 @@ class Case(NamedTuple):
         biases = [
             pack(bias[at : at + self.q], self.accumulator.width) for bias in self.bias() for at in range(0, self.n_out, self.q)
         ]
-        return {
-            f"{self.name}_w.hex": "\n".join(f"{word:x}" for word in words),
-            f"{self.name}_b.hex": "\n".join(f"{word:x}" for word in biases),
-        }
+        return {f"{self.name}_w.hex": hex_text(words), f"{self.name}_b.hex": hex_text(biases)}
 
     def dut(self) -> Dut:
-        parameters: dict[str, int | str] = {
+        parameters = {
             "N_IN": self.n_in, "N_OUT": self.n_out, "P": self.p, "Q": self.q, "MATRICES": self.matrices, "BIASES": self.biases,
-            "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "W_WIDTH": self.w.width,
-            "PRODUCT_SHIFT": self.x.fraction + self.w.fraction - self.accumulator.fraction,
-            "PRODUCT_ROUNDING": ROUNDING_CODES[self.accumulator.rounding],
-            "ACC_WIDTH": self.accumulator.width, "ACC_SIGNED": int(self.accumulator.signed),
-            "RESULT_SHIFT": self.accumulator.fraction - self.result.fraction,
-            "Y_WIDTH": self.result.width, "Y_SIGNED": int(self.result.signed),
-            "ROUNDING": ROUNDING_CODES[self.result.rounding], "OVERFLOW": OVERFLOW_CODES[self.result.overflow],
+            **products(self.x, self.w, self.accumulator), **result(self.result, self.accumulator.fraction),
             "WEIGHTS": f"{self.name}_w.hex", "BIAS": f"{self.name}_b.hex",
         }  # fmt: skip
         return Dut("rf_mac", parameters, {"s_axis": self.p * self.x.width}, self.q * self.result.width, self.files())
 
-    def rows(self, count: int, seed: int) -> list[list[int]]:
-        rng = random.Random(seed)
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
         ends = [self.x.min_raw, self.x.max_raw]
         size = self.vectors * self.n_in
-        return [[rng.choice(ends) if rng.random() < 0.1 else rng.randint(*ends) for _ in range(size)] for _ in range(count)]
+        row = [rng.choice(ends) if rng.random() < 0.1 else rng.randint(*ends) for _ in range(size)]
+        return beats_of(row, self.p, self.x.width), beats_of(self.expected(row), self.q, self.result.width)
 
-    def beats(self, rows: list[list[int]]) -> list[Beat]:
-        return [beat for row in rows for beat in beats_of(row, self.p, self.x.width)]
-
-    def expected(self, rows: list[list[int]]) -> list[int]:
+    def expected(self, row: list[int]) -> list[int]:
         weights, bias = self.weights(), self.bias()
         fraction = self.x.fraction + self.w.fraction
         out = []
-        for v, x in enumerate(row[at : at + self.n_in] for row in rows for at in range(0, len(row), self.n_in)):
-            matrix, start = weights[v % self.matrices], bias[v % self.biases]
+        for v in range(self.vectors):
+            x, matrix, start = row[v * self.n_in :], weights[v % self.matrices], bias[v % self.biases]
             for j in range(self.n_out):
                 products = (x[i] * matrix[i][j] for i in range(self.n_in))
                 total = start[j] + sum(self.accumulator.cast(product, fraction) for product in products)
                 out.append(self.result.cast(self.accumulator.confine(total), self.accumulator.fraction))
         return out
-
-    def results(self, beats: list[Beat]) -> list[int]:
-        return [raw for beat in beats for raw in unpack(beat.data, self.q, self.result.width, self.result.signed)]
 
 
 CASES = [
@@ -124,56 +105,16 @@ CASES = [
     Case("shifted_left", 12, 4, 4, 2, accumulator=fixed_point(30, 15)),
     Case("wraps", 16, 4, 8, 2, accumulator=fixed_point(11, 10), result=fixed_point(8, 8)),
     Case("unsigned_accumulator", 8, 2, 4, 2, accumulator=fixed_point(20, 10, False)),
-    Case(
-        "wide",
-        6,
-        2,
-        3,
-        2,
-        fixed_point(24, 12),
-        fixed_point(27, 20),
-        fixed_point(60, 32),
-        fixed_point(32, 16, True, Rounding.RND),
-    ),
+    Case("wide", 6, 2, 3, 2, fixed_point(24, 12), fixed_point(27, 20), fixed_point(60, 32),
+         fixed_point(32, 16, True, Rounding.RND)),
     Case("binary", 32, 2, 16, 2, fixed_point(1, 0, False), fixed_point(2, 0), fixed_point(8, 0), fixed_point(8, 0)),
-]
-IDS = [case.name for case in CASES]
+]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
+def test_integers_are_exact_under_any_stalls_and_after_a_reset_in_mid_vector(bench: StreamBench, case: Case) -> None:
+    bench.check(case, rows=20, reset_after=(1, 3, 8, 13, 30))
 
 
-def check(bench: StreamBench, case: Case, count: int, stalls: tuple[int, int] = (0, 0), seed: int = 1) -> list[int]:
-    """Run rows and compare the results and tlast. Returns the clock at which each beat of results was taken."""
-    rows = case.rows(count, seed)
-    groups = case.n_out // case.q
-    answer = bench.run(case.dut(), case.beats(rows), results=count * case.vectors * groups, stalls=Stalls(*stalls, seed=seed))
-    assert case.results(answer.beats) == case.expected(rows)
-    a_row = case.vectors * groups
-    assert [beat.last for beat in answer.beats] == [i % a_row == a_row - 1 for i in range(count * a_row)]
-    return answer.taken_at
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_integers_are_exact_under_any_stalls(bench: StreamBench, case: Case) -> None:
-    for seed, stalls in enumerate([(0, 0), (200, 0), (0, 200), (100, 100), (20, 20)]):
-        check(bench, case, 12, stalls, seed)
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_vector_takes_reuse_factor_clocks(bench: StreamBench, case: Case) -> None:
-    taken = check(bench, case, 40)
-    vectors = len(taken) // (case.n_out // case.q)
-    last = taken[case.n_out // case.q - 1 :: case.n_out // case.q]
-    assert last[-1] - last[0] == (vectors - 1) * case.reuse
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_reset_in_mid_vector_leaves_nothing_behind(bench: StreamBench, case: Case) -> None:
-    for clocks in (1, 3, 8, 13, 30):
-        bench.run(case.dut(), case.beats(case.rows(20, clocks)), results=9999, stalls=Stalls(20, 60), clock_limit=clocks)
-        bench.reset()
-        check(bench, case, 3, seed=clocks)
+    last = bench.taken_at(case, 40)[case.n_out // case.q - 1 :: case.n_out // case.q]
+    assert last[-1] - last[0] == (len(last) - 1) * case.reuse

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.rf.modules import rtl_sources
-from hypersonic.sim.bus import Bench, Sink, Source
+from hypersonic.sim.bus import Agent, StreamTB
 from hypersonic.sim.cocotb_run import bench_test, run_bench
 from hypersonic.sim.stream_bench import beats_of, pack
 
@@ -49,11 +49,14 @@ class Weights:
             self._valid = False
 
 
-class TB:
-    def __init__(self, dut: Any, pauses: tuple[float, float, float] = (0.0, 0.0, 0.0), seed: int = 1) -> None:
-        """pauses: of the inputs, the weights and the results."""
-        self.rng = rng = random.Random(seed)
-        self.n_in, self.n_out, self.p, self.q = (int(getattr(dut, name).value) for name in ("N_IN", "N_OUT", "P", "Q"))
+class TB(StreamTB):
+    source_fields = sink_fields = ("tdata", "tlast")
+    quiet_clocks = 20
+    weights_pause = 0.0
+
+    def others(self) -> list[Agent]:
+        rng = self.rng
+        self.n_in, self.n_out, self.p, self.q = (int(getattr(self.dut, name).value) for name in ("N_IN", "N_OUT", "P", "Q"))
         self.matrix = [[rng.randrange(-(1 << _W - 1), 1 << _W - 1) for _ in range(self.n_out)] for _ in range(self.n_in)]
         words = [
             pack([self.matrix[i + p][j + q] for q in range(self.q) for p in range(self.p)], _W)
@@ -61,15 +64,12 @@ class TB:
             for i in range(0, self.n_in, self.p)
         ]
         self.reuse = len(words)
-        self.source = Source(dut, "s_axis", ("tdata", "tlast"), rng, pauses[0])
-        self.weights = Weights(dut, words, rng, pauses[1])
-        self.sink = Sink(dut, "m_axis", ("tdata", "tlast"), rng, pauses[2])
-        dut.bias_word.value = 0
-        self.bench = Bench(dut, [self.source, self.weights, self.sink])
-        self.expected: list[dict[str, int]] = []
+        self.weights = Weights(self.dut, words, rng, self.weights_pause)
+        self.dut.bias_word.value = 0
+        return [self.weights]
 
-    def send(self, vectors: int) -> None:
-        for _ in range(vectors):
+    def send(self, count: int) -> None:
+        for _ in range(count):
             x = [self.rng.randrange(-(1 << _X - 1), 1 << _X - 1) for _ in range(self.n_in)]
             y = [sum(x[i] * self.matrix[i][j] for i in range(self.n_in)) for j in range(self.n_out)]
             for data, last in beats_of(x, self.p, _X):
@@ -77,21 +77,19 @@ class TB:
             self.expected += [{"tdata": data, "tlast": int(last)} for data, last in beats_of(y, self.q, _Y)]
 
     async def check(self) -> None:
-        await self.bench.until(lambda: len(self.sink.received) >= len(self.expected))
-        await self.bench.step(20)
-        assert self.sink.received == self.expected
-        assert self.source.idle
+        await super().check()
         vectors = len(self.expected) * self.q // self.n_out
         assert self.weights.addresses == list(islice(cycle(range(self.reuse)), vectors * self.reuse))
 
 
+class WaitingTB(TB):
+    weights_pause = 0.6
+
+
 @bench_test
 async def results_are_exact_and_addresses_in_order_under_any_stalls(dut: Any) -> None:
-    for seed, pauses in enumerate([(0, 0, 0), (0.6, 0, 0), (0, 0.6, 0), (0, 0, 0.6), (0.3, 0.3, 0.3)]):
-        tb = TB(dut, pauses, seed)
-        await tb.bench.reset()
-        tb.send(40)
-        await tb.check()
+    await TB.check_pauses(dut, 40)
+    await WaitingTB.check_pauses(dut, 40)
 
 
 @bench_test
@@ -106,18 +104,7 @@ async def a_word_is_read_every_clock(dut: Any) -> None:
 
 @bench_test
 async def reset_in_mid_vector_leaves_nothing_behind(dut: Any) -> None:
-    tb = TB(dut, (0.2, 0.2, 0.5))
-    for clocks in (1, 2, 7, 25, 60):
-        await tb.bench.reset(1)
-        tb.send(20)
-        await tb.bench.step(clocks)
-        await tb.bench.reset(1)
-        tb.expected.clear()
-        tb.sink.received.clear()
-        tb.send(10)
-        await tb.check()
-        tb.expected.clear()
-        tb.sink.received.clear()
+    await WaitingTB(dut, 0.2, 0.5).check_resets((1, 2, 7, 25, 60), 20, 10)
 
 
 #: N_IN, N_OUT, P and Q

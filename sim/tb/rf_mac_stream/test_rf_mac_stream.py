@@ -5,16 +5,12 @@ throughput as with constants from files, and both loaded again after a reset."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import pytest
-
 from hypersonic.hls.fixed import FixedPoint
+from hypersonic.sim.bench_cases import fixed_point
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
-
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
 X, W, ACC, HIDDEN, Y = fixed_point(8, 4), fixed_point(6, 4), fixed_point(20, 8), fixed_point(9, 3), fixed_point(12, 5)
 
@@ -125,41 +121,36 @@ module loaded #(parameter int LOAD_WIDTH = 16) (
 {engine("a", FIRST, X, HIDDEN)}{engine("b", SECOND, HIDDEN, Y)}endmodule
 """
 
-WIDTHS = (16, 7, 64)
-DUTS = [
-    Dut(
-        "loaded", {"LOAD_WIDTH": width}, {"s_load": width, "s_axis": FIRST.p * X.width}, SECOND.q * Y.width,
-        source=_TOP, uses=("rf_weights", "rf_mac_stream"),
-    )
-    for width in WIDTHS
-]  # fmt: skip
+
+@dataclass(frozen=True)
+class Case:
+    load_width: int
+
+    def dut(self) -> Dut:
+        inputs, uses = {"s_load": self.load_width, "s_axis": FIRST.p * X.width}, ("rf_weights", "rf_mac_stream")
+        return Dut("loaded", {"LOAD_WIDTH": self.load_width}, inputs, SECOND.q * Y.width, source=_TOP, uses=uses)
+
+    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
+        rng = random.Random(seed)
+        load = [Beat(data) for one in (FIRST, SECOND) for data in one.load_beats(self.load_width)]
+        source: list[Beat] = []
+        sink: list[Beat] = []
+        for _ in range(rows):
+            x = [rng.randint(X.min_raw, X.max_raw) for _ in range(FIRST.n_in)]
+            source += beats_of(x, FIRST.p, X.width)
+            sink += beats_of(SECOND.results(FIRST.results(x, X, HIDDEN), HIDDEN, Y), SECOND.q, Y.width)
+        return [load, source], sink
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench(DUTS) as opened:
-        yield opened
+CASES = [Case(16), Case(7), Case(64)]
 
 
-def traffic_of(load_width: int, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-    rng = random.Random(seed)
-    load = [Beat(data) for one in (FIRST, SECOND) for data in one.load_beats(load_width)]
-    source: list[Beat] = []
-    sink: list[Beat] = []
-    for _ in range(rows):
-        x = [rng.randint(X.min_raw, X.max_raw) for _ in range(FIRST.n_in)]
-        source += beats_of(x, FIRST.p, X.width)
-        sink += beats_of(SECOND.results(FIRST.results(x, X, HIDDEN), HIDDEN, Y), SECOND.q, Y.width)
-    return [load, source], sink
-
-
-@pytest.mark.parametrize("dut", DUTS, ids=map(str, WIDTHS))
-def test_integers_are_exact_under_any_stalls_and_with_weights_loaded_again_after_a_reset(bench: StreamBench, dut: Dut) -> None:
-    width = int(dut.parameters["LOAD_WIDTH"])
-    bench.check(dut, lambda rows, seed: traffic_of(width, rows, seed), rows=20)
+def test_integers_are_exact_under_any_stalls_and_with_weights_loaded_again_after_a_reset(
+    bench: StreamBench, case: Case
+) -> None:
+    bench.check(case, rows=20)
 
 
 def test_a_vector_takes_the_slower_layers_reuse_factor(bench: StreamBench) -> None:
-    inputs, expected = traffic_of(WIDTHS[0], 40, 1)
-    taken = bench.run(DUTS[0], *inputs, results=len(expected)).taken_at
+    taken = bench.taken_at(CASES[0], 40)
     assert taken[-1] - taken[SECOND.n_out - 1] == 39 * len(SECOND.words)

@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import Parameters, RowCase, drawn, fixed_point, hex_text, result, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
-
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
 #: finer than any value of these benches
 _FINE = 60
 Function = Callable[[Fraction, Fraction, Fraction], Fraction]
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance. function(x, a, b) is the layer's exact function of real values."""
 
     name: str
@@ -44,38 +41,26 @@ class Case(NamedTuple):
         return [self.constant or (rng.randint(*ends[0]), rng.randint(*ends[1])) for _ in range(size)]
 
     def dut(self) -> Dut:
-        parameters: dict[str, int | str] = {
-            "LANES": self.lanes, "MODE": self.mode, "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed),
-            "A_WIDTH": self.a.width, "A_FRACTION": self.a.fraction, "B_WIDTH": self.b.width, "PERIOD": self.period,
-            "A_FILE": f"{self.name}_a.hex", "B_FILE": f"{self.name}_b.hex", "RESULT_SHIFT": self.fraction - self.y.fraction,
-            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed), "ROUNDING": ROUNDING_CODES[self.y.rounding],
-            "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
+        parameters: Parameters = {
+            "LANES": self.lanes, "MODE": self.mode, **typed("X", self.x), "A_WIDTH": self.a.width,
+            "A_FRACTION": self.a.fraction, "B_WIDTH": self.b.width, "PERIOD": self.period, "A_FILE": f"{self.name}_a.hex",
+            "B_FILE": f"{self.name}_b.hex", **result(self.y, self.fraction),
             **{key: sized(value, 64) if key in ("LOW", "HIGH") else value for key, value in (self.extra or {}).items()},
         }  # fmt: skip
         columns = list(zip(*self.constants(), strict=True))
         files = {
-            f"{self.name}_{letter}.hex": "\n".join(
-                f"{pack(column[at : at + self.lanes], fixed.width):x}" for at in range(0, len(column), self.lanes)
+            f"{self.name}_{letter}.hex": hex_text(
+                pack(column[at : at + self.lanes], fixed.width) for at in range(0, len(column), self.lanes)
             )
             for letter, column, fixed in zip("ab", columns, (self.a, self.b), strict=True)
         }
         return Dut("rf_map", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width, files)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
         constants = self.constants()
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            row = [
-                rng.choice([0, 1, self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)])
-                for _ in constants * 2
-            ]
-            source += beats_of(row, self.lanes, self.x.width)
-            sink += beats_of(
-                [self.result(x, *constants[i % len(constants)]) for i, x in enumerate(row)], self.lanes, self.y.width
-            )
-        return [source], sink
+        row = drawn(self.x, 2 * len(constants), rng, 0, 1)
+        y = [self.result(x, *constants[i % len(constants)]) for i, x in enumerate(row)]
+        return beats_of(row, self.lanes, self.x.width), beats_of(y, self.lanes, self.y.width)
 
     def result(self, x: int, a: int, b: int) -> int:
         numbers = (Fraction(raw, 2**fixed.fraction) for raw, fixed in zip((x, a, b), (self.x, self.a, self.b), strict=True))
@@ -126,22 +111,12 @@ CASES = [
     Case("wide", 1, lambda x, a, b: x * a + b, fixed_point(36, 16), fixed_point(30, 20), fixed_point(40, 30),
          fixed_point(40, 20), fraction=36, extra={"OFFSET_LEFT": 6}, lanes=1),
 ]  # fmt: skip
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=20)
+    bench.check(case, rows=20)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+    taken = bench.taken_at(case, 30)
+    assert taken[-1] - taken[0] == len(taken) - 1

@@ -4,20 +4,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import Parameters, RowCase, fixed_point, products, result
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance. A row has `matrices` matrices of n_in x n_out, each for `vectors` vectors."""
 
     name: str
@@ -37,14 +33,9 @@ class Case(NamedTuple):
         return self.n_in // self.p * (self.n_out // self.q)
 
     def dut(self) -> Dut:
-        parameters: dict[str, int | str] = {
+        parameters: Parameters = {
             "N_IN": self.n_in, "N_OUT": self.n_out, "P": self.p, "Q": self.q, "VECTORS": self.vectors,
-            "X_WIDTH": self.a.width, "X_SIGNED": int(self.a.signed), "W_WIDTH": self.b.width, "W_SIGNED": int(self.b.signed),
-            "PRODUCT_SHIFT": self.a.fraction + self.b.fraction - self.accum.fraction,
-            "PRODUCT_ROUNDING": int(self.accum.rounding is Rounding.RND), "ACC_WIDTH": self.accum.width,
-            "ACC_SIGNED": int(self.accum.signed), "RESULT_SHIFT": self.accum.fraction - self.y.fraction,
-            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
+            **products(self.a, self.b, self.accum), "W_SIGNED": int(self.b.signed), **result(self.y, self.accum.fraction),
         }  # fmt: skip
         inputs = {"s_axis_a": self.p * self.a.width, "s_axis_b": self.p * self.q * self.b.width}
         return Dut("rf_matmul", parameters, inputs, self.q * self.y.width)
@@ -57,33 +48,28 @@ class Case(NamedTuple):
             total = self.accum.cast((total << fine - self.accum.fraction) + (x * w << fine - fraction), fine)
         return self.y.cast(total, self.accum.fraction)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
 
-        def drawn(kind: FixedPoint, count: int) -> list[list[int]]:
+        def lines(kind: FixedPoint, count: int) -> list[list[int]]:
             ends = [kind.min_raw, kind.max_raw]
             return [
                 [rng.choice([*ends, *(rng.randint(*ends) for _ in range(4))]) for _ in range(self.n_in)] for _ in range(count)
             ]
 
-        streams: list[list[Beat]] = [[], [], []]
-        for _ in range(rows):
-            left, right, results = list[int](), list[int](), list[int]()
-            for _ in range(self.matrices):
-                lines, columns = drawn(self.a, self.vectors), drawn(self.b, self.n_out)
-                left += chain.from_iterable(lines)
-                right += [
-                    columns[j + q][i + p]
-                    for j in range(0, self.n_out, self.q)
-                    for i in range(0, self.n_in, self.p)
-                    for q in range(self.q)
-                    for p in range(self.p)
-                ]
-                results += [self.result(line, column) for line in lines for column in columns]
-            beats = ((left, self.p, self.a), (right, self.p * self.q, self.b), (results, self.q, self.y))
-            for stream, (row, lanes, kind) in zip(streams, beats, strict=True):
-                stream.extend(beats_of(row, lanes, kind.width))
-        return streams[:2], streams[2]
+        left, right, results = list[int](), list[int](), list[int]()
+        for _ in range(self.matrices):
+            vectors, columns = lines(self.a, self.vectors), lines(self.b, self.n_out)
+            left += chain.from_iterable(vectors)
+            right += [
+                columns[j + q][i + p]
+                for j in range(0, self.n_out, self.q)
+                for i in range(0, self.n_in, self.p)
+                for q in range(self.q)
+                for p in range(self.p)
+            ]
+            results += [self.result(vector, column) for vector in vectors for column in columns]
+        beats = ((left, self.p, self.a), (right, self.p * self.q, self.b), (results, self.q, self.y))
+        return tuple(beats_of(row, lanes, kind.width) for row, lanes, kind in beats)
 
 
 CASES = [
@@ -98,24 +84,14 @@ CASES = [
     Case("finer_accumulator", 4, 2, 2, 2, 2, accum=fixed_point(12, 10)),
     Case("wide", 4, 2, 2, 1, 2, a=fixed_point(30, 20), b=fixed_point(28, 22), accum=fixed_point(60, 40), y=fixed_point(40, 20)),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=12)
+    bench.check(case, rows=12)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_vectors_follow_each_other_without_a_gap(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(20, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    taken = bench.taken_at(case, 20)
     groups = case.n_out // case.q
-    vectors = len(expected) // groups
+    vectors = len(taken) // groups
     assert taken[-1] - taken[groups - 1] == (vectors - 1) * case.reuse_factor

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pytest
-
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
+from hypersonic.sim.bench_cases import RowCase
+from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(RowCase):
     """One instance. shape: (H, W, beats of a pixel); pad: (top, bottom, left, right)."""
 
     shape: tuple[int, int, int]
@@ -25,21 +23,15 @@ class Case:
         parameters = dict(zip(names, (*self.shape, *self.pad), strict=True)) | {"WIDTH": self.width}
         return Dut("rf_pad", parameters, {"s_axis": self.width}, self.width)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
         (h, w, beats), (top, bottom, left, right) = self.shape, self.pad
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            image = [[[rng.getrandbits(self.width) for _ in range(beats)] for _ in range(w)] for _ in range(h)]
-            data = [word for row in image for pixel in row for word in pixel]
-            zero = [0] * beats
-            blank = [zero] * (left + w + right)
-            padded = [blank] * top + [[zero] * left + row + [zero] * right for row in image] + [blank] * bottom
-            out = [word for row in padded for pixel in row for word in pixel]
-            source += [Beat(word, i + 1 == len(data)) for i, word in enumerate(data)]
-            sink += [Beat(word, i + 1 == len(out)) for i, word in enumerate(out)]
-        return [source], sink
+        image = [[[rng.getrandbits(self.width) for _ in range(beats)] for _ in range(w)] for _ in range(h)]
+        zero = [0] * beats
+        blank = [zero] * (left + w + right)
+        padded = [blank] * top + [[zero] * left + row + [zero] * right for row in image] + [blank] * bottom
+        return tuple(
+            beats_of([word for row in rows for pixel in row for word in pixel], 1, self.width) for rows in (image, padded)
+        )
 
 
 CASES = [
@@ -50,22 +42,12 @@ CASES = [
     Case((1, 5, 1), (0, 0, 0, 2), 1),
     Case((2, 2, 1), (0, 0, 1, 0)),
 ]
-IDS = [f"{case.shape}-{case.pad}" for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_zeros_stand_around_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=10)
+    bench.check(case, rows=10)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_leaves_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(6, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+    taken = bench.taken_at(case, 6)
+    assert taken[-1] - taken[0] == len(taken) - 1

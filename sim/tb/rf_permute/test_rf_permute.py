@@ -4,23 +4,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.permute import Permute
 from hypersonic.hls.rf.stage import Stage, Stream
 from hypersonic.hls.rf.stages.permute import permute_stage, widest_run
+from hypersonic.sim.bench_cases import RowCase, stage_dut
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 KIND = FixedPoint(7, 3)
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance: the elements of a row of `size` that it gives."""
 
     name: str
@@ -36,19 +36,12 @@ class Case(NamedTuple):
         return permute_stage(self.name, layer, x, y)
 
     def dut(self) -> Dut:
-        stage, width = self.stage(), self.lanes * KIND.width
-        files = {memory.file: memory.text() for memory in stage.memories}
-        return Dut("rf_permute", dict(stage.parameters), {"s_axis": width}, width, files)
+        return stage_dut("rf_permute", self.stage())
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            row = [rng.randint(KIND.min_raw, KIND.max_raw) for _ in range(self.size)]
-            source += beats_of(row, self.lanes, KIND.width)
-            sink += beats_of([row[place] for place in self.places], self.lanes, KIND.width)
-        return [source], sink
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        row = [rng.randint(KIND.min_raw, KIND.max_raw) for _ in range(self.size)]
+        given = [row[place] for place in self.places]
+        return beats_of(row, self.lanes, KIND.width), beats_of(given, self.lanes, KIND.width)
 
 
 CASES = [
@@ -59,22 +52,12 @@ CASES = [
     Case("repeated", 2, (1, 0, 1, 1, 0)),
     Case("whole", 3, (0, 1, 2), lanes=3),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_beats_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=25)
+    bench.check(case, rows=25)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_rows_follow_each_other_without_a_gap(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = np.array(bench.run(case.dut(), *inputs, results=len(expected)).taken_at).reshape(30, -1)
+    taken = np.array(bench.taken_at(case, 30)).reshape(30, -1)
     np.testing.assert_array_equal(np.diff(taken[2:, -1]), case.stage().timing.ii)

@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import Parameters, RowCase, drawn, fixed_point, result, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
 
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance. shape: (H, W, C); kernel and stride: (down, across); pad: (top, bottom, left, right)."""
 
     name: str
@@ -38,16 +34,14 @@ class Case(NamedTuple):
 
     def dut(self) -> Dut:
         source = self.accumulator if self.average else self.x
-        parameters: dict[str, int | str] = {
+        parameters: Parameters = {
             "OP": int(self.average), "LANES": self.lanes, "CHANNEL_BEATS": self.shape[2] // self.lanes,
             "K_H": self.kernel[0], "K_W": self.kernel[1], "H": self.shape[0], "W": self.shape[1],
             "S_H": self.stride[0], "S_W": self.stride[1], "PAD_TOP": self.pad[0], "PAD_LEFT": self.pad[2],
             "OUT_H": self.out[0], "OUT_W": self.out[1], "COUNT_PAD": int(self.count_pad),
-            "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
-            "X_ROUNDING": ROUNDING_CODES[self.accumulator.rounding], "ACC_WIDTH": self.accumulator.width,
-            "ACC_SIGNED": int(self.accumulator.signed), "RESULT_SHIFT": source.fraction - self.y.fraction,
-            "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
+            **typed("X", self.x), "X_SHIFT": self.x.fraction - self.accumulator.fraction,
+            "X_ROUNDING": ROUNDING_CODES[self.accumulator.rounding], **typed("ACC", self.accumulator),
+            **result(self.y, source.fraction),
         }  # fmt: skip
         return Dut("rf_pool", parameters, {"s_axis": self.kernel[0] * self.lanes * self.x.width}, self.lanes * self.y.width)
 
@@ -58,20 +52,16 @@ class Case(NamedTuple):
         quotient = abs(total) // count * (1 if total >= 0 else -1)
         return self.y.cast(quotient, self.accumulator.fraction)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
         source: list[Beat] = []
         sink: list[Beat] = []
-        for _ in range(rows):
-            beats = [self.pixel(oy, ox, rng) for oy in range(self.out[0]) for ox in range(self.out[1])
-                     for _ in range(self.shape[2] // self.lanes)]  # fmt: skip
-            for i, (columns, results) in enumerate(beats):
-                last = i + 1 == len(beats)
-                source += [
-                    Beat(pack(column, self.x.width), last and kw + 1 == len(columns)) for kw, column in enumerate(columns)
-                ]
-                sink.append(Beat(pack(results, self.y.width), last))
-        return [source], sink
+        beats = [self.pixel(oy, ox, rng) for oy in range(self.out[0]) for ox in range(self.out[1])
+                 for _ in range(self.shape[2] // self.lanes)]  # fmt: skip
+        for i, (columns, results) in enumerate(beats):
+            last = i + 1 == len(beats)
+            source += [Beat(pack(column, self.x.width), last and kw + 1 == len(columns)) for kw, column in enumerate(columns)]
+            sink.append(Beat(pack(results, self.y.width), last))
+        return source, sink
 
     def pixel(self, oy: int, ox: int, rng: random.Random) -> tuple[list[list[int]], list[int]]:
         """One beat of channels: the input columns and the results."""
@@ -79,24 +69,17 @@ class Case(NamedTuple):
         y, x = oy * self.stride[0] - self.pad[0], ox * self.stride[1] - self.pad[2]
         outside = 0 if self.average else self.x.min_raw
         on_image = [[0 <= y + kh < h and 0 <= x + kw < w for kh in range(k_h)] for kw in range(k_w)]
-        drawn = [
-            [
-                [
-                    rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(self.x.min_raw, self.x.max_raw)]) if on else outside
-                    for _ in range(self.lanes)
-                ]
-                for on in column
-            ]
+        columns = [
+            [pixel for on in column for pixel in (drawn(self.x, self.lanes, rng) if on else [outside] * self.lanes)]
             for column in on_image
         ]
         count = k_h * k_w if self.count_pad else sum(map(sum, on_image))
-        windows = [[pixel[lane] for column in drawn for pixel in column] for lane in range(self.lanes)]
-        return [[value for pixel in column for value in pixel] for column in drawn], [
-            self.pool(window, count) for window in windows
-        ]
+        windows = [[value for column in columns for value in column[lane :: self.lanes]] for lane in range(self.lanes)]
+        return columns, [self.pool(window, count) for window in windows]
 
 
 SAME = (1, 1, 1, 1)
+UNSIGNED, WIDE = fixed_point(8, 4, False), fixed_point(32, 16)
 CASES = [
     Case("max", False, (4, 6, 2), (2, 2), (2, 2), lanes=2),
     Case("max_unsigned", False, (4, 4, 2), (3, 2), (1, 2), x=fixed_point(7, 4, False), y=fixed_point(9, 5)),
@@ -112,36 +95,15 @@ CASES = [
     Case("average_rounded", True, (4, 4, 1), (2, 2), (2, 2), accumulator=fixed_point(10, 1, True, Rounding.RND)),
     Case("average_finer", True, (5, 4, 1), (5, 1), (5, 1), accumulator=fixed_point(20, 9)),
     Case("average_wraps", True, (6, 6, 1), (3, 3), (3, 3), accumulator=fixed_point(9, 4)),
-    Case(
-        "average_unsigned", True, (4, 4, 1), (2, 3), (2, 1), x=fixed_point(8, 4, False), accumulator=fixed_point(12, 4, False)
-    ),
-    Case(
-        "average_wide",
-        True,
-        (3, 3, 1),
-        (3, 3),
-        (3, 3),
-        x=fixed_point(32, 16),
-        accumulator=fixed_point(40, 16),
-        y=fixed_point(32, 16),
-    ),
+    Case("average_unsigned", True, (4, 4, 1), (2, 3), (2, 1), x=UNSIGNED, accumulator=fixed_point(12, 4, False)),
+    Case("average_wide", True, (3, 3, 1), (3, 3), (3, 3), x=WIDE, accumulator=fixed_point(40, 16), y=WIDE),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=8)
+    bench.check(case, rows=8)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_is_taken_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(12, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == (len(expected) - 1) * case.kernel[1]
+    taken = bench.taken_at(case, 12)
+    assert taken[-1] - taken[0] == (len(taken) - 1) * case.kernel[1]

@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.quantise import ElementType, Quantise
 from hypersonic.hls.rf.stage import Stream
 from hypersonic.hls.rf.stages.quantise import quantise_stage
+from hypersonic.sim.bench_cases import RowCase, fixed_point, stage_dut
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance. none: whether some elements have no bits."""
 
     name: str
@@ -49,22 +46,12 @@ class Case(NamedTuple):
         x, y = (Stream(name, kind, self.lanes, size // self.lanes) for name, kind in (("x", self.x), ("y", self.y)))
         stage = quantise_stage(self.name, layer, x, y)
         assert stage.parameters["PERIOD"] == self.period
-        (memory,) = stage.memories
-        return Dut(
-            "rf_quantise", dict(stage.parameters), {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width,
-            {memory.file: memory.text()},
-        )  # fmt: skip
+        return stage_dut("rf_quantise", stage)
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            row = [rng.choice([0, 1, -1 * self.x.signed, self.x.min_raw, self.x.max_raw, self._any(rng)]) for _ in self.types()]
-            source += beats_of(row, self.lanes, self.x.width)
-            results = [self.result(x, kind) for x, kind in zip(row, self.types(), strict=True)]
-            sink += beats_of(results, self.lanes, self.y.width)
-        return [source], sink
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        row = [rng.choice([0, 1, -1 * self.x.signed, self.x.min_raw, self.x.max_raw, self._any(rng)]) for _ in self.types()]
+        results = [self.result(x, kind) for x, kind in zip(row, self.types(), strict=True)]
+        return beats_of(row, self.lanes, self.x.width), beats_of(results, self.lanes, self.y.width)
 
     def _any(self, rng: random.Random) -> int:
         return rng.randint(self.x.min_raw, self.x.max_raw)
@@ -83,22 +70,12 @@ CASES = [
     Case("wrapping_unsigned", Rounding.RND, Overflow.WRAP, x=fixed_point(8, 2, False), y=fixed_point(9, 3, True, Rounding.RND)),
     Case("coarse", Rounding.RND, Overflow.WRAP, x=fixed_point(20, 12), y=fixed_point(6, 1), lanes=1, period=1, none=False),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=25)
+    bench.check(case, rows=25)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    taken = bench.taken_at(case, 30)
     np.testing.assert_array_equal(np.diff(taken), 1)

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.network.base import Tensor
@@ -16,13 +15,12 @@ from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
 from hypersonic.hls.network.layers.table import Table, table_value
 from hypersonic.hls.rf.stage import Stage, Stream
 from hypersonic.hls.rf.stages.recurrent import Shape, recurrent_stage, step_clocks
+from hypersonic.sim.bench_cases import RowCase, fixed_point, stage_dut
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance. p, lanes: numbers of the state and units per clock."""
 
     name: str
@@ -70,21 +68,14 @@ class Case(NamedTuple):
         return recurrent_stage(self.name, layer, x, y, self.shape)
 
     def dut(self) -> Dut:
-        stage = self.stage()
-        files = {memory.file: memory.text() for memory in stage.memories}
-        return Dut("rf_recurrent", dict(stage.parameters), {"s_axis": stage.inputs[0].width}, stage.outputs[0].width, files)
+        return stage_dut("rf_recurrent", self.stage())
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng, layer = random.Random(seed), self.layer()
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            row = [rng.randint(self.accum.min_raw, self.accum.max_raw) >> rng.randint(0, 4) for _ in range(layer.x.size)]
-            source += beats_of(row, self.lanes * self.cell, self.accum.width)
-            states = list(self.states(layer, np.array(row, dtype=object).reshape(self.steps, self.units, self.cell)))
-            given = np.concatenate(states) if self.sequences else states[-1]
-            sink += beats_of([int(value) for value in given], self.lanes, self.y.width)
-        return [source], sink
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        layer = self.layer()
+        row = [rng.randint(self.accum.min_raw, self.accum.max_raw) >> rng.randint(0, 4) for _ in range(layer.x.size)]
+        states = list(self.states(layer, np.array(row, dtype=object).reshape(self.steps, self.units, self.cell)))
+        given = [int(value) for value in (np.concatenate(states) if self.sequences else states[-1])]
+        return beats_of(row, self.lanes * self.cell, self.accum.width), beats_of(given, self.lanes, self.y.width)
 
     def states(self, layer: Recurrent, steps: np.ndarray) -> Iterator[np.ndarray]:
         """The state after every step, from gates of the input (steps, units, gates)."""
@@ -134,24 +125,14 @@ CASES = [
     Case("relu", Cell.LSTM, 2, relu=True),
     Case("relu_gru", Cell.GRU, 2, relu=True, y=fixed_point(12, 3)),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=6, reset_after=(1, 16, 40, 75, 130))
+    bench.check(case, rows=6, reset_after=(1, 16, 40, 75, 130))
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_steps_follow_each_other_at_the_predicted_pace(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(5, 1)
-    taken = np.array(bench.run(case.dut(), *inputs, results=len(expected)).taken_at).reshape(5, -1)
+    taken = np.array(bench.taken_at(case, 5)).reshape(5, -1)
     timing, step = case.stage().timing, step_clocks(case.layer(), case.shape)
     np.testing.assert_array_equal(np.diff(taken[1:, -1]), timing.ii)
     assert timing.ii == case.steps * step

@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import Parameters, RowCase, fixed_point, hex_text, modes, result, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
-
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
 
 class Implementation(IntEnum):
@@ -23,14 +18,8 @@ class Implementation(IntEnum):
     ARGMAX = 3
 
 
-def modes(prefix: str, fixed: FixedPoint) -> dict[str, int | str]:
-    return {
-        f"{prefix}ROUNDING": ROUNDING_CODES[fixed.rounding],
-        f"{prefix}OVERFLOW": OVERFLOW_CODES[fixed.overflow],
-    }
-
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     name: str
     implementation: Implementation
     n: int
@@ -53,22 +42,20 @@ class Case(NamedTuple):
 
     def dut(self) -> Dut:
         a, y = self.accumulator, self.y
-        parameters: dict[str, int | str] = {
-            "N": self.n, "LANES": self.lanes, "IMPLEMENTATION": int(self.implementation), "X_WIDTH": self.x.width,
-            "X_SIGNED": int(self.x.signed), "NORM_SHIFT": self.x.fraction - self.norm.fraction, "NORM_WIDTH": self.norm.width,
-            "NORM_SIGNED": int(self.norm.signed), "EXP_SIZE": self.exp_size, "EXP_FILE": f"{self.name}_exp.hex",
-            "ACC_WIDTH": a.width, "ACC_SIGNED": int(a.signed), "ACC_SATURATE": int(a.overflow is Overflow.SAT),
-            "INVERSE_SHIFT": a.fraction - self.inverse.fraction, "INVERSE_WIDTH": self.inverse.width,
-            "INVERSE_SIGNED": int(self.inverse.signed), "INVERSE_SIZE": self.inverse_size,
-            "INVERSE_FILE": f"{self.name}_inv.hex", "FACTOR_WIDTH": self.factor.width, "FACTOR_SIGNED": int(self.factor.signed),
-            "RESULT_SHIFT": a.fraction + self.factor.fraction - y.fraction, "Y_WIDTH": y.width, "Y_SIGNED": int(y.signed),
+        parameters: Parameters = {
+            "N": self.n, "LANES": self.lanes, "IMPLEMENTATION": int(self.implementation), **typed("X", self.x),
+            "NORM_SHIFT": self.x.fraction - self.norm.fraction, **typed("NORM", self.norm), **modes("NORM_", self.norm),
+            "EXP_SIZE": self.exp_size, "EXP_FILE": f"{self.name}_exp.hex", **typed("ACC", a),
+            "ACC_SATURATE": int(a.overflow is Overflow.SAT), "INVERSE_SHIFT": a.fraction - self.inverse.fraction,
+            **typed("INVERSE", self.inverse), **modes("INVERSE_", self.inverse), "INVERSE_SIZE": self.inverse_size,
+            "INVERSE_FILE": f"{self.name}_inv.hex", **typed("FACTOR", self.factor),
+            **result(y, a.fraction + self.factor.fraction),
             "ONE": y.cast(1, 0) & ((1 << y.width) - 1),
-            **modes("NORM_", self.norm), **modes("INVERSE_", self.inverse), **modes("", y),
         }  # fmt: skip
         exponentials, inverses = self.tables()
         files = {
-            f"{self.name}_exp.hex": "\n".join(f"{raw & ((1 << a.width) - 1):x}" for raw in exponentials),
-            f"{self.name}_inv.hex": "\n".join(f"{raw & ((1 << self.factor.width) - 1):x}" for raw in inverses),
+            f"{self.name}_exp.hex": hex_text(exponentials, a.width),
+            f"{self.name}_inv.hex": hex_text(inverses, self.factor.width),
         }
         return Dut("rf_softmax", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * y.width, files)
 
@@ -84,19 +71,12 @@ class Case(NamedTuple):
         factor = inverses[top_bits(total, self.inverse, self.inverse_size)]
         return [self.y.cast(value * factor, self.accumulator.fraction + self.factor.fraction) for value in e]
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            vectors = rng.randint(1, 3)
-            row = [rng.choice([self.x.min_raw, self.x.max_raw, rng.randint(-9, 9) & self.x.max_raw, rng.randint(self.x.min_raw,
-                   self.x.max_raw)])
-                   for _ in range(vectors * self.n)]  # fmt: skip
-            y = [value for at in range(0, len(row), self.n) for value in self.results(row[at : at + self.n])]
-            source += beats_of(row, self.lanes, self.x.width)
-            sink += beats_of(y, self.lanes, self.y.width)
-        return [source], sink
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        low, high = self.x.min_raw, self.x.max_raw
+        vectors = rng.randint(1, 3)
+        row = [rng.choice([low, high, rng.randint(-9, 9) & high, rng.randint(low, high)]) for _ in range(vectors * self.n)]
+        y = [value for at in range(0, len(row), self.n) for value in self.results(row[at : at + self.n])]
+        return beats_of(row, self.lanes, self.x.width), beats_of(y, self.lanes, self.y.width)
 
 
 def top_bits(raw: int, fixed: FixedPoint, size: int) -> int:
@@ -123,22 +103,12 @@ CASES = [
     Case("argmax_one_beat", ARGMAX, 7, 7, x=fixed_point(3, 0), y=fixed_point(2, 0)),
     Case("argmax_a_class_a_beat", ARGMAX, 6, 1, x=fixed_point(3, 0, False), y=fixed_point(8, 4)),
 ]  # fmt: skip
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=20)
+    bench.check(case, rows=20)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+    taken = bench.taken_at(case, 30)
+    assert taken[-1] - taken[0] == len(taken) - 1

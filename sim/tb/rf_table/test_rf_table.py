@@ -5,20 +5,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
-import pytest
-
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.sim.bench_cases import Parameters, RowCase, fixed_point, hex_text, modes, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
-#: makes a type from its width and its number of fraction bits
-fixed_point = FixedPoint.with_fraction
 
-
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case(RowCase):
     """One instance. span: the range of x in the table (16 for sigmoid, 8 for tanh, -8 for negative x in ELU); gain: its raw
     value and its fraction bits."""
 
@@ -36,25 +32,18 @@ class Case(NamedTuple):
         return [rng.randint(self.y.min_raw, self.y.max_raw) for _ in range(self.size)]
 
     def dut(self) -> Dut:
-        parameters: dict[str, int | str] = {
+        parameters: Parameters = {
             "LANES": self.lanes, "X_WIDTH": self.x.width, "X_SIGNED": int(self.x.signed and not self.raw_index),
             "SCALE": 1 if self.raw_index else self.size * (1 if self.span > 0 else -1),
             "SCALE_SHIFT": 0 if self.raw_index else self.x.fraction + abs(self.span).bit_length() - 1,
             "OFFSET": 0 if self.gain or self.raw_index else self.size // 2, "TABLE_SIZE": self.size,
-            "TABLE_FILE": f"{self.name}.hex", "Y_WIDTH": self.y.width, "Y_SIGNED": int(self.y.signed),
-            "ROUNDING": ROUNDING_CODES[self.y.rounding], "OVERFLOW": OVERFLOW_CODES[self.y.overflow],
+            "TABLE_FILE": f"{self.name}.hex", **typed("Y", self.y), **modes("", self.y),
         }  # fmt: skip
         if self.gain:
             shift = self.x.fraction + self.gain[1] - self.y.fraction
             parameters |= {"POSITIVE_PASS": 1, "GAIN": self.gain[0], "RESULT_SHIFT": shift}
-        words = "\n".join(f"{raw & ((1 << self.y.width) - 1):x}" for raw in self.table())
-        return Dut(
-            "rf_table",
-            parameters,
-            {"s_axis": self.lanes * self.x.width},
-            self.lanes * self.y.width,
-            {f"{self.name}.hex": words},
-        )
+        files = {f"{self.name}.hex": hex_text(self.table(), self.y.width)}
+        return Dut("rf_table", parameters, {"s_axis": self.lanes * self.x.width}, self.lanes * self.y.width, files)
 
     def result(self, x: int, table: list[int]) -> int:
         if self.raw_index:
@@ -65,21 +54,13 @@ class Case(NamedTuple):
         index += 0 if self.gain else self.size // 2
         return table[min(max(index, 0), self.size - 1)]
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
         table = self.table()
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            size = self.lanes * rng.randint(1, 9)
-            row = [
-                rng.choice([self.x.min_raw, self.x.max_raw, -1, 0, 1, rng.randint(self.x.min_raw, self.x.max_raw)])
-                for _ in range(size)
-            ]
-            row = [max(x, self.x.min_raw) for x in row]
-            source += beats_of(row, self.lanes, self.x.width)
-            sink += beats_of([self.result(x, table) for x in row], self.lanes, self.y.width)
-        return [source], sink
+        size = self.lanes * rng.randint(1, 9)
+        low, high = self.x.min_raw, self.x.max_raw
+        row = [max(rng.choice([low, high, -1, 0, 1, rng.randint(low, high)]), low) for _ in range(size)]
+        y = [self.result(x, table) for x in row]
+        return beats_of(row, self.lanes, self.x.width), beats_of(y, self.lanes, self.y.width)
 
 
 CASES = [
@@ -94,22 +75,12 @@ CASES = [
     Case("selu", 64, -8, gain=(34429, 15), y=fixed_point(12, 6, True, Rounding.RND_CONV, Overflow.SAT), lanes=1),
     Case("lookup", 64, 1, x=fixed_point(6, 0), raw_index=True),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=40)
+    bench.check(case, rows=40)
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_a_beat_passes_every_clock(bench: StreamBench, case: Case) -> None:
-    inputs, expected = case.traffic(30, 1)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
-    assert taken[-1] - taken[0] == len(expected) - 1
+    taken = bench.taken_at(case, 30)
+    assert taken[-1] - taken[0] == len(taken) - 1

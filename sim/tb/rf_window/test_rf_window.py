@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pytest
-
+from hypersonic.sim.bench_cases import Parameters, RowCase
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(RowCase):
     """One instance. shape: (H, W, C); kernel and stride: (down, across); pad: (top, bottom, left, right); more_lines: lines of
     memory above the minimum; images: of a row."""
 
@@ -44,7 +42,7 @@ class Case:
 
     def dut(self) -> Dut:
         h, w, c = self.shape
-        parameters: dict[str, int | str] = {
+        parameters: Parameters = {
             "H": h, "W": w, "C": c, "LANES": self.lanes, "WIDTH": self.width, "K_H": self.kernel[0], "K_W": self.kernel[1],
             "S_H": self.stride[0], "S_W": self.stride[1], "PAD_TOP": self.pad[0], "PAD_LEFT": self.pad[2],
             "OUT_H": self.out[0], "OUT_W": self.out[1], "PAD_VALUE": sized(self.pad_value, 64),
@@ -72,17 +70,12 @@ class Case:
             for kw in range(k_w)
         ]
 
-    def traffic(self, rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-        rng = random.Random(seed)
-        source: list[Beat] = []
-        sink: list[Beat] = []
-        for _ in range(rows):
-            size = self.shape[0] * self.shape[1] * self.shape[2]
-            images = [[rng.getrandbits(self.width) for _ in range(size)] for _ in range(self.images)]
-            source += beats_of([element for image in images for element in image], self.lanes, self.width)
-            windows = [window for image in images for window in self.windows(image)]
-            sink += [Beat(pack(window, self.width), i + 1 == len(windows)) for i, window in enumerate(windows)]
-        return [source], sink
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        size = self.shape[0] * self.shape[1] * self.shape[2]
+        images = [[rng.getrandbits(self.width) for _ in range(size)] for _ in range(self.images)]
+        windows = [window for image in images for window in self.windows(image)]
+        source = beats_of([element for image in images for element in image], self.lanes, self.width)
+        return source, [Beat(pack(window, self.width), i + 1 == len(windows)) for i, window in enumerate(windows)]
 
 
 CASES = [
@@ -108,25 +101,15 @@ CASES = [
     Case("three_images_a_row", (4, 3, 2), (3, 2), (2, 1), (1, 0, 0, 1), lanes=2, images=3),
     Case("two_images_a_row", (3, 3, 1), (2, 2), images=2),
 ]
-IDS = [case.name for case in CASES]
 
 
-@pytest.fixture(scope="module")
-def bench() -> Iterator[StreamBench]:
-    with StreamBench([case.dut() for case in CASES]) as opened:
-        yield opened
-
-
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_windows_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
-    bench.check(case.dut(), case.traffic, rows=5, reset_after=(1, 5, 23, 60))
+    bench.check(case, rows=5, reset_after=(1, 5, 23, 60))
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_an_image_takes_the_clocks_of_the_busier_side(bench: StreamBench, case: Case) -> None:
     images = 8 * case.images
-    inputs, expected = case.traffic(8, 3)
-    taken = bench.run(case.dut(), *inputs, results=len(expected)).taken_at
+    taken = bench.taken_at(case, 8, seed=3)
     ends = taken[case.beats_out - 1 :: case.beats_out]
     interval = (ends[-1] - ends[1]) / (images - 2)
     late = max(0, case.kernel[0] - case.pad[0] - case.stride[0] - case.more_lines) * case.beats_in // case.shape[0]
