@@ -199,10 +199,11 @@ PAUSES = ((0.0, 0.0), (0.6, 0.0), (0.0, 0.6), (0.3, 0.3))
 class StreamTB:
     """A module between a source and a sink, and the items that must come out. A bench names the ports and implements `send`."""
 
-    source_prefix, source_fields = "s_axis", ("tdata",)
-    sink_prefix, sink_fields = "m_axis", ("tdata",)
+    source_prefix, sink_prefix = "s_axis", "m_axis"
+    source_fields: tuple[str, ...] = ("tdata",)
+    sink_fields: tuple[str, ...] = ("tdata",)
     #: other ports of an output item
-    sink_also: Sequence[str] = ()
+    sink_also: tuple[str, ...] = ()
     #: clocks after the last item in which no other may come
     quiet_clocks = 10
 

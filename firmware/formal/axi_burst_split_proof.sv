@@ -31,21 +31,7 @@ module axi_burst_split_proof (
       .MAX_BURST_BEATS(MAX_BURST_BEATS),
       .COUNT_WIDTH    (10),
       .USER_WIDTH     (1)
-  ) u_axi_burst_split (
-      .clk                 (clk),
-      .rst_n               (rst_n),
-      .s_axis_desc_tvalid  (s_axis_desc_tvalid),
-      .s_axis_desc_tready  (s_axis_desc_tready),
-      .s_axis_desc_address (s_axis_desc_address),
-      .s_axis_desc_beats   (s_axis_desc_beats),
-      .s_axis_desc_user    (s_axis_desc_user),
-      .m_axis_burst_tvalid (m_axis_burst_tvalid),
-      .m_axis_burst_tready (m_axis_burst_tready),
-      .m_axis_burst_address(m_axis_burst_address),
-      .m_axis_burst_beats  (m_axis_burst_beats),
-      .m_axis_burst_last   (m_axis_burst_last),
-      .m_axis_burst_user   (m_axis_burst_user)
-  );
+  ) u_axi_burst_split (.*);
 
   wire [24:0] burst = {m_axis_burst_address, m_axis_burst_beats, m_axis_burst_last, m_axis_burst_user};
   stream_rules #(.WIDTH(25)) u_out (.clk, .rst_n, .tvalid(m_axis_burst_tvalid), .tready(m_axis_burst_tready), .tdata(burst));
@@ -98,11 +84,10 @@ module axi_burst_split_proof (
     end
   end
 
-  // Registers of u_axi_burst_split, which the .sby connects
-  (* keep *) wire       inner_work;
-  (* keep *) wire [9:0] inner_left;
-  (* keep *) wire [9:0] inner_beat;
-  (* keep *) wire       inner_user;
+  (* inner = "u_axi_burst_split.busy_q" *) wire inner_work;
+  (* inner = "u_axi_burst_split.left_q" *) wire [9:0] inner_left;
+  (* inner = "u_axi_burst_split.beat_q" *) wire [9:0] inner_beat;
+  (* inner = "u_axi_burst_split.user_q" *) wire inner_user;
 
   // Invariant for the induction: the splitter's registers have exactly the beats that are still due.
   wire        inside_burst = m_axis_burst_tvalid;

@@ -6,7 +6,7 @@
 //
 // The solver marks a descriptor: `front_q` beats are requested before it, then its own, `own_q` of them from `beat_q` up. In the
 // same way a received beat is marked and followed through the FIFO. Beats have two bytes, bursts two beats, and two bursts are in
-// flight. The .sby connects registers of the master, for the invariants of the induction.
+// flight.
 `default_nettype none
 
 module axi_read_master_proof (
@@ -47,31 +47,11 @@ module axi_read_master_proof (
       .OUTSTANDING    (OUTSTANDING),
       .COUNT_WIDTH    (5)
   ) u_axi_read_master (
-      .clk                (clk),
-      .rst_n              (rst_n),
-      .s_axis_desc_tvalid (s_axis_desc_tvalid),
-      .s_axis_desc_tready (s_axis_desc_tready),
-      .s_axis_desc_address(s_axis_desc_address),
-      .s_axis_desc_beats  (s_axis_desc_beats),
-      .m_axis_tvalid      (m_axis_tvalid),
-      .m_axis_tready      (m_axis_tready),
-      .m_axis_tdata       (m_axis_tdata),
-      .m_axi_araddr       (m_axi_araddr),
-      .m_axi_arid         (),
-      .m_axi_arlen        (m_axi_arlen),
-      .m_axi_arsize       (m_axi_arsize),
-      .m_axi_arburst      (m_axi_arburst),
-      .m_axi_arcache      (),
-      .m_axi_arprot       (),
-      .m_axi_arvalid      (m_axi_arvalid),
-      .m_axi_arready      (m_axi_arready),
-      .m_axi_rdata        (m_axi_rdata),
-      .m_axi_rid          (1'b0),
-      .m_axi_rresp        (m_axi_rresp),
-      .m_axi_rlast        (m_axi_rlast),
-      .m_axi_rvalid       (m_axi_rvalid),
-      .m_axi_rready       (m_axi_rready),
-      .error              (error)
+      .*,
+      .m_axi_arid   (),
+      .m_axi_arcache(),
+      .m_axi_arprot (),
+      .m_axi_rid    (1'b0)
   );
 
   wire [13:0] beat_address;
@@ -106,21 +86,17 @@ module axi_read_master_proof (
   stream_rules #(.WIDTH(19), .ASSUME(1'b1)) u_desc (.clk, .rst_n, .tvalid(s_axis_desc_tvalid), .tready(s_axis_desc_tready), .tdata(desc));
   stream_rules #(.WIDTH(16)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(m_axis_tdata));
 
-  // Registers of u_axi_read_master, which the .sby connects
-  (* keep *) wire [ 2:0] inner_free;
-  (* keep *) wire [ 1:0] inner_bursts;
-  (* keep *) wire        inner_work;
-  (* keep *) wire [12:0] inner_work_beat;
-  (* keep *) wire [ 4:0] inner_left;
-  (* keep *) wire        inner_burst;
-  (* keep *) wire [12:0] inner_burst_beat;
-  (* keep *) wire [ 1:0] inner_burst_beats;
-  (* keep *) wire [ 2:0] inner_write;
-  (* keep *) wire [ 2:0] inner_read;
-  (* keep *) wire [15:0] inner_word_0;
-  (* keep *) wire [15:0] inner_word_1;
-  (* keep *) wire [15:0] inner_word_2;
-  (* keep *) wire [15:0] inner_word_3;
+  (* inner = "u_axi_read_master.free_q" *) wire [2:0] inner_free;
+  (* inner = "u_axi_read_master.bursts_q" *) wire [1:0] inner_bursts;
+  (* inner = "u_axi_read_master.u_axi_burst_split.busy_q" *) wire inner_work;
+  (* inner = "u_axi_read_master.u_axi_burst_split.beat_q" *) wire [12:0] inner_work_beat;
+  (* inner = "u_axi_read_master.u_axi_burst_split.left_q" *) wire [4:0] inner_left;
+  (* inner = "u_axi_read_master.u_axi_burst_split.burst_valid_q" *) wire inner_burst;
+  (* inner = "u_axi_read_master.u_axi_burst_split.burst_beat_q" *) wire [12:0] inner_burst_beat;
+  (* inner = "u_axi_read_master.u_axi_burst_split.burst_beats_q" *) wire [1:0] inner_burst_beats;
+  (* inner = "u_axi_read_master.u_axis_fifo.write_pointer_q" *) wire [2:0] inner_write;
+  (* inner = "u_axi_read_master.u_axis_fifo.read_pointer_q" *) wire [2:0] inner_read;
+  (* inner = "u_axi_read_master.u_axis_fifo.memory[3:0]" *) wire [63:0] inner_words;
 
   logic started_q = 1'b0;
   wire  take = s_axis_desc_tvalid && s_axis_desc_tready;
@@ -197,8 +173,17 @@ module axi_read_master_proof (
     cover (started_q && rst_n && marked_q && front_q == 7'd2 && bursts == 4'(OUTSTANDING));
   end
 
+  // The marked beat in the FIFO
+  wire [2:0] stored;
+  wire [4:0] ahead_q;
+  wire       through_q;
+  fifo_rules #(.WIDTH(16), .DEPTH(DEPTH)) u_fifo (
+      .clk, .rst_n, .mark(come && mark_beat), .item(m_axi_rdata), .held(5'(stored) + 5'(m_axis_tvalid)), .upstream('0),
+      .valid(m_axis_tvalid), .ready(m_axis_tready), .data(m_axis_tdata),
+      .write(inner_write), .read(inner_read), .words(inner_words), .marked_q(through_q), .front_q(ahead_q), .stored
+  );
+
   // Room: there is a place for every beat that may still arrive
-  wire [2:0] stored = inner_write - inner_read;
 
   logic error_q;
   always_ff @(posedge clk) begin
@@ -208,7 +193,6 @@ module axi_read_master_proof (
 
   always_comb begin
     if (started_q && rst_n) begin
-      assert (stored <= 3'(DEPTH));
       assert (10'(inner_free) + 10'(ar_beats) + owed + 10'(stored) + 10'(m_axis_tvalid) == 10'(DEPTH));
       assert (4'(inner_bursts) == bursts + 4'(m_axi_arvalid));
       if (owed != '0) assert (m_axi_rready);
@@ -216,33 +200,6 @@ module axi_read_master_proof (
     end
     cover (started_q && rst_n && inner_free == '0 && owed == '0);
     cover (started_q && rst_n && error);
-  end
-
-  // The marked beat in the FIFO
-  logic        through_q;
-  logic [ 3:0] ahead_q;
-  logic [15:0] data_q;
-  wire  [ 1:0] slot = inner_read[1:0] + ahead_q[1:0] - 2'(m_axis_tvalid);
-  wire  [15:0] word = slot[1] ? (slot[0] ? inner_word_3 : inner_word_2) : (slot[0] ? inner_word_1 : inner_word_0);
-
-  always_ff @(posedge clk) begin
-    if (come && mark_beat && !through_q) begin
-      through_q <= 1'b1;
-      ahead_q   <= 4'(stored) + 4'(m_axis_tvalid) - 4'(give);
-      data_q    <= m_axi_rdata;
-    end else if (give && through_q) begin
-      ahead_q   <= ahead_q - 4'd1;
-      through_q <= ahead_q != '0;
-    end
-    if (!rst_n) through_q <= 1'b0;
-  end
-
-  always_comb begin
-    if (started_q && rst_n && through_q) begin
-      assert (ahead_q < 4'(stored) + 4'(m_axis_tvalid));
-      if (m_axis_tvalid && ahead_q == '0) assert (m_axis_tdata == data_q);
-      else assert (word == data_q);
-    end
     cover (started_q && rst_n && give && through_q && ahead_q == '0 && marked_q);
   end
 

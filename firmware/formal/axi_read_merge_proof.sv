@@ -6,8 +6,7 @@
 //
 // The bus answers IDs in any order and interleaves them beat by beat: any ID that is owed a beat may receive one. `shadow_q` has
 // the beats received, by ID and beat; `at_q` and `beat_q` are the burst and beat that must be read out next, and `want_q` the
-// output expected then. Two units, two slots, bursts of two beats of two bytes. The .sby connects registers of the merge, for the
-// invariants of the induction.
+// output expected then. Two units, two slots, bursts of two beats of two bytes.
 `default_nettype none
 
 module axi_read_merge_proof (
@@ -65,30 +64,29 @@ module axi_read_merge_proof (
   stream_rules #(.WIDTH(19)) u_r0 (.clk, .rst_n, .tvalid(s_axi_rvalid[0]), .tready(s_axi_rready[0]), .tdata({s_axi_rdata, s_axi_rresp, s_axi_rlast}));
   stream_rules #(.WIDTH(19)) u_r1 (.clk, .rst_n, .tvalid(s_axi_rvalid[1]), .tready(s_axi_rready[1]), .tdata({s_axi_rdata, s_axi_rresp, s_axi_rlast}));
 
-  // Registers of u_axi_read_merge, which the .sby connects
-  (* keep *) wire [ 1:0] inner_tail;
-  (* keep *) wire [ 1:0] inner_head;
-  (* keep *) wire        inner_ar_slot;
-  (* keep *) wire [ 2:0] inner_order_0;
-  (* keep *) wire [ 2:0] inner_order_1;
-  (* keep *) wire        inner_come;
-  (* keep *) wire        inner_come_slot;
-  (* keep *) wire [17:0] inner_come_beat;
-  (* keep *) wire [ 1:0] inner_there_0;
-  (* keep *) wire [ 1:0] inner_there_1;
-  (* keep *) wire [17:0] inner_beat_0;
-  (* keep *) wire [17:0] inner_beat_1;
-  (* keep *) wire [17:0] inner_beat_2;
-  (* keep *) wire [17:0] inner_beat_3;
-  (* keep *) wire [ 1:0] inner_beat;
-  (* keep *) wire        inner_read;
-  (* keep *) wire        inner_seen_valid;
-  (* keep *) wire [ 1:0] inner_seen;
-  (* keep *) wire        inner_burst;
-  (* keep *) wire [12:0] inner_burst_beat;
-  (* keep *) wire [ 1:0] inner_burst_beats;
-  (* keep *) wire        inner_work;
-  (* keep *) wire [ 8:0] inner_left;
+  (* inner = "u_axi_read_merge.tail_q" *) wire [1:0] inner_tail;
+  (* inner = "u_axi_read_merge.head_q" *) wire [1:0] inner_head;
+  (* inner = "u_axi_read_merge.ar_slot_q" *) wire inner_ar_slot;
+  (* inner = "u_axi_read_merge.order[0]" *) wire [2:0] inner_order_0;
+  (* inner = "u_axi_read_merge.order[1]" *) wire [2:0] inner_order_1;
+  (* inner = "u_axi_read_merge.come_q" *) wire inner_come;
+  (* inner = "u_axi_read_merge.come_slot_q" *) wire inner_come_slot;
+  (* inner = "u_axi_read_merge.come_beat_q" *) wire [17:0] inner_come_beat;
+  (* inner = "u_axi_read_merge.there_q[0]" *) wire [1:0] inner_there_0;
+  (* inner = "u_axi_read_merge.there_q[1]" *) wire [1:0] inner_there_1;
+  (* inner = "u_axi_read_merge.beats[0]" *) wire [17:0] inner_beat_0;
+  (* inner = "u_axi_read_merge.beats[1]" *) wire [17:0] inner_beat_1;
+  (* inner = "u_axi_read_merge.beats[2]" *) wire [17:0] inner_beat_2;
+  (* inner = "u_axi_read_merge.beats[3]" *) wire [17:0] inner_beat_3;
+  (* inner = "u_axi_read_merge.beat_q" *) wire [1:0] inner_beat;
+  (* inner = "u_axi_read_merge.read" *) wire inner_read;
+  (* inner = "u_axi_read_merge.seen_valid_q" *) wire inner_seen_valid;
+  (* inner = "u_axi_read_merge.seen_q" *) wire [1:0] inner_seen;
+  (* inner = "u_axi_read_merge.u_axi_burst_split.burst_valid_q" *) wire inner_burst;
+  (* inner = "u_axi_read_merge.u_axi_burst_split.burst_beat_q" *) wire [12:0] inner_burst_beat;
+  (* inner = "u_axi_read_merge.u_axi_burst_split.burst_beats_q" *) wire [1:0] inner_burst_beats;
+  (* inner = "u_axi_read_merge.u_axi_burst_split.busy_q" *) wire inner_work;
+  (* inner = "u_axi_read_merge.u_axi_burst_split.left_q" *) wire [8:0] inner_left;
 
   logic        started_q = 1'b0;
   logic [17:0] shadow_q[4];  // by {ID, beat}

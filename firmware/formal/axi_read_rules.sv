@@ -65,13 +65,14 @@ module axi_read_rules #(
     end
   end
 
-  logic                       after_reset_q = 1'b1;
-  logic                       ar_standing_q = 1'b0;
-  logic [ADDR_WIDTH+8+5-1:0]  ar_q;
-  logic                       r_standing_q = 1'b0;
-  logic [DATA_WIDTH+3-1:0]    r_q;
-  logic [                3:0] ar_wait_q;
-  logic [                3:0] r_wait_q;
+  wire [ADDR_WIDTH+8+5-1:0] ar = {araddr, arlen, arsize, arburst};
+  stream_rules #(.WIDTH(ADDR_WIDTH + 8 + 5), .ASSUME(ASSUME_MASTER)) u_ar (.clk, .rst_n, .tvalid(arvalid), .tready(arready), .tdata(ar));
+  wire [DATA_WIDTH+3-1:0] r = {rdata, rresp, rlast};
+  stream_rules #(.WIDTH(DATA_WIDTH + 3), .ASSUME(!ASSERT_MEMORY)) u_r (.clk, .rst_n, .tvalid(rvalid), .tready(rready), .tdata(r));
+
+  logic       after_reset_q = 1'b1;
+  logic [3:0] ar_wait_q;
+  logic [3:0] r_wait_q;
 
   always_ff @(posedge clk) begin
     bursts_q <= kept + 4'(ask);
@@ -85,10 +86,6 @@ module axi_read_rules #(
       r_wait_q  <= '0;
     end
     after_reset_q <= !rst_n;
-    ar_standing_q <= rst_n && arvalid && !arready;
-    ar_q          <= {araddr, arlen, arsize, arburst};
-    r_standing_q  <= rst_n && rvalid && !rready;
-    r_q           <= {rdata, rresp, rlast};
   end
 
   assign bursts       = bursts_q;
@@ -97,14 +94,12 @@ module axi_read_rules #(
 
   // The master's rules
   wire ar_quiet = !after_reset_q || !arvalid;
-  wire ar_stands = !ar_standing_q || (arvalid && {araddr, arlen, arsize, arburst} == ar_q);
   wire ar_shape = !arvalid || (arburst == 2'b01 && arsize == 3'(BYTE_BITS) && araddr[BYTE_BITS-1:0] == '0);
   wire ar_length = !arvalid || arlen < 8'(MAX_BURST_BEATS);
   wire ar_border = !arvalid || 14'(araddr[11:0]) + ((14'(arlen) + 14'd1) << BYTE_BITS) <= 14'd4096;
   wire ar_bound = 5'(bursts_q) + 5'(arvalid) <= 5'(OUTSTANDING);
   // The memory's rules
   wire r_quiet = !after_reset_q || !rvalid;
-  wire r_stands = !r_standing_q || (rvalid && {rdata, rresp, rlast} == r_q);
   wire r_asked = !rvalid || bursts_q != '0;
   wire r_last = !rvalid || rlast == (beat_q == head_len);
   wire fair = FAIR_CLOCKS == 0 || (ar_wait_q < 4'(FAIR_CLOCKS) && r_wait_q < 4'(FAIR_CLOCKS));
@@ -112,12 +107,11 @@ module axi_read_rules #(
   always_comb if (!after_reset_q && rst_n) assert (bursts_q == '0 ? beat_q == '0 : beat_q <= head_len);
 
   if (ASSUME_MASTER) begin : gen_assume_master
-    always_comb if (rst_n) assume (ar_quiet && ar_stands && ar_shape && ar_length && ar_border && ar_bound);
+    always_comb if (rst_n) assume (ar_quiet && ar_shape && ar_length && ar_border && ar_bound);
   end else begin : gen_assert_master
     always_comb begin
       if (rst_n) begin
         assert (ar_quiet);
-        assert (ar_stands);
         assert (ar_shape);
         assert (ar_length);
         assert (ar_border);
@@ -130,14 +124,13 @@ module axi_read_rules #(
     always_comb begin
       if (rst_n) begin
         assert (r_quiet);
-        assert (r_stands);
         assert (r_asked);
         assert (r_last);
         assert (fair);
       end
     end
   end else begin : gen_assume_memory
-    always_comb if (rst_n) assume (r_quiet && r_stands && r_asked && r_last && fair);
+    always_comb if (rst_n) assume (r_quiet && r_asked && r_last && fair);
   end
 
 endmodule

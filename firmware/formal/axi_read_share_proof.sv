@@ -6,8 +6,7 @@
 // take the beats they have requested.
 //
 // The masters may do all that the rules allow and take beats at any time; memory answers in any way that the rules allow. Two
-// masters have two bursts in flight each, of up to two beats of two bytes; DEPTH is 2. The .sby connects registers of the module
-// and the bursts recorded by the rules, for the invariants of the induction.
+// masters have two bursts in flight each, of up to two beats of two bytes; DEPTH is 2.
 `default_nettype none
 
 module axi_read_share_proof (
@@ -131,21 +130,20 @@ module axi_read_share_proof (
       .owed        (owed_1)
   );
 
-  // Registers, which the .sby connects
-  (* keep *) wire [ 1:0] inner_turn;
-  (* keep *) wire [ 1:0] inner_behind;
-  (* keep *) wire [ 1:0] inner_write;
-  (* keep *) wire [ 1:0] inner_read;
-  (* keep *) wire [ 1:0] inner_word_0;
-  (* keep *) wire [ 1:0] inner_word_1;
-  (* keep *) wire        inner_owner_valid;
-  (* keep *) wire [ 1:0] inner_owner;
-  (* keep *) wire [65:0] inner_memory;
-  (* keep *) wire [43:0] inner_master_0;
-  (* keep *) wire [43:0] inner_master_1;
-  (* keep *) wire [ 7:0] inner_memory_beat;
-  (* keep *) wire [ 7:0] inner_master_0_beat;
-  (* keep *) wire [ 7:0] inner_master_1_beat;
+  (* inner = "u_axi_read_share.turn_q" *) wire [1:0] inner_turn;
+  (* inner = "u_axi_read_share.u_round_robin.behind_q" *) wire [1:0] inner_behind;
+  (* inner = "u_axi_read_share.u_axis_fifo.write_pointer_q" *) wire [1:0] inner_write;
+  (* inner = "u_axi_read_share.u_axis_fifo.read_pointer_q" *) wire [1:0] inner_read;
+  (* inner = "u_axi_read_share.u_axis_fifo.memory[0]" *) wire [1:0] inner_word_0;
+  (* inner = "u_axi_read_share.u_axis_fifo.memory[1]" *) wire [1:0] inner_word_1;
+  (* inner = "u_axi_read_share.owner_valid" *) wire inner_owner_valid;
+  (* inner = "u_axi_read_share.owner" *) wire [1:0] inner_owner;
+  (* inner = "u_memory.queue_q" *) wire [65:0] inner_memory;
+  (* inner = "u_master_0.queue_q" *) wire [43:0] inner_master_0;
+  (* inner = "u_master_1.queue_q" *) wire [43:0] inner_master_1;
+  (* inner = "u_memory.beat_q" *) wire [7:0] inner_memory_beat;
+  (* inner = "u_master_0.beat_q" *) wire [7:0] inner_master_0_beat;
+  (* inner = "u_master_1.beat_q" *) wire [7:0] inner_master_1_beat;
 
   logic started_q = 1'b0;
   always_ff @(posedge clk) started_q <= 1'b1;

@@ -6,8 +6,7 @@
 //
 // The solver sets three marks: a descriptor, followed to AW (`front_q` beats before it, then its own); a beat, followed through the
 // FIFO; and a descriptor, followed to its answer (`before_q` answers before it, `beats_q` beats to be requested up to its end,
-// and `responses_q` responses). Beats have four bytes, bursts two beats, and two bursts are in flight. The .sby connects registers
-// of the master, for the invariants of the induction.
+// and `responses_q` responses). Beats have four bytes, bursts two beats, and two bursts are in flight.
 `default_nettype none
 
 module axi_write_master_proof (
@@ -62,43 +61,39 @@ module axi_write_master_proof (
       .address_waits()
   );
 
-  // Registers of u_axi_write_master, which the .sby connects
-  (* keep *) wire [ 1:0] inner_aw_tail;
-  (* keep *) wire [ 2:0] inner_unclaimed;
-  (* keep *) wire [ 1:0] inner_due;
-  (* keep *) wire        inner_work;
-  (* keep *) wire [11:0] inner_work_beat;
-  (* keep *) wire [ 4:0] inner_left;
-  (* keep *) wire [ 1:0] inner_work_tail;
-  (* keep *) wire        inner_burst;
-  (* keep *) wire [11:0] inner_burst_beat;
-  (* keep *) wire [ 1:0] inner_burst_beats;
-  (* keep *) wire        inner_burst_last;
-  (* keep *) wire [ 1:0] inner_burst_tail;
-  (* keep *) wire        inner_ask;
-  (* keep *) wire        inner_data_valid;
-  (* keep *) wire [ 2:0] inner_data_write;
-  (* keep *) wire [ 2:0] inner_data_read;
-  (* keep *) wire [31:0] inner_data_0;
-  (* keep *) wire [31:0] inner_data_1;
-  (* keep *) wire [31:0] inner_data_2;
-  (* keep *) wire [31:0] inner_data_3;
-  (* keep *) wire [31:0] inner_data;
-  (* keep *) wire        inner_w_valid;
-  (* keep *) wire [ 1:0] inner_w_write;
-  (* keep *) wire [ 1:0] inner_w_read;
-  (* keep *) wire [ 9:0] inner_w_0;
-  (* keep *) wire [ 9:0] inner_w_1;
-  (* keep *) wire [ 7:0] inner_w_len;
-  (* keep *) wire [ 1:0] inner_w_tail;
-  (* keep *) wire [ 7:0] inner_w_beat;
-  (* keep *) wire        inner_order_valid;
-  (* keep *) wire        inner_order_last;
-  (* keep *) wire        inner_order_empty;
-  (* keep *) wire [ 1:0] inner_order_write;
-  (* keep *) wire [ 1:0] inner_order_read;
-  (* keep *) wire [ 1:0] inner_order_0;
-  (* keep *) wire [ 1:0] inner_order_1;
+  (* inner = "u_axi_write_master.aw_tail_q" *) wire [1:0] inner_aw_tail;
+  (* inner = "u_axi_write_master.unclaimed_q" *) wire [2:0] inner_unclaimed;
+  (* inner = "u_axi_write_master.due_q" *) wire [1:0] inner_due;
+  (* inner = "u_axi_write_master.u_axi_burst_split.busy_q" *) wire inner_work;
+  (* inner = "u_axi_write_master.u_axi_burst_split.beat_q" *) wire [11:0] inner_work_beat;
+  (* inner = "u_axi_write_master.u_axi_burst_split.left_q" *) wire [4:0] inner_left;
+  (* inner = "u_axi_write_master.u_axi_burst_split.user_q" *) wire [1:0] inner_work_tail;
+  (* inner = "u_axi_write_master.u_axi_burst_split.burst_valid_q" *) wire inner_burst;
+  (* inner = "u_axi_write_master.u_axi_burst_split.burst_beat_q" *) wire [11:0] inner_burst_beat;
+  (* inner = "u_axi_write_master.u_axi_burst_split.burst_beats_q" *) wire [1:0] inner_burst_beats;
+  (* inner = "u_axi_write_master.u_axi_burst_split.burst_last_q" *) wire inner_burst_last;
+  (* inner = "u_axi_write_master.u_axi_burst_split.burst_user_q" *) wire [1:0] inner_burst_tail;
+  (* inner = "u_axi_write_master.ask" *) wire inner_ask;
+  (* inner = "u_axi_write_master.data_valid" *) wire inner_data_valid;
+  (* inner = "u_axi_write_master.u_axis_fifo_data.write_pointer_q" *) wire [2:0] inner_data_write;
+  (* inner = "u_axi_write_master.u_axis_fifo_data.read_pointer_q" *) wire [2:0] inner_data_read;
+  (* inner = "u_axi_write_master.u_axis_fifo_data.memory[3:0]" *) wire [127:0] inner_words;
+  (* inner = "u_axi_write_master.data" *) wire [31:0] inner_data;
+  (* inner = "u_axi_write_master.w_valid" *) wire inner_w_valid;
+  (* inner = "u_axi_write_master.u_axis_fifo_w.write_pointer_q" *) wire [1:0] inner_w_write;
+  (* inner = "u_axi_write_master.u_axis_fifo_w.read_pointer_q" *) wire [1:0] inner_w_read;
+  (* inner = "u_axi_write_master.u_axis_fifo_w.memory[0]" *) wire [9:0] inner_w_0;
+  (* inner = "u_axi_write_master.u_axis_fifo_w.memory[1]" *) wire [9:0] inner_w_1;
+  (* inner = "u_axi_write_master.w_len" *) wire [7:0] inner_w_len;
+  (* inner = "u_axi_write_master.w_tail" *) wire [1:0] inner_w_tail;
+  (* inner = "u_axi_write_master.w_beat_q" *) wire [7:0] inner_w_beat;
+  (* inner = "u_axi_write_master.order_valid" *) wire inner_order_valid;
+  (* inner = "u_axi_write_master.order_last" *) wire inner_order_last;
+  (* inner = "u_axi_write_master.order_empty" *) wire inner_order_empty;
+  (* inner = "u_axi_write_master.u_axis_fifo_order.write_pointer_q" *) wire [1:0] inner_order_write;
+  (* inner = "u_axi_write_master.u_axis_fifo_order.read_pointer_q" *) wire [1:0] inner_order_read;
+  (* inner = "u_axi_write_master.u_axis_fifo_order.memory[0]" *) wire [1:0] inner_order_0;
+  (* inner = "u_axi_write_master.u_axis_fifo_order.memory[1]" *) wire [1:0] inner_order_1;
 
   wire [13:0] beat_address;
   wire [ 7:0] beat;
@@ -233,25 +228,15 @@ module axi_write_master_proof (
   wire  [9:0] w_second = inner_w_read[0] ? inner_w_0 : inner_w_1;
   wire  [3:0] unwritten = bursts - written;
   wire  [1:0] tail = burst[9:8];
-  wire  [2:0] stored = inner_data_write - inner_data_read;
-
-  logic        through_q;
-  logic [ 3:0] ahead_q;
-  logic [31:0] data_q;
-  wire  [ 1:0] slot = inner_data_read[1:0] + ahead_q[1:0] - 2'(inner_data_valid);
-  wire  [31:0] word = slot[1] ? (slot[0] ? inner_data_3 : inner_data_2) : (slot[0] ? inner_data_1 : inner_data_0);
-
-  always_ff @(posedge clk) begin
-    if (store && mark_beat && !through_q) begin
-      through_q <= 1'b1;
-      ahead_q   <= 4'(stored) + 4'(inner_data_valid) - 4'(give);
-      data_q    <= s_axis_tdata;
-    end else if (give && through_q) begin
-      ahead_q   <= ahead_q - 4'd1;
-      through_q <= ahead_q != '0;
-    end
-    if (!rst_n) through_q <= 1'b0;
-  end
+  wire  [2:0] stored;
+  wire        through_q;
+  wire  [4:0] ahead_q;
+  wire [31:0] data_q;
+  fifo_rules #(.WIDTH(32), .DEPTH(DEPTH)) u_fifo (
+      .clk, .rst_n, .mark(store && mark_beat), .item(s_axis_tdata), .held(5'(stored) + 5'(inner_data_valid)), .upstream('0),
+      .valid(inner_data_valid), .ready(give), .data(inner_data), .write(inner_data_write), .read(inner_data_read),
+      .words(inner_words), .marked_q(through_q), .front_q(ahead_q), .item_q(data_q), .stored
+  );
 
   always_comb begin
     if (started_q && rst_n) begin
@@ -263,15 +248,9 @@ module axi_write_master_proof (
       if (!inner_w_valid && w_stored == 2'd2) assert ({w_second[1:0], w_second[9:2]} == next_burst);
       assert (inner_w_beat == beat);
       if (m_axi_wvalid) assert (m_axi_wstrb == (m_axi_wlast && tail != '0 ? ~(4'hf << tail) : 4'hf));
-      assert (stored <= 3'(DEPTH));
       // every beat that a burst has claimed is in the FIFO
       assert (10'(inner_unclaimed) + 10'(aw_beats) + owed == 10'(stored) + 10'(inner_data_valid));
-      if (through_q) begin
-        assert (ahead_q < 4'(stored) + 4'(inner_data_valid));
-        if (inner_data_valid && ahead_q == '0) assert (inner_data == data_q);
-        else assert (word == data_q);
-        if (m_axi_wvalid && ahead_q == '0) assert (m_axi_wdata == data_q);
-      end
+      if (through_q && m_axi_wvalid && ahead_q == '0) assert (m_axi_wdata == data_q);
     end
     cover (started_q && rst_n && give && through_q && ahead_q == '0 && m_axi_wlast && m_axi_wstrb == 4'h1 && beat == 8'd1);
     cover (started_q && rst_n && stored == 3'(DEPTH));

@@ -6,7 +6,7 @@
 //
 // The beats in the buffer are those of the burst being sent, of the bursts that wait, and of the burst being taken, in this order.
 // `end_*` is the end of each, counted from the next beat to be sent, and WLAST must be marked there. Two units, bursts of two beats
-// of one byte, two unanswered. The .sby connects the registers. The proof of axis_fifo shows that a FIFO keeps the order and the
+// of one byte, two unanswered. The proof of axis_fifo shows that a FIFO keeps the order and the
 // data of its beats.
 `default_nettype none
 
@@ -77,26 +77,25 @@ module axi_write_merge_proof (
   stream_rules #(.WIDTH(13)) u_aw (.clk, .rst_n, .tvalid(m_axi_awvalid), .tready(m_axi_awready), .tdata({m_axi_awaddr, m_axi_awlen, m_axi_awid}));
   stream_rules #(.WIDTH(10)) u_w (.clk, .rst_n, .tvalid(m_axi_wvalid), .tready(m_axi_wready), .tdata({m_axi_wdata, m_axi_wstrb, m_axi_wlast}));
 
-  // Registers of u_axi_write_merge, which the .sby connects
-  (* keep *) wire        inner_taking;
-  (* keep *) wire [ 7:0] inner_in_len;
-  (* keep *) wire [ 1:0] inner_in_grant;
-  (* keep *) wire        inner_in_unit;
-  (* keep *) wire        inner_giving;
-  (* keep *) wire [ 1:0] inner_bursts;
-  (* keep *) wire        inner_beat;
-  (* keep *) wire [ 2:0] inner_beats_write;
-  (* keep *) wire [ 2:0] inner_beats_read;
-  (* keep *) wire [ 9:0] inner_beat_0;
-  (* keep *) wire [ 9:0] inner_beat_1;
-  (* keep *) wire [ 9:0] inner_beat_2;
-  (* keep *) wire [ 9:0] inner_beat_3;
-  (* keep *) wire        inner_burst;
-  (* keep *) wire [ 7:0] inner_burst_len;
-  (* keep *) wire [ 1:0] inner_bursts_write;
-  (* keep *) wire [ 1:0] inner_bursts_read;
-  (* keep *) wire [12:0] inner_burst_0;
-  (* keep *) wire [12:0] inner_burst_1;
+  (* inner = "u_axi_write_merge.taking_q" *) wire inner_taking;
+  (* inner = "u_axi_write_merge.in_len_q" *) wire [7:0] inner_in_len;
+  (* inner = "u_axi_write_merge.in_grant_q" *) wire [1:0] inner_in_grant;
+  (* inner = "u_axi_write_merge.in_unit_q" *) wire inner_in_unit;
+  (* inner = "u_axi_write_merge.giving_q" *) wire inner_giving;
+  (* inner = "u_axi_write_merge.bursts_q" *) wire [1:0] inner_bursts;
+  (* inner = "u_axi_write_merge.beat_valid" *) wire inner_beat;
+  (* inner = "u_axi_write_merge.u_axis_fifo_beats.write_pointer_q" *) wire [2:0] inner_beats_write;
+  (* inner = "u_axi_write_merge.u_axis_fifo_beats.read_pointer_q" *) wire [2:0] inner_beats_read;
+  (* inner = "u_axi_write_merge.u_axis_fifo_beats.memory[0]" *) wire [9:0] inner_beat_0;
+  (* inner = "u_axi_write_merge.u_axis_fifo_beats.memory[1]" *) wire [9:0] inner_beat_1;
+  (* inner = "u_axi_write_merge.u_axis_fifo_beats.memory[2]" *) wire [9:0] inner_beat_2;
+  (* inner = "u_axi_write_merge.u_axis_fifo_beats.memory[3]" *) wire [9:0] inner_beat_3;
+  (* inner = "u_axi_write_merge.burst_valid" *) wire inner_burst;
+  (* inner = "u_axi_write_merge.burst_len" *) wire [7:0] inner_burst_len;
+  (* inner = "u_axi_write_merge.u_axis_fifo_bursts.write_pointer_q" *) wire [1:0] inner_bursts_write;
+  (* inner = "u_axi_write_merge.u_axis_fifo_bursts.read_pointer_q" *) wire [1:0] inner_bursts_read;
+  (* inner = "u_axi_write_merge.u_axis_fifo_bursts.memory[0]" *) wire [12:0] inner_burst_0;
+  (* inner = "u_axi_write_merge.u_axis_fifo_bursts.memory[1]" *) wire [12:0] inner_burst_1;
 
   logic       started_q = 1'b0;
   logic       out_len_q;  // of the burst whose address was sent last

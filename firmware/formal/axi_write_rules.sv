@@ -83,16 +83,16 @@ module axi_write_rules #(
   end
   wire [ENTRY-1:0] at_work = chosen[OUTSTANDING];
 
-  logic                             after_reset_q = 1'b1;
-  logic                             aw_standing_q = 1'b0;
-  logic [       ADDR_WIDTH+8+5-1:0] aw_q;
-  logic                             w_standing_q = 1'b0;
-  logic [DATA_WIDTH+BEAT_BYTES+1-1:0] w_q;
-  logic                             b_standing_q = 1'b0;
-  logic [                      1:0] b_q;
-  logic [                      3:0] aw_wait_q;
-  logic [                      3:0] w_wait_q;
-  logic [                      3:0] b_wait_q;
+  wire [ADDR_WIDTH+8+5-1:0] aw = {awaddr, awlen, awsize, awburst};
+  stream_rules #(.WIDTH(ADDR_WIDTH + 8 + 5), .ASSUME(ASSUME_MASTER)) u_aw (.clk, .rst_n, .tvalid(awvalid), .tready(awready), .tdata(aw));
+  wire [DATA_WIDTH+BEAT_BYTES:0] w = {wdata, wstrb, wlast};
+  stream_rules #(.WIDTH(DATA_WIDTH + BEAT_BYTES + 1), .ASSUME(ASSUME_MASTER)) u_w (.clk, .rst_n, .tvalid(wvalid), .tready(wready), .tdata(w));
+  stream_rules #(.WIDTH(2), .ASSUME(!ASSERT_MEMORY)) u_b (.clk, .rst_n, .tvalid(bvalid), .tready(bready), .tdata(bresp));
+
+  logic       after_reset_q = 1'b1;
+  logic [3:0] aw_wait_q;
+  logic [3:0] w_wait_q;
+  logic [3:0] b_wait_q;
 
   always_ff @(posedge clk) begin
     bursts_q  <= kept + 4'(ask);
@@ -110,12 +110,6 @@ module axi_write_rules #(
       b_wait_q  <= '0;
     end
     after_reset_q <= !rst_n;
-    aw_standing_q <= rst_n && awvalid && !awready;
-    aw_q          <= {awaddr, awlen, awsize, awburst};
-    w_standing_q  <= rst_n && wvalid && !wready;
-    w_q           <= {wdata, wstrb, wlast};
-    b_standing_q  <= rst_n && bvalid && !bready;
-    b_q           <= bresp;
   end
 
   assign bursts       = bursts_q;
@@ -128,18 +122,15 @@ module axi_write_rules #(
 
   // The master's rules
   wire quiet = !after_reset_q || (!awvalid && !wvalid);
-  wire aw_stands = !aw_standing_q || (awvalid && {awaddr, awlen, awsize, awburst} == aw_q);
   wire aw_shape = !awvalid || (awburst == 2'b01 && awsize == 3'(BYTE_BITS) && awaddr[BYTE_BITS-1:0] == '0);
   wire aw_length = !awvalid || awlen < 8'(MAX_BURST_BEATS);
   wire aw_border = !awvalid || 14'(awaddr[11:0]) + ((14'(awlen) + 14'd1) << BYTE_BITS) <= 14'd4096;
   wire aw_bound = 5'(bursts_q) + 5'(awvalid) <= 5'(OUTSTANDING);
-  wire w_stands = !w_standing_q || (wvalid && {wdata, wstrb, wlast} == w_q);
   wire w_asked = !wvalid || written_q < bursts_q;
   wire w_last = !wvalid || wlast == (beat_q == at_work[7:0]);
   wire w_strobe = !wvalid || (wstrb != '0 && (wstrb & (wstrb + 1'b1)) == '0 && (wlast || (&wstrb)));
   // The memory's rules
   wire b_quiet = !after_reset_q || !bvalid;
-  wire b_stands = !b_standing_q || (bvalid && bresp == b_q);
   wire b_asked = !bvalid || written_q != '0;
   wire fair = FAIR_CLOCKS == 0
       || (aw_wait_q < 4'(FAIR_CLOCKS) && w_wait_q < 4'(FAIR_CLOCKS) && b_wait_q < 4'(FAIR_CLOCKS));
@@ -154,20 +145,18 @@ module axi_write_rules #(
   if (ASSUME_MASTER) begin : gen_assume_master
     always_comb begin
       if (rst_n) begin
-        assume (quiet && aw_stands && aw_shape && aw_length && aw_border && aw_bound);
-        assume (w_stands && w_asked && w_last && w_strobe);
+        assume (quiet && aw_shape && aw_length && aw_border && aw_bound);
+        assume (w_asked && w_last && w_strobe);
       end
     end
   end else begin : gen_assert_master
     always_comb begin
       if (rst_n) begin
         assert (quiet);
-        assert (aw_stands);
         assert (aw_shape);
         assert (aw_length);
         assert (aw_border);
         assert (aw_bound);
-        assert (w_stands);
         assert (w_asked);
         assert (w_last);
         assert (w_strobe);
@@ -179,13 +168,12 @@ module axi_write_rules #(
     always_comb begin
       if (rst_n) begin
         assert (b_quiet);
-        assert (b_stands);
         assert (b_asked);
         assert (fair);
       end
     end
   end else begin : gen_assume_memory
-    always_comb if (rst_n) assume (b_quiet && b_stands && b_asked && fair);
+    always_comb if (rst_n) assume (b_quiet && b_asked && fair);
   end
 
 endmodule

@@ -22,7 +22,7 @@ module axis_broadcast_proof (
     stream_rules #(.WIDTH(4)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid[i]), .tready(m_axis_tready[i]), .tdata(s_axis_tdata));
   end
 
-  (* keep *) wire [2:0] inner_taken;  // u_axis_broadcast.taken_q, which the .sby connects
+  (* inner = "u_axis_broadcast.taken_q" *) wire [2:0] inner_taken;
 
   // the consumers that have taken the current beat
   logic       started_q = 1'b0;

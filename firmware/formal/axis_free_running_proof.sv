@@ -2,8 +2,7 @@
 //
 // axis_free_running with a latency of 2: each row taken gives its result once, in order and with its tlast, for any stall of the
 // output; the FIFO has a place for every result (also asserted in the module); and while a place is free, a row is taken. The
-// pipeline of the proof delays its input. The solver marks a row; `front_q` rows are before it. The .sby connects registers of the
-// module, for the invariants of the induction.
+// pipeline of the proof delays its input. fifo_rules.sv follows a row through the pipeline and the FIFO.
 `default_nettype none
 
 module axis_free_running_proof (
@@ -31,85 +30,46 @@ module axis_free_running_proof (
     second_q <= first_q;
   end
 
-  axis_free_running #(
-      .WIDTH  (4),
-      .LATENCY(2)
-  ) u_axis_free_running (
-      .clk,
-      .rst_n,
-      .s_axis_tvalid,
-      .s_axis_tready,
-      .s_axis_tlast,
-      .pipeline_tdata(second_q),
-      .m_axis_tvalid,
-      .m_axis_tready,
-      .m_axis_tdata,
-      .m_axis_tlast
-  );
+  axis_free_running #(.WIDTH(4), .LATENCY(2)) u_axis_free_running (.pipeline_tdata(second_q), .*);
 
   wire [4:0] result = {m_axis_tlast, m_axis_tdata};
   stream_rules #(.WIDTH(5)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(result));
 
-  // Registers of u_axis_free_running, which the .sby connects
-  (* keep *) wire [1:0] inner_valid;
-  (* keep *) wire [1:0] inner_last;
-  (* keep *) wire [3:0] inner_free;
-  (* keep *) wire [3:0] inner_write;
-  (* keep *) wire [3:0] inner_read;
-  (* keep *) wire [4:0] inner_word_0;
-  (* keep *) wire [4:0] inner_word_1;
-  (* keep *) wire [4:0] inner_word_2;
-  (* keep *) wire [4:0] inner_word_3;
-  (* keep *) wire [4:0] inner_word_4;
-  (* keep *) wire [4:0] inner_word_5;
-  (* keep *) wire [4:0] inner_word_6;
-  (* keep *) wire [4:0] inner_word_7;
+  (* inner = "u_axis_free_running.valid_q" *) wire [1:0] inner_valid;
+  (* inner = "u_axis_free_running.last_q" *) wire [1:0] inner_last;
+  (* inner = "u_axis_free_running.free_q" *) wire [3:0] inner_free;
+  (* inner = "u_axis_free_running.u_axis_fifo.write_pointer_q" *) wire [3:0] inner_write;
+  (* inner = "u_axis_free_running.u_axis_fifo.read_pointer_q" *) wire [3:0] inner_read;
+  (* inner = "u_axis_free_running.u_axis_fifo.memory[7:0]" *) wire [39:0] inner_words;
 
   logic       started_q = 1'b0;
   logic [4:0] held_q;  // rows inside
-  logic       marked_q;
-  logic [4:0] front_q;
-  logic [4:0] data_q;
+  wire        marked_q;
+  wire  [4:0] front_q;
+  wire  [3:0] stored;
   wire        take = s_axis_tvalid && s_axis_tready;
   wire        give = m_axis_tvalid && m_axis_tready;
-  wire  [3:0] stored = inner_write - inner_read;
   wire  [4:0] ready = 5'(stored) + 5'(m_axis_tvalid);  // after the pipeline
+  wire        is_second = inner_valid[1] && front_q == ready;
+  wire  [4:0] upstream = is_second ? {inner_last[1], second_q} : {inner_last[0], first_q};
+
+  fifo_rules #(.WIDTH(5), .DEPTH(DEPTH)) u_rules (
+      .clk, .rst_n, .mark(take && mark), .item({s_axis_tlast, s_axis_tdata}), .held(held_q), .upstream,
+      .valid(m_axis_tvalid), .ready(m_axis_tready), .data(result),
+      .write(inner_write), .read(inner_read), .words(inner_words), .marked_q, .front_q, .stored
+  );
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
-    held_q    <= held_q + 5'(take) - 5'(give);
-    if (take && mark && !marked_q) begin
-      marked_q <= 1'b1;
-      front_q  <= held_q - 5'(give);
-      data_q   <= {s_axis_tlast, s_axis_tdata};
-    end else if (give && marked_q) begin
-      front_q  <= front_q - 5'd1;
-      marked_q <= front_q != '0;
-    end
-    if (!rst_n) begin
-      held_q   <= '0;
-      marked_q <= 1'b0;
-    end
+    held_q    <= rst_n ? held_q + 5'(take) - 5'(give) : '0;
   end
-
-  wire [2:0] slot = inner_read[2:0] + front_q[2:0] - 3'(m_axis_tvalid);
-  wire [4:0] low = slot[1] ? (slot[0] ? inner_word_3 : inner_word_2) : (slot[0] ? inner_word_1 : inner_word_0);
-  wire [4:0] high = slot[1] ? (slot[0] ? inner_word_7 : inner_word_6) : (slot[0] ? inner_word_5 : inner_word_4);
 
   always_comb begin
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
-      assert (stored <= 4'(DEPTH));
       assert (held_q == ready + 5'(inner_valid[0]) + 5'(inner_valid[1]));
       assert (5'(inner_free) + held_q == 5'(DEPTH));
       assert (s_axis_tready == (held_q != 5'(DEPTH)));
-      if (marked_q) begin
-        assert (front_q < held_q);
-        if (m_axis_tvalid && front_q == '0) assert (result == data_q);
-        else if (front_q < ready) assert ((slot[2] ? high : low) == data_q);
-        else if (inner_valid[1] && front_q == ready) assert ({inner_last[1], second_q} == data_q);
-        else assert ({inner_last[0], first_q} == data_q);
-      end
     end
     cover (started_q && rst_n && held_q == 5'(DEPTH) && m_axis_tvalid && marked_q);
     cover (started_q && rst_n && give && marked_q && front_q == '0 && m_axis_tlast);

@@ -4,7 +4,7 @@
 // words; every beat has a word of a run; and there is no deadlock. The solver marks a word when it is taken; `front_q` words are
 // before it.
 //
-// The .sby sets the sizes. It also connects registers of the module, for the invariants of the induction.
+// The sizes are in proofs.toml.
 `default_nettype none
 
 module axis_row_pack_proof #(
@@ -35,28 +35,16 @@ module axis_row_pack_proof #(
       .WORD_WIDTH(WORD_WIDTH),
       .ROW_WORDS (ROW_WORDS),
       .BEAT_WORDS(BEAT_WORDS)
-  ) u_axis_row_pack (
-      .clk,
-      .rst_n,
-      .s_axis_tvalid,
-      .s_axis_tready,
-      .s_axis_tdata,
-      .s_axis_tlast,
-      .m_axis_tvalid,
-      .m_axis_tready,
-      .m_axis_tdata,
-      .m_axis_tlast
-  );
+  ) u_axis_row_pack (.*);
 
   wire [ROW_WORDS*WORD_WIDTH:0] row = {s_axis_tlast, s_axis_tdata};
   stream_rules #(.WIDTH(ROW_WORDS * WORD_WIDTH + 1), .ASSUME(1'b1)) u_in (.clk, .rst_n, .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tdata(row));
   wire [BEAT_WORDS*WORD_WIDTH:0] beat = {m_axis_tlast, m_axis_tdata};
   stream_rules #(.WIDTH(BEAT_WORDS * WORD_WIDTH + 1)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(beat));
 
-  // Registers of u_axis_row_pack, which the .sby connects
-  (* keep *) wire [       HELD_WIDTH-1:0] inner_held;
-  (* keep *) wire [$clog2(UNITS + 2)-1:0] inner_fill;
-  (* keep *) wire                         inner_flush;
+  (* inner = "u_axis_row_pack.held_q" *) wire [HELD_WIDTH-1:0] inner_held;
+  (* inner = "u_axis_row_pack.fill_q" *) wire [$clog2(UNITS + 2)-1:0] inner_fill;
+  (* inner = "u_axis_row_pack.flush_q" *) wire inner_flush;
 
   logic       started_q = 1'b0;
   logic [5:0] words_q;  // words held

@@ -17,25 +17,14 @@ module axis_skid_proof (
   logic       m_axis_tvalid;
   logic [3:0] m_axis_tdata;
 
-  axis_skid #(
-      .WIDTH(4)
-  ) u_axis_skid (
-      .clk          (clk),
-      .rst_n        (rst_n),
-      .s_axis_tvalid(s_axis_tvalid),
-      .s_axis_tready(s_axis_tready),
-      .s_axis_tdata (s_axis_tdata),
-      .m_axis_tvalid(m_axis_tvalid),
-      .m_axis_tready(m_axis_tready),
-      .m_axis_tdata (m_axis_tdata)
-  );
+  axis_skid #(.WIDTH(4)) u_axis_skid (.*);
 
   stream_rules #(.WIDTH(4), .ASSUME(1'b1)) u_in (.clk, .rst_n, .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tdata(s_axis_tdata));
   stream_rules #(.WIDTH(4)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(m_axis_tdata));
 
   localparam int CAPACITY = 2;
 
-  (* keep *) wire [3:0] inner_skid_data;  // u_axis_skid.skid_data_q, which the .sby connects
+  (* inner = "u_axis_skid.skid_data_q" *) wire [3:0] inner_skid_data;
 
   logic       started_q = 1'b0;
   logic [1:0] held_q;  // beats inside

