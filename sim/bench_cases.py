@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cases of stream benches share: traffic row by row, numbers of a type, parameters that follow from types."""
+"""Helpers for the cases of stream benches: traffic row by row, numbers of a type, parameters that follow from types."""
 
 from __future__ import annotations
 

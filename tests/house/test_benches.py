@@ -29,10 +29,11 @@ def modules() -> dict[str, Path]:
 def is_driven_by(module: str, bench: Path) -> bool:
     """True if a bench has the module as its top, or as an instance in the top that the bench writes for it.
 
-    A bench names its top in run_bench(directory, "top", ...) or in Dut("top", ...); an instance is `module #(` or `module u_`.
+    A bench names its top in run_bench(directory, "top", ...), Dut("top", ...) or stage_dut("top", ...); an instance is
+    `module #(` or `module u_`.
     """
     text = "\n".join(file.read_text() for file in sorted(bench.glob("*")) if file.suffix in {".py", ".sv"})
-    top = rf'run_bench\(\s*[^",]+,\s*"{module}"|\bDut\(\s*"{module}"'
+    top = rf'run_bench\(\s*[^",]+,\s*"{module}"|\b(?:D|stage_d)ut\(\s*"{module}"'
     return re.search(rf"{top}|\b{module} (?:#\(|u_\w+ \()", text) is not None
 
 
