@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The SONIC client: sends events to one or several servers that speak Triton's protocol, and survives their failures.
 
+::
+
     Client, AsyncClient                  the client, for threads and for asyncio
     Server, Tls                          the address of a server, and the credentials that it asks for
     Timeout, Limits, Settings            settings: frozen dataclasses in which everything has a default

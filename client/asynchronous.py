@@ -26,7 +26,8 @@ from hypersonic.client.sync import Client
 class AsyncClient:
     """Sends events to one or several servers, from an event loop. Its arguments are those of Client.
 
-    async with AsyncClient("localhost:8001") as client:
+    async with AsyncClient("localhost:8001") as client::
+
         result = await client.model("facile").infer(rows)
     """
 
@@ -39,7 +40,11 @@ class AsyncClient:
         return cls(environment_servers(), settings)
 
     def model(self, name: str, version: str | int = "") -> AsyncModel:
-        """Return a model. version: "" is the server's choice."""
+        """Return a model.
+
+        Args:
+            version: "" is the server's choice.
+        """
         return AsyncModel(self._client, (name, str(version)))
 
     async def statistics(self) -> Statistics:
@@ -94,7 +99,11 @@ class AsyncModel:
         ordered: bool = True,
         parameters: Mapping[str, Parameter] | None = None,
     ) -> AsyncIterator[Result]:
-        """Yield the result of each event, as Model.map() does. events: any iterable, asynchronous or not."""
+        """Yield the result of each event, as Model.map() does.
+
+        Args:
+            events: any iterable, asynchronous or not.
+        """
         window = 2 * self._prepared.engine.settings.limits.in_flight
         running: deque[asyncio.Task[Result]] = deque()
         index = 0

@@ -24,7 +24,8 @@ _HEAD_BYTES = 1 << 16
 class Rectangular:
     """Several entries in one request: their rows are concatenated, and the outputs are split at the same rows.
 
-    entries: each is what infer() takes for one request. CMSSW's TritonBatchMode::Rectangular.
+    Attributes:
+        entries: each is what infer() takes for one request. CMSSW's TritonBatchMode::Rectangular.
     """
 
     entries: Sequence[Any]
@@ -40,8 +41,13 @@ class Ragged:
 def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays of a request by name, in the model's order, in the model's shapes.
 
-    inputs: a dict by name; or an array, for a model with one input. Rows may be flat: (rows, elements) for a shape (a, b, c).
-    Raises InputError for a missing or unknown name, a shape that does not fit, and inputs with different numbers of rows.
+    Rows may be flat: (rows, elements) for a shape (a, b, c).
+
+    Args:
+        inputs: a dict by name; or an array, for a model with one input.
+
+    Raises:
+        InputError: For a missing or unknown name, a shape that does not fit, and inputs with different numbers of rows.
     """
     if isinstance(inputs, Rectangular | Ragged):
         raise InputError(f"{type(inputs).__name__} is for infer() only; give the other methods an array or a dict of arrays")
@@ -128,7 +134,11 @@ def together(spec: ModelSpec, entries: Iterable[Any]) -> tuple[dict[str, NDArray
 
 
 def apart(outputs: Arrays, counts: Sequence[int]) -> list[dict[str, NDArray[Any]]]:
-    """Return the outputs of each entry, as views. counts: the rows of each."""
+    """Return the outputs of each entry, as views.
+
+    Args:
+        counts: the rows of each.
+    """
     edges = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     for name, array in outputs.items():
         if len(array) != edges[-1]:

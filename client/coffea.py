@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """coffea's triton_wrapper with several requests in flight and several servers.
 
+::
+
     from hypersonic.client.coffea import triton_wrapper  # instead of: from coffea.ml_tools import triton_wrapper
 
 awkward and dask-awkward arrays are handled by coffea's own class, from which this one is derived. Needs coffea.
@@ -65,10 +67,14 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
     ) -> None:
         """Check the arguments; the servers are asked later.
 
-        model_url: triton+grpc://host:port/model/version. Several servers are separated by commas, the version may be empty.
-        client_args: those of tritonclient that concern TLS (ssl, which is True by default as in coffea; root_certificates,
-        private_key, certificate_chain), and token, headers and proxy of Server. `verbose` has no effect. batch_size: rows in a
-        request; -1: the server's preferred or largest batch. settings: of the client. Raises ValueError.
+        Raises ValueError.
+
+        Args:
+            model_url: triton+grpc://host:port/model/version. Several servers are separated by commas, the version may be empty.
+            client_args: those of tritonclient that concern TLS (ssl, which is True by default as in coffea; root_certificates,
+                private_key, certificate_chain), and token, headers and proxy of Server. `verbose` has no effect.
+            batch_size: rows in a request; -1: the server's preferred or largest batch.
+            settings: of the client.
         """
         addresses, model, version = _parsed(model_url)
         if not batch_size:
@@ -108,8 +114,11 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
     def numpy_call(self, output_list: Sequence[str], input_dict: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Return the outputs of these names for all rows, in order.
 
-        input_dict: arrays (rows, ...) by the names of the model's inputs, in the model's shapes; they are converted to its
-        datatypes. Raises what Model.infer() raises.
+        Raises what Model.infer() raises.
+
+        Args:
+            input_dict: arrays (rows, ...) by the names of the model's inputs, in the model's shapes; they are converted to its
+                datatypes.
         """
         counts = {name: len(array) for name, array in input_dict.items()}
         if len(set(counts.values())) != 1:

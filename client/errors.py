@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The exceptions of the client. All are ClientErrors.
 
-ClientError
-  InputError              an input does not fit the model; nothing was sent
-  QueueFullError          submit(block=False) found no room
-  ClosedError             the client was closed
-  AnswerError             the server's answer does not follow the protocol
-  ServerError             a server refused the request
-    UnavailableError        it could not be reached, or does not take work now
-    UnknownModelError       it does not have the model
-    RequestError            it cannot process the request, and no other server could
-    AccessError             it requires other credentials
-    StreamError             it ended a stream, which is never tried again
-  AllServersFailedError   every attempt failed; `attempts` lists them
-    DeadlineError           the request's total time was up
+::
+
+    ClientError
+      InputError              an input does not fit the model; nothing was sent
+      QueueFullError          submit(block=False) found no room
+      ClosedError             the client was closed
+      AnswerError             the server's answer does not follow the protocol
+      ServerError             a server refused the request
+        UnavailableError        it could not be reached, or does not take work now
+        UnknownModelError       it does not have the model
+        RequestError            it cannot process the request, and no other server could
+        AccessError             it requires other credentials
+        StreamError             it ended a stream, which is never tried again
+      AllServersFailedError   every attempt failed; `attempts` lists them
+        DeadlineError           the request's total time was up
 """
 
 from __future__ import annotations
@@ -48,7 +50,12 @@ class AnswerError(ClientError):
 
 
 class CallError(Exception):
-    """A call of a transport failed. code: the gRPC status. text: the error message of the server or of gRPC."""
+    """A call of a transport failed.
+
+    Args:
+        code: the gRPC status.
+        text: the error message of the server or of gRPC.
+    """
 
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(code, text)
@@ -56,7 +63,13 @@ class CallError(Exception):
 
 
 class ServerError(ClientError):
-    """A server refused a request. server: its name. code: the gRPC status. text: the server's error message."""
+    """A server refused a request.
+
+    Args:
+        server: its name.
+        code: the gRPC status.
+        text: the server's error message.
+    """
 
     def __init__(self, server: str, code: Code, text: str) -> None:
         super().__init__(f"{server}: {code.name}: {text}")
@@ -93,7 +106,12 @@ class StreamError(ServerError):
 
 @dataclass(frozen=True)
 class Attempt:
-    """One attempt of a request that failed. server: its name. seconds: from its start to its end."""
+    """One attempt of a request that failed.
+
+    Attributes:
+        server: its name.
+        seconds: from its start to its end.
+    """
 
     server: str
     code: Code
@@ -105,7 +123,11 @@ class Attempt:
 
 
 class AllServersFailedError(ClientError):
-    """Every attempt failed, and no policy allows another one. attempts: all of them, in their order."""
+    """Every attempt failed, and no policy allows another one.
+
+    Args:
+        attempts: all of them, in their order.
+    """
 
     def __init__(self, what: str, attempts: tuple[Attempt, ...]) -> None:
         attempts_failed = "1 attempt failed" if len(attempts) == 1 else f"{len(attempts)} attempts failed"

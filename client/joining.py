@@ -24,7 +24,11 @@ class JoinedFuture(Future[Result]):
             self.set_result(join([]))
 
     def add(self, place: int, part: Future[Result]) -> None:
-        """Add a part. place: its position among the parts, from 0."""
+        """Add a part.
+
+        Args:
+            place: its position among the parts, from 0.
+        """
         with self._lock:
             self._parts[place] = part
         part.add_done_callback(self._ended)

@@ -16,7 +16,11 @@ Submit = Callable[[Any], Future[Result]]
 
 
 def map_ordered(submit: Submit, events: Iterable[Any], window: int) -> Iterator[Result]:
-    """Yield the results in the order of the events. window: the most events in flight or not yet yielded."""
+    """Yield the results in the order of the events.
+
+    Args:
+        window: the most events in flight or not yet yielded.
+    """
     waiting: deque[Future[Result]] = deque()
     index = 0
     try:
@@ -34,7 +38,11 @@ def map_ordered(submit: Submit, events: Iterable[Any], window: int) -> Iterator[
 
 
 def map_unordered(submit: Submit, events: Iterable[Any], window: int) -> Iterator[Result]:
-    """Yield the results in the order in which they arrive. window: see map_ordered."""
+    """Yield the results in the order in which they arrive.
+
+    Args:
+        window: see map_ordered.
+    """
     ended: queue.SimpleQueue[tuple[int, Future[Result]]] = queue.SimpleQueue()
     running: dict[int, Future[Result]] = {}
 

@@ -185,11 +185,14 @@ class Model:
     def infer(self, inputs: Any, *, outputs: Iterable[str] = (), parameters: Mapping[str, Parameter] | None = None) -> Any:
         """Return the outputs for the inputs: CMSSW's mode Sync.
 
-        inputs: an array (rows, *shape) of the input's dtype, or a dict of them by name; or Rectangular or Ragged, which give a
-        list of outputs.
-        outputs: the names of those to return; () is all. parameters: of the request, such as {"priority": 1}.
-        Returns an array for a model with one output, else a dict.
-        Raises InputError, ServerError, AllServersFailedError, DeadlineError, AnswerError, ClosedError.
+        Raises InputError, ServerError, AllServersFailedError, DeadlineError, AnswerError, ClosedError. Returns an array for a
+        model with one output, else a dict.
+
+        Args:
+            inputs: an array `(rows, *shape)` of the input's dtype, or a dict of them by name; or Rectangular or Ragged, which
+                give a list of outputs.
+            outputs: the names of those to return; () is all.
+            parameters: of the request, such as {"priority": 1}.
         """
         if isinstance(inputs, Rectangular | Ragged):
             return self._infer_entries(inputs, tuple(outputs), parameters or {})
@@ -212,8 +215,10 @@ class Model:
     ) -> Future[Result]:
         """Start a request and return its future: CMSSW's mode Async. Waits while the client's limits are reached.
 
-        block: False raises QueueFullError instead of waiting. Callbacks of the future run on a thread of the client and must
-        not wait for other requests.
+        Callbacks of the future run on a thread of the client and must not wait for other requests.
+
+        Args:
+            block: False raises QueueFullError instead of waiting.
         """
         requests = self._prepared.requests(inputs, parameters or {}, outputs)
         if len(requests) == 1:
@@ -243,8 +248,11 @@ class Model:
     ) -> Iterator[Result]:
         """Yield the result of each event, with as many in flight as the limits allow.
 
-        events: any iterable of what infer() takes; it is read as requests are answered. ordered: False yields results as they
-        arrive; `index` is the event's position. The first failure ends the iteration and cancels the requests in flight.
+        The first failure ends the iteration and cancels the requests in flight.
+
+        Args:
+            events: any iterable of what infer() takes; it is read as requests are answered.
+            ordered: False yields results as they arrive; `index` is the event's position.
         """
 
         names = tuple(outputs)
@@ -260,9 +268,12 @@ class Model:
     ) -> Answers:
         """Return an iterator of every answer of a decoupled model to one request, as Results.
 
-        inputs: as of infer(), at most max_batch_size rows. timeout_s: until the last answer; None: Timeout.total_s; math.inf:
-        no limit. Nothing is tried again. Iterating raises StreamError, AnswerError, UnavailableError, ClosedError. Closing the
-        iterator cancels the request. Streams do not count in Limits.in_flight. Raises InputError, and what `spec` raises.
+        Raises InputError, and what `spec` raises. Nothing is tried again. Iterating raises StreamError, AnswerError,
+        UnavailableError, ClosedError. Closing the iterator cancels the request. Streams do not count in Limits.in_flight.
+
+        Args:
+            inputs: as of infer(), at most max_batch_size rows.
+            timeout_s: until the last answer; None: Timeout.total_s; math.inf: no limit.
         """
         total_s = self._prepared.engine.settings.timeout.total_s if timeout_s is None else timeout_s
         return Answers(self._prepared, inputs, parameters or {}, None if total_s == math.inf else total_s)
@@ -270,7 +281,8 @@ class Model:
     def sequence(self, sequence_id: int | str | None = None) -> Sequence:
         """Return a new sequence of requests that share state at the model.
 
-        sequence_id: None is a random number of 63 bits; give one if the model's CORRID control is narrower.
+        Args:
+            sequence_id: None is a random number of 63 bits; give one if the model's CORRID control is narrower.
         """
         return Sequence(self._prepared, sequence_id)
 

@@ -25,9 +25,12 @@ _MOST_BITS, _MOST_CODES, _MOST_FIELDS, _MOST_BYTES = 16, 1 << 22, 256, 1 << 24
 class PackedField:
     """`count` codes of `bits` bits each, of which the first begins at bit `first_bit` of a row; bit 0 is byte 0's lowest.
 
-    signed: in two's complement. fraction: bits of a number right of its binary point; a code is the number times 2**fraction.
-    one_hot, first: codes first to first + one_hot - 1 select one of `one_hot` elements, other codes none; one_hot 0: a number,
-    or the place in a table. spare: the model ignores the field; it may be left out.
+    Attributes:
+        signed: in two's complement.
+        fraction: bits of a number right of its binary point; a code is the number times 2**fraction.
+        one_hot, first: codes first to first + one_hot - 1 select one of `one_hot` elements, other codes none; one_hot 0: a
+            number, or the place in a table.
+        spare: the model ignores the field; it may be left out.
     """
 
     name: str
@@ -48,7 +51,13 @@ class PackedField:
 
 @dataclass(frozen=True)
 class PackedRows:
-    """The layout of a packed input's rows. tensor: the input's name. row_bytes: of one row. fields: in the order of a row."""
+    """The layout of a packed input's rows.
+
+    Attributes:
+        tensor: the input's name.
+        row_bytes: of one row.
+        fields: in the order of a row.
+    """
 
     tensor: str
     row_bytes: int
@@ -93,9 +102,12 @@ class PackedRows:
 
 
 def _put(rows: NDArray[np.uint8], field: PackedField, codes: NDArray[Any]) -> None:
-    """Set the bits of a field. rows: two bytes longer than a row.
+    """Set the bits of a field.
 
     Codes that begin at the same bit of different bytes need the same shift, so they are set together, one byte at a time.
+
+    Args:
+        rows: two bytes longer than a row.
     """
     apart = 8 // gcd(8, field.bits)
     words = codes.astype(np.uint32) & np.uint32((1 << field.bits) - 1)
@@ -108,9 +120,13 @@ def _put(rows: NDArray[np.uint8], field: PackedField, codes: NDArray[Any]) -> No
 
 
 def read_layouts(server: str, text: str) -> dict[str, PackedRows]:
-    """Return the layout of each packed input by its name. text: the value of PARAMETER, "" for a model without it.
+    """Return the layout of each packed input by its name.
 
-    Raises AnswerError for a text that does not describe packed rows.
+    Args:
+        text: the value of PARAMETER, "" for a model without it.
+
+    Raises:
+        AnswerError: For a text that does not describe packed rows.
     """
     try:
         return {name: _layout(name, value) for name, value in json.loads(text or "{}").items()}

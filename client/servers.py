@@ -24,9 +24,12 @@ class AddressError(ClientError, ValueError):
 
 @dataclass(frozen=True)
 class Tls:
-    """Paths of PEM files. root: certificates of the servers' authorities; "": gRPC's own. certificate, key: the client's.
+    """Paths of PEM files.
 
-    name: the name in the server's certificate, if it differs from the address.
+    Attributes:
+        root: certificates of the servers' authorities; "": gRPC's own.
+        certificate, key: the client's.
+        name: the name in the server's certificate, if it differs from the address.
     """
 
     root: str = ""
@@ -37,12 +40,14 @@ class Tls:
 
 @dataclass(frozen=True)
 class Server:
-    """A server. address: host:port of its gRPC port; "dns:///host:port" means one server for each address of the name;
-    "file:///path" one for each line of that file, or of all files in that directory, which servers write with
-    --grpc-address-file.
+    """A server.
 
-    token: a bearer token, or a function that returns one and is called for each request. headers: sent with each request.
-    proxy: an HTTP CONNECT proxy, such as "http://proxy:3128"; "": none; None: the one that the environment names.
+    Attributes:
+        address: host:port of its gRPC port; "dns:///host:port" means one server for each address of the name; "file:///path"
+            one for each line of that file, or of all files in that directory, which servers write with --grpc-address-file.
+        token: a bearer token, or a function that returns one and is called for each request.
+        headers: sent with each request.
+        proxy: an HTTP CONNECT proxy, such as "http://proxy:3128"; "": none; None: the one that the environment names.
     """
 
     address: str
@@ -129,7 +134,10 @@ def is_file(server: Server) -> bool:
 def is_local(address: str) -> bool:
     """Return whether the address is one of this host's own interfaces, so that client and server may share memory.
 
-    address: host:port. A name other than localhost is not looked up, and counts as another host's.
+    A name other than localhost is not looked up, and counts as another host's.
+
+    Args:
+        address: host:port.
     """
     host = address.rpartition(":")[0].strip("[]")
     return host == "localhost" or _is_own(host)
@@ -178,7 +186,11 @@ def _listed(server: Server) -> list[str]:
 
 
 def _lines(file: Path, *, missing_is_empty: bool) -> list[str]:
-    """Return the addresses in a file; # begins a comment. missing_is_empty: a server may remove its file at any time."""
+    """Return the addresses in a file; # begins a comment.
+
+    Args:
+        missing_is_empty: a server may remove its file at any time.
+    """
     try:
         with file.open("rb") as opened:
             content = opened.read(_MOST_BYTES).decode(errors="replace")

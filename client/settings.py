@@ -39,8 +39,11 @@ def _check_positive(settings: Timeout | Limits | Health) -> None:
 class Timeout:
     """Times in seconds.
 
-    total_s: of one request with all its attempts and pauses. attempt_s: of one attempt; None: what is left of the total.
-    connect_s: of making a connection. The shorter of attempt_s and the rest of total_s is sent to the server as `grpc-timeout`.
+    Attributes:
+        total_s: of one request with all its attempts and pauses.
+        attempt_s: of one attempt; None: what is left of the total.
+        connect_s: of making a connection. The shorter of attempt_s and the rest of total_s is sent to the server as
+            `grpc-timeout`.
     """
 
     total_s: float = 60.0
@@ -55,8 +58,10 @@ class Timeout:
 class Limits:
     """The limits on the work that a client has in flight.
 
-    in_flight: requests without an answer. bytes_in_flight: the bytes of their inputs; a larger request is sent alone.
-    message_bytes: the most bytes of a request or an answer; a larger batch is split. 2 GiB - 1 is gRPC's limit.
+    Attributes:
+        in_flight: requests without an answer.
+        bytes_in_flight: the bytes of their inputs; a larger request is sent alone.
+        message_bytes: the most bytes of a request or an answer; a larger batch is split. 2 GiB - 1 is gRPC's limit.
     """
 
     in_flight: int = 16
@@ -85,7 +90,8 @@ class OtherServer:
 class Fallback:
     """Compute the answer without the servers. Policies after it in a list have no effect.
 
-    run: a function from inputs to outputs, both dicts of arrays by name; or a LocalServer.
+    Attributes:
+        run: a function from inputs to outputs, both dicts of arrays by name; or a LocalServer.
     """
 
     run: Callable[[Arrays], Arrays] | Runs
@@ -110,7 +116,9 @@ class Backoff:
 class Budget:
     """The retries that all requests of a client share, so that a dead service is not asked several times as often.
 
-    tokens: retries at the start, and the most that are saved. per_success: what an answer adds.
+    Attributes:
+        tokens: retries at the start, and the most that are saved.
+        per_success: what an answer adds.
     """
 
     tokens: float = 100.0
@@ -119,7 +127,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Retry:
-    """The reaction to a failed attempt. policies: tried in their order; a Fallback is the last one."""
+    """The reaction to a failed attempt.
+
+    Attributes:
+        policies: tried in their order; a Fallback is the last one.
+    """
 
     policies: tuple[Policy, ...] = (SameServer(), OtherServer())
     backoff: Backoff = Backoff()
@@ -137,10 +149,14 @@ class Retry:
 class Health:
     """Settings of health checks: when a server is left out, and when it is checked again.
 
-    failures: failed attempts in a row after which it is left out. first_s, longest_s: for how long; the time doubles each
-    time that ServerReady fails. index_s: seconds between two requests for its list of models. ping_s: seconds without a byte
-    from the server, with a request in flight, after which it gets an HTTP/2 ping; None sends no pings. ping_timeout_s: how
-    long the answer to a ping, or to the bytes of a request, may take until the connection counts as broken.
+    Attributes:
+        failures: failed attempts in a row after which it is left out.
+        first_s, longest_s: for how long; the time doubles each time that ServerReady fails.
+        index_s: seconds between two requests for its list of models.
+        ping_s: seconds without a byte from the server, with a request in flight, after which it gets an HTTP/2 ping; None sends
+            no pings.
+        ping_timeout_s: how long the answer to a ping, or to the bytes of a request, may take until the connection counts as
+            broken.
     """
 
     failures: int = 3
@@ -165,8 +181,10 @@ class Hedge:
 class Settings:
     """All settings of a client.
 
-    compression: of requests. shared_memory: "auto" uses system shared memory for servers on this host that allow it; inputs
-    must then not be changed before their result is there.
+    Attributes:
+        compression: of requests.
+        shared_memory: "auto" uses system shared memory for servers on this host that allow it; inputs must then not be changed
+            before their result is there.
     """
 
     timeout: Timeout = Timeout()
@@ -187,7 +205,11 @@ class Settings:
                 raise ValueError(f"{name} is {value!r}, expected {', '.join(map(repr, choices))}")
 
     def updated(self, *, retry: Retry | Policy | Sequence[Policy] | None = None, **parts: object) -> Settings:
-        """Return the settings with those parts replaced that are not None. retry: also just the policies, or one."""
+        """Return the settings with those parts replaced that are not None.
+
+        Args:
+            retry: also just the policies, or one.
+        """
         new = {name: part for name, part in parts.items() if part is not None}
         if isinstance(retry, Policy):
             retry = (retry,)

@@ -17,10 +17,13 @@ from hypersonic.client.packing import PARAMETER, PackedRows, read_layouts
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output. shape: of one row, or of the whole tensor if max_batch_size is 0; -1: any length.
+    """An input or output.
 
-    datatype: Triton's name. optional: an input that a request may leave out. packing: the layout of an input whose bytes are
-    packed rows, and the function that makes them; None for other tensors.
+    Attributes:
+        shape: of one row, or of the whole tensor if max_batch_size is 0; -1: any length.
+        datatype: Triton's name.
+        optional: an input that a request may leave out.
+        packing: the layout of an input whose bytes are packed rows, and the function that makes them; None for other tensors.
     """
 
     name: str
@@ -44,10 +47,15 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model. version: "" is the server's choice. versions: all that are served. max_batch_size: 0 without batches.
+    """A model.
 
-    decoupled: a request may have any number of answers. stateful: requests belong to sequences.
-    preferred_batch_size: the first one of its dynamic batching; 0: none.
+    Attributes:
+        version: "" is the server's choice.
+        versions: all that are served.
+        max_batch_size: 0 without batches.
+        decoupled: a request may have any number of answers.
+        stateful: requests belong to sequences.
+        preferred_batch_size: the first one of its dynamic batching; 0: none.
     """
 
     name: str
@@ -62,9 +70,14 @@ class ModelSpec:
 
 
 def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> ModelSpec:
-    """Return the model that two answers describe. metadata: a ModelMetadataResponse. config: a ModelConfigResponse.
+    """Return the model that two answers describe.
 
-    Raises AnswerError if they are not such messages, or name a datatype that is none of Triton's.
+    Args:
+        metadata: a ModelMetadataResponse.
+        config: a ModelConfigResponse.
+
+    Raises:
+        AnswerError: If they are not such messages, or name a datatype that is none of Triton's.
     """
     try:
         described = service_pb2.ModelMetadataResponse.FromString(metadata)

@@ -15,7 +15,9 @@ from hypersonic.client.server_times import read_sums
 class ServerTimes:
     """A server's own counts of a model since this client's first request; they include all clients (ModelStatistics).
 
-    requests: successful ones. executions: executed batches. The times are means per request, in microseconds.
+    Attributes:
+        requests: successful ones.
+        executions: executed batches. The times are means per request, in microseconds.
     """
 
     requests: int
@@ -35,9 +37,14 @@ class ServerTimes:
 
 @dataclass(frozen=True)
 class ServerStatistics:
-    """The client's counts for one server. sent: attempts. bytes: of requests. p50_ms, p99_ms: latencies, within 2.2 %.
+    """The client's counts for one server.
 
-    state: whether it takes new work, and why not. models: the server's own times, by the model's name.
+    Attributes:
+        sent: attempts.
+        bytes: of requests.
+        p50_ms, p99_ms: latencies, within 2.2 %.
+        state: whether it takes new work, and why not.
+        models: the server's own times, by the model's name.
     """
 
     server: str
@@ -54,7 +61,12 @@ class ServerStatistics:
 
 @dataclass(frozen=True)
 class Statistics:
-    """The counts of a client. answered: requests that servers answered. fallback: requests that the fallback answered."""
+    """The counts of a client.
+
+    Attributes:
+        answered: requests that servers answered.
+        fallback: requests that the fallback answered.
+    """
 
     servers: tuple[ServerStatistics, ...]
     answered: int

@@ -198,6 +198,8 @@ class Answers(Iterator[Result]):
 class Sequence:
     """Requests that share state at the model, one after another, on one server. Made by Model.sequence().
 
+    ::
+
         with model.sequence() as sequence:
             for rows in windows[:-1]:
                 sequence.infer(rows)
@@ -221,9 +223,12 @@ class Sequence:
     def infer(self, inputs: Any, *, last: bool = False, parameters: Mapping[str, Parameter] | None = None) -> Any:
         """Return the outputs for the next inputs: an array for a model with one output, else a dict by name.
 
-        inputs: as of Model.infer(); a model with batches takes one row, of shape (1, ..). last: end the sequence.
         Raises StreamError, which is never followed by another attempt; InputError, UnavailableError, UnknownModelError,
         ClosedError.
+
+        Args:
+            inputs: as of Model.infer(); a model with batches takes one row, of shape (1, ..).
+            last: end the sequence.
         """
         outputs = dict(self.result(inputs, last=last, parameters=parameters).outputs)
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs

@@ -24,6 +24,8 @@ _of_copies: dict[str, dict[int, Engine]] = {}
 class Client:
     """Sends events to one or several servers that speak Triton's protocol.
 
+    ::
+
         with Client(["a:8001", "b:8001"]) as client:
             energy = client.model("facile").infer(rows)
 
@@ -43,9 +45,11 @@ class Client:
         hedge: Hedge | None = None,
         connect: Connect = GrpcioTransport,
     ) -> None:
-        """servers: "host:port", a Server, or several. The other arguments replace parts of the settings.
+        """The other arguments replace parts of the settings. Raises AddressError.
 
-        connect: makes the transport of a server; tests pass their own. Raises AddressError.
+        Args:
+            servers: "host:port", a Server, or several.
+            connect: makes the transport of a server; tests pass their own.
         """
         self.servers = as_servers(servers)
         self.settings = (settings or Settings()).updated(
@@ -61,7 +65,11 @@ class Client:
         return cls(environment_servers(), settings)
 
     def model(self, name: str, version: str | int = "") -> Model:
-        """Return a model. Its description is requested before the first inference. version: "" is the server's choice."""
+        """Return a model. Its description is requested before the first inference.
+
+        Args:
+            version: "" is the server's choice.
+        """
         return Model(self, (name, str(version)))
 
     def statistics(self) -> Statistics:

@@ -19,9 +19,11 @@ project = "hypersonic"
 project_copyright = "the hypersonic authors, Apache-2.0"
 version = release = hypersonic.__version__
 
-extensions = ["myst_nb", "sphinx.ext.apidoc", "sphinx.ext.autodoc", "plain_docstrings", "short_names", "source_links"]
+extensions = ["myst_nb", "sphinx.ext.apidoc", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "short_names", "source_links"]
 exclude_patterns = ["extensions", "pynq-card.ipynb", "zoo"]  # the notebook needs a PYNQ environment; tests/pynq runs it
 toc_object_entries = False  # the sidebar lists pages and headings, not every function
+default_role = "code"  # `x` in a docstring is code
+napoleon_use_ivar = True  # fields are documented in the docstring of their class
 smartquotes = False  # texts quote code, such as ""
 nitpicky = False  # annotations name types of packages that have no inventory here
 

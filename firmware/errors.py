@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors of building firmware, before any card is involved.
 
-FirmwareError
-|-- PlatformError            there is no such platform, or it can no longer be built for
-|-- LinkError                the kernel cannot be put on this platform as requested
-|   `-- ResourceError            the kernel needs more than the card has
-|-- XclbinError              the file is not an xclbin, or is damaged
-|-- ManifestError            the file is not a valid manifest.json
-|   `-- ManifestMismatchError    the manifest describes another xclbin
-|-- PublishError             the build cannot be published into this model repository
-`-- VendorError              an error around the vendor's tools; its subclasses are in toolchains/errors.py
+::
+
+    FirmwareError
+    |-- PlatformError            there is no such platform, or it can no longer be built for
+    |-- LinkError                the kernel cannot be put on this platform as requested
+    |   `-- ResourceError            the kernel needs more than the card has
+    |-- XclbinError              the file is not an xclbin, or is damaged
+    |-- ManifestError            the file is not a valid manifest.json
+    |   `-- ManifestMismatchError    the manifest describes another xclbin
+    |-- PublishError             the build cannot be published into this model repository
+    `-- VendorError              an error around the vendor's tools; its subclasses are in toolchains/errors.py
 """
 
 from __future__ import annotations

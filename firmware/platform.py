@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The platforms: each card with its shell, its resources and its memory, read from platforms/<name>.toml.
 
-There is one file for each card, and it is read when the card is first requested. Its fields:
+There is one file for each card, and it is read when the card is first requested. Its fields::
 
     name, part          the card's name in this project, and its part number in Vivado
     vbnv                the shell's full name, as v++ --platform takes it
@@ -78,8 +78,10 @@ class Platform:
     """A card with its shell.
 
     kernel_clock_mhz is the default frequency of ap_clk, system_clock_mhz that of the shell's second kernel clock (ap_clk_2).
-    slrs: the resources of each die. spread: the resources of which only the card's total is known; every die is assumed to
-    hold an equal part.
+
+    Attributes:
+        slrs: the resources of each die.
+        spread: the resources of which only the card's total is known; every die is assumed to hold an equal part.
     """
 
     name: str
@@ -197,7 +199,11 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a platform file. where: the file and the table's place in it, for error messages."""
+    """A table of a platform file.
+
+    Attributes:
+        where: the file and the table's place in it, for error messages.
+    """
 
     values: dict[str, Any]
     where: str

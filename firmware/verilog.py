@@ -22,7 +22,11 @@ def connections(pairs: Iterable[tuple[str, str]]) -> str:
 
 
 def instance(module: str, name: str, parameters: Mapping[str, str], pairs: Iterable[tuple[str, str]]) -> str:
-    """An instance of a module, without a trailing newline. pairs: (port, signal)."""
+    """An instance of a module, without a trailing newline.
+
+    Args:
+        pairs: (port, signal).
+    """
     values = f" #(\n{connections(parameters.items())}\n  )" if parameters else ""
     return f"  {module}{values} {name} (\n{connections(pairs)}\n  );"
 

@@ -53,8 +53,11 @@ def build_project(
 ) -> tuple[HlsProject, Core | None]:
     """Convert `model` into `directory`, which is replaced when it exists; return the project, and its Core (None for csim).
 
-    model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it. The other arguments are convert_model's.
     Raises what convert_model and describe raise, and ProjectError when `directory` holds something other than an HLS project.
+    The other arguments are convert_model's.
+
+    Args:
+        model: a zoo name, or a path to a .h5, .keras or .onnx file with a YAML beside it.
     """
     _check_kind(core)
     project, rtl = convert_model(describe(model), core=core, card=card, progress=progress)
@@ -72,12 +75,17 @@ def convert_model(
 ) -> tuple[HlsProject, Core | None]:
     """Convert a model, or find it in the cache; return the project, and its Core (None for csim). Do not write to the result.
 
-    core: one of CONVERTED; "" takes da or rf, as the YAML's Strategy says. card: for an rf core, the JSON text of
-    rf.fit.exchange.card_to_json; the reuse factors are then chosen to fill that card, and the report has the search as "fit".
-    "" keeps the YAML's reuse factors. progress: called with one line of text per step. keep_refused: also return a project
-    that is refused for what it computes; HlsProject.refused says why.
-    Raises ConversionError, with the conversion's own message, for what the user can correct, and ConversionFailedError
-    otherwise, and ToolMemoryError for one that needs more memory than its limit.
+    Args:
+        core: one of CONVERTED; "" takes da or rf, as the YAML's Strategy says.
+        card: for an rf core, the JSON text of rf.fit.exchange.card_to_json; the reuse factors are then chosen to fill that
+            card, and the report has the search as "fit". "" keeps the YAML's reuse factors.
+        progress: called with one line of text per step.
+        keep_refused: also return a project that is refused for what it computes; HlsProject.refused says why.
+
+    Raises:
+        ConversionError: With the conversion's own message, for what the user can correct.
+        ConversionFailedError: Otherwise.
+        ToolMemoryError: For one that needs more memory than its limit.
     """
     _check_kind(core)
     kind = CoreKind(core or description.core)
@@ -92,7 +100,11 @@ def convert_model(
 
 
 def is_converted(description: ModelDescription, core: str) -> bool:
-    """Return whether convert_model(description, core=core) would find its result in the cache. core: one of CONVERTED."""
+    """Return whether convert_model(description, core=core) would find its result in the cache.
+
+    Args:
+        core: one of CONVERTED.
+    """
     return is_cached("project", _parts(description.file, description, core, ""))
 
 
@@ -116,8 +128,10 @@ def _parts(model_file: Path, description: ModelDescription, core: str, card: str
 def compiler(core: str = "", files: Sequence[Path] = (), roots: Sequence[str] = ()) -> Program:
     """Return the program that converts a model to a core of a kind.
 
-    core: one of CONVERTED; what only other kinds of cores need is then left out. "" leaves nothing out. files: Python files
-    whose imports from hls/ belong to it too. roots: further dotted names of modules.
+    Args:
+        core: one of CONVERTED; what only other kinds of cores need is then left out. "" leaves nothing out.
+        files: Python files whose imports from hls/ belong to it too.
+        roots: further dotted names of modules.
     """
     cuts = tuple(("hypersonic.hls.cores", f"hypersonic.hls.{kind}") for kind in _RTL if core not in ("", kind))
     data = {folder for kind, folders in _RTL.items() if core in ("", kind) for folder in folders}

@@ -56,9 +56,14 @@ def _pieces(part: str | bytes | Path) -> Iterable[bytes]:
 def cached(kind: str, parts: Iterable[str | bytes | Path], build: Callable[[Path], None]) -> Path:
     """Return the directory of the build whose inputs are `parts`; call `build(directory)` to fill it if it does not exist yet.
 
-    kind: a subdirectory of the cache. A build that raises leaves nothing behind. A caller waits for a build that another thread
-    or process has started; on a file system without locks both build, and the first to finish wins. `build` must not request
-    the same parts itself. Raises CacheError when the cache cannot be written, and whatever `build` raises.
+    A build that raises leaves nothing behind. A caller waits for a build that another thread or process has started; on a file
+    system without locks both build, and the first to finish wins. `build` must not request the same parts itself.
+
+    Args:
+        kind: a subdirectory of the cache.
+
+    Raises:
+        CacheError: When the cache cannot be written, and whatever `build` raises.
     """
     place = _place(kind, parts)
     if not place.is_dir():

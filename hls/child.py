@@ -24,7 +24,10 @@ _REFUSAL, _REFUSED = "hypersonic refuses: ", 2
 class Ended:
     """How a child ended.
 
-    code: its exit code, or minus a signal. refusal: what it refused, or "". last: its last line of output, or "nothing".
+    Attributes:
+        code: its exit code, or minus a signal.
+        refusal: what it refused, or "".
+        last: its last line of output, or "nothing".
     """
 
     code: int
@@ -35,7 +38,11 @@ class Ended:
 def run_child(argv: Sequence[str], environment: Mapping[str, str], what: str) -> Ended:
     """Run a child to its end, and return how it ended. Its output is not shown.
 
-    what: its work, for messages. Raises ToolMemoryError if it needs more memory than its limit.
+    Args:
+        what: its work, for messages.
+
+    Raises:
+        ToolMemoryError: If it needs more memory than its limit.
     """
     done = tool.run(argv, what, env=environment, apart=True)
     return ended(done.code, done.errors.splitlines())
@@ -63,9 +70,12 @@ def python_argv(*arguments: str) -> list[str]:
 
 
 def script_argv(script: str | Path, *arguments: str, python: str = "") -> list[str]:
-    """Return the command of a child that runs a script of this project. python: its interpreter; "" for this one.
+    """Return the command of a child that runs a script of this project.
 
     It needs no `-P`: Python imports from the directory of the script, not from the working directory.
+
+    Args:
+        python: its interpreter; "" for this one.
     """
     return [python or sys.executable, str(script), *arguments]
 

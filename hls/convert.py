@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts a model file, with the YAML beside it, into an HLS project and a core. It runs in a process of its own:
+"""Converts a model file, with the YAML beside it, into an HLS project and a core. It runs in a process of its own::
 
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
@@ -66,10 +66,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def convert(model_file: Path, directory: Path, *, core: str, card: str = "") -> HlsProject:
     """Convert the model, compile its csim, compare that with the trained model, and write the project into `directory`.
 
-    core: one of CONVERTED. card: the card to fill as JSON (rf/fit/exchange.py), or "". Prints a progress line per step.
-    Raises ConversionError for a model that is refused, SpecMismatchError for tensors that do not fit their description, and
-    MissingToolError when there is no C++ compiler. A project that is refused for what it computes is written nevertheless, with
-    the refusal in its report.
+    Prints a progress line per step. A project that is refused for what it computes is written nevertheless, with the refusal in
+    its report.
+
+    Args:
+        core: one of CONVERTED.
+        card: the card to fill as JSON (rf/fit/exchange.py), or "".
+
+    Raises:
+        ConversionError: For a model that is refused.
+        SpecMismatchError: For tensors that do not fit their description.
+        MissingToolError: When there is no C++ compiler.
     """
     kind = CoreKind(core)
     description = read_description(model_file)
@@ -92,7 +99,10 @@ def write_converted(
 ) -> Conversion:
     """Write a loaded model's HLS project and core into `directory`.
 
-    card: as in convert. Raises as convert does.
+    Raises as convert does.
+
+    Args:
+        card: as in convert.
     """
     directory.mkdir(parents=True, exist_ok=True)
     inputs = sides_of(description.inputs, [tensor.name for tensor in trained.inputs], "input")

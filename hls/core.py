@@ -27,10 +27,11 @@ RF_RTL = RTL / "rf"
 class Port:
     """How the rows of one side are divided into beats of a core's input or output stream.
 
-    lanes: elements in a beat, for each tensor, a divisor of its size. The tensors follow one another, each in size / lanes
-    beats. An empty tuple means one beat per row: the tensors are concatenated, tensor 0 in the low bits. Within a beat,
-    elements are packed without padding, element 0 in the low bits, each as wide as its tensor's fixed.width.
-    Raises ProjectError for lanes that do not divide the sizes.
+    Attributes:
+        lanes: elements in a beat, for each tensor, a divisor of its size. The tensors follow one another, each in size / lanes
+            beats. An empty tuple means one beat per row: the tensors are concatenated, tensor 0 in the low bits. Within a beat,
+            elements are packed without padding, element 0 in the low bits, each as wide as its tensor's fixed.width. Raises
+            ProjectError for lanes that do not divide the sizes.
     """
 
     row: Row
@@ -74,7 +75,12 @@ class Logic(NamedTuple):
 
 
 class Operations(NamedTuple):
-    """A layer in a core made of adders. kind: its class. nodes: operations that it adds to those of the layers before it."""
+    """A layer in a core made of adders.
+
+    Attributes:
+        kind: its class.
+        nodes: operations that it adds to those of the layers before it.
+    """
 
     layer: str
     kind: str
@@ -82,7 +88,12 @@ class Operations(NamedTuple):
 
 
 class Signal(NamedTuple):
-    """A port of a module. direction: "input" or "output", seen from the module. bits: a vector's width; None for a scalar."""
+    """A port of a module.
+
+    Attributes:
+        direction: "input" or "output", seen from the module.
+        bits: a vector's width; None for a scalar.
+    """
 
     name: str
     direction: str
@@ -92,8 +103,11 @@ class Signal(NamedTuple):
 def core_signals(x_bits: int, y_bits: int, weight_streams: int = 0) -> tuple[Signal, ...]:
     """Return the ports of a core's module, in order.
 
-    x_bits, y_bits: widths of the two streams' tdata. rst_n is synchronous and active low. The weight streams share one set of
-    ports: stream k has bit k of tvalid and tready, and the bits from k * WEIGHT_BITS of tdata.
+    The weight streams share one set of ports: stream k has bit k of tvalid and tready, and the bits from k * WEIGHT_BITS of
+    tdata.
+
+    Args:
+        x_bits, y_bits: widths of the two streams' tdata. rst_n is synchronous and active low.
     """
     k = weight_streams
     weights = (
@@ -134,18 +148,19 @@ class Core:
     A row is one beat or several (see Port). tlast marks the last beat of a packet of rows, and each result has its row's
     tlast. Back-pressure is allowed at any time. A reset drops every row inside the core, and the weights it has received.
 
-    top: the module's name.
-    sources: the SystemVerilog files, in compilation order.
-    ii: initiation interval, clocks per row without back-pressure.
-    latency_cycles: clocks from the edge that takes a row to the first edge at which its result can be taken.
-    x_lanes, y_lanes: `lanes` of the two ports (see Port).
-    memories: files that the sources read with $readmemh, by their base names (with Verilator, from the directory that
-        +memories=DIR names).
-    weights: the file of the weights that are streamed in at run time; None without weight streams.
-    weight_streams: the part of that file that each stream takes; stream k is at bits k * WEIGHT_BITS of s_axis_w_tdata. Rows
-        wait until their weights have arrived.
-    logic: an upper bound, for a core made of adders alone; None where only synthesis can tell.
-    layers: the operations of each layer, for a core made of adders alone.
+    Attributes:
+        top: the module's name.
+        sources: the SystemVerilog files, in compilation order.
+        ii: initiation interval, clocks per row without back-pressure.
+        latency_cycles: clocks from the edge that takes a row to the first edge at which its result can be taken.
+        x_lanes, y_lanes: `lanes` of the two ports (see Port).
+        memories: files that the sources read with $readmemh, by their base names (with Verilator, from the directory that
+            +memories=DIR names).
+        weights: the file of the weights that are streamed in at run time; None without weight streams.
+        weight_streams: the part of that file that each stream takes; stream k is at bits k * WEIGHT_BITS of s_axis_w_tdata.
+            Rows wait until their weights have arrived.
+        logic: an upper bound, for a core made of adders alone; None where only synthesis can tell.
+        layers: the operations of each layer, for a core made of adders alone.
     """
 
     name: str

@@ -31,9 +31,13 @@ def write_core_of(
 ) -> tuple[Core, dict[str, Any]]:  # fmt: skip
     """Write the core into `directory`; return the core and its report.
 
-    kind: DA or RF. card: the card to fill with an rf core, as rf/fit/exchange.py has it; None keeps the graph's reuse factors.
-    The report has the core's figures as "core", and with a card the search for its reuse factors as "fit". progress: called
-    with one line per step. Raises UnsupportedLayerError.
+    Raises UnsupportedLayerError.
+
+    Args:
+        kind: DA or RF.
+        card: the card to fill with an rf core, as rf/fit/exchange.py has it; None keeps the graph's reuse factors. The report
+            has the core's figures as "core", and with a card the search for its reuse factors as "fit".
+        progress: called with one line per step.
     """
     where = name, inputs, outputs, directory
     if kind is CoreKind.DA:

@@ -16,7 +16,12 @@ ELSEWHERE = "build it from other layers, or serve the whole model with the serve
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of a model's YAML. place: the keys that lead to a value. value: what to write there; None to leave it out."""
+    """A change of a model's YAML.
+
+    Attributes:
+        place: the keys that lead to a value.
+        value: what to write there; None to leave it out.
+    """
 
     place: tuple[str, ...]
     value: str | int | None
@@ -25,7 +30,8 @@ class Edit:
 class ConversionError(ValueError):
     """A model was refused. The message says which part, why, and what to do. Base class of the compiler side's refusals.
 
-    edits: changes of the YAML that the message advises, if it can say them exactly. Layers have hls4ml's names.
+    Args:
+        edits: changes of the YAML that the message advises, if it can say them exactly. Layers have hls4ml's names.
     """
 
     def __init__(self, message: str, edits: tuple[Edit, ...] = ()) -> None:

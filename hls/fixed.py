@@ -79,8 +79,10 @@ _HUGE = 2.0**1000
 class FixedPoint:
     """An ap_fixed or ap_ufixed type of any width; a number is raw * 2**-fraction.
 
-    width: total number of bits. integer: bits left of the binary point, including the sign; may be negative or exceed width.
-    Methods on single integers take types of any width, those on arrays up to MAX_WIDTH (see checked).
+    Attributes:
+        width: total number of bits.
+        integer: bits left of the binary point, including the sign; may be negative or exceed width. Methods on single integers
+            take types of any width, those on arrays up to MAX_WIDTH (see checked).
     """
 
     width: int
@@ -109,8 +111,8 @@ class FixedPoint:
 
     @classmethod
     def parse(cls, text: str) -> FixedPoint:
-        """Parse a type such as `ap_fixed<16,6,AP_RND_CONV,AP_SAT>`. AP_ may be left out; the modes default to TRN and WRAP, as
-        in Vitis.
+        """Parse a type such as `ap_fixed<16,6,AP_RND_CONV,AP_SAT>`. `AP_` may be left out; the modes default to TRN and WRAP,
+        as in Vitis.
 
         Raises PrecisionError for any other text, for the overflow mode WRAP_SM, for saturation bits, and for a width outside 1
         to MAX_WIDTH.
@@ -239,7 +241,8 @@ Whole = TypeVar("Whole", int, NDArray[Any])
 def shift_right(value: Whole, bits: int, rounding: Rounding) -> Whole:
     """Return value * 2**-bits, rounded to an integer by `rounding`; negative `bits` shift left, which is exact.
 
-    value: an integer, or an array of Python's integers (dtype object).
+    Args:
+        value: an integer, or an array of Python's integers (dtype object).
     """
     if bits <= 0:
         return value << -bits

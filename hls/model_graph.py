@@ -48,7 +48,12 @@ def is_build(graph: Any) -> bool:
 
 @dataclass(frozen=True)
 class TensorType:
-    """An input or output of a ModelGraph. layer: the name of the layer that computes it. shape: per row, without the batch."""
+    """An input or output of a ModelGraph.
+
+    Attributes:
+        layer: the name of the layer that computes it.
+        shape: per row, without the batch.
+    """
 
     layer: str
     shape: tuple[int, ...]
@@ -58,8 +63,11 @@ class TensorType:
 def tensor_types(model: Any, *, wide_outputs: bool = False) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...]]:
     """Return the graph's inputs and outputs, each in the order of the C++ function's arguments.
 
-    wide_outputs: outputs may be wider than MAX_WIDTH. Raises UnsupportedLayerError for a type that is not fixed point or is
-    wider than that.
+    Args:
+        wide_outputs: outputs may be wider than MAX_WIDTH.
+
+    Raises:
+        UnsupportedLayerError: For a type that is not fixed point or is wider than that.
     """
     made_by = {tensor: layer for layer in model.get_layers() for tensor in layer.outputs}
     inputs = tuple(_tensor_type(made_by[tensor], tensor, "input", wide=False) for tensor in model.inputs)
@@ -86,9 +94,13 @@ def count_multiplications(model: Any) -> int:
 
 
 def steps_of(layers: Iterable[Any]) -> Mapping[str, int]:
-    """Return layer name -> steps, for each layer inside a TimeDistributed. layers: of a ModelGraph, in order.
+    """Return layer name -> steps, for each layer inside a TimeDistributed.
 
-    Raises UnsupportedLayerError, with the layer's name, for one that also reads a tensor from outside.
+    Args:
+        layers: of a ModelGraph, in order.
+
+    Raises:
+        UnsupportedLayerError: With the layer's name, for one that also reads a tensor from outside.
     """
     known: dict[str, int] = {}
     inside: dict[str, int] = {}
@@ -194,9 +206,11 @@ def is_binary(variable: Any) -> bool:
 def precision_of(precision: Any, what: str) -> FixedPoint:
     """Convert hls4ml's FixedPrecisionType, IntegerPrecisionType or XnorPrecisionType, which is a bit.
 
-    what: the start of the error message.
+    Args:
+        what: the start of the error message.
 
-    Raises UnsupportedLayerError for other types, for the mode WRAP_SM and for saturation bits.
+    Raises:
+        UnsupportedLayerError: For other types, for the mode WRAP_SM and for saturation bits.
     """
     kind = type(precision).__name__
     if kind.endswith(("IntegerPrecisionType", "XnorPrecisionType")):
@@ -240,7 +254,13 @@ def input_precision(layer: Any) -> FixedPoint:
 
 
 def retype(graph: Any, kind: Any, precision: str) -> None:
-    """Set the precision of one tensor. kind: the type object of a layer's output variable. Other layers keep theirs."""
+    """Set the precision of one tensor.
+
+    Other layers keep theirs.
+
+    Args:
+        kind: the type object of a layer's output variable.
+    """
     kind.precision = copy(kind.precision)  # other layers may share the object
     vars(kind.precision).update(vars(graph.config.backend.convert_precision_string(precision)))
 
@@ -261,9 +281,13 @@ def number_of(layer: Any, name: str, default: int = 0) -> int:
 
 
 def edge(precision: FixedPoint, what: str) -> FixedPoint:
-    """Check the type of an input or output and return it. what: such as "the input 'x'".
+    """Check the type of an input or output and return it.
 
-    Raises UnsupportedLayerError if it is wider than MAX_WIDTH.
+    Args:
+        what: such as "the input 'x'".
+
+    Raises:
+        UnsupportedLayerError: If it is wider than MAX_WIDTH.
     """
     try:
         return precision.checked()

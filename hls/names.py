@@ -49,7 +49,8 @@ _MAX_LENGTH = 80
 class Namespace:
     """The identifiers of one scope. No two are equal or differ only in case, which some file systems ignore.
 
-    taken: identifiers that the scope already has.
+    Args:
+        taken: identifiers that the scope already has.
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
@@ -58,8 +59,10 @@ class Namespace:
     def identifier(self, name: str, forms: Sequence[str] = ("{}",)) -> str:
         """Return an unused identifier that resembles `name`, with a number at its end if the plain one is taken.
 
-        forms: the names that the caller derives from the identifier, with "{}" in its place. All of them are unused, and are
-        taken from now on.
+        All of them are unused, and are taken from now on.
+
+        Args:
+            forms: the names that the caller derives from the identifier, with "{}" in its place.
         """
         plain = cleaned(name)
         for number in count(1):

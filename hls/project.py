@@ -20,13 +20,13 @@ _SCHEMA = 2
 class HlsProject:
     """A directory with project.json, hls/ (hls4ml's Vitis project) and core/ (SystemVerilog, when there is a core).
 
-    name: an identifier, the name of the kernel and the model.
-    inputs, outputs: the tensors in the model's order, which is the order of the C++ function's arguments, inputs first.
-    part: the AMD part that the HLS project is for.
-    tools: the versions of the tools that wrote the project, by name.
-    report: notes, and the figures of the gate (csim against the trained model) and of the core; why the gate refuses it.
-    max_batch_size: the most rows in one request.
-    Raises ProjectError for a name that is not an identifier.
+    Attributes:
+        name: an identifier, the name of the kernel and the model.
+        inputs, outputs: the tensors in the model's order, which is the order of the C++ function's arguments, inputs first.
+        part: the AMD part that the HLS project is for.
+        tools: the versions of the tools that wrote the project, by name.
+        report: notes, and the figures of the gate (csim against the trained model) and of the core; why the gate refuses it.
+        max_batch_size: the most rows in one request. Raises ProjectError for a name that is not an identifier.
     """
 
     path: Path

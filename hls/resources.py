@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass, fields
 class Amounts:
     """An amount of each kind of resource. The names are those of platform files and of JSON.
 
-    lut, ff, dsp: LUTs, flip-flops, DSP48E2 slices. bram36: RAMB36 blocks; a RAMB18 is half of one. uram: URAM288 blocks.
+    Attributes:
+        lut, ff, dsp: LUTs, flip-flops, DSP48E2 slices.
+        bram36: RAMB36 blocks; a RAMB18 is half of one.
+        uram: URAM288 blocks.
     """
 
     lut: float = 0

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of a row in a kernel's buffer: one side of a model, all its inputs or all its outputs.
 
+::
+
     a row   | tensor 0: its elements, C order | tensor 1 | ...     no padding, each tensor in its own datatype
     raw     | tensor 0's raw integers         | tensor 1 | ...     element 0 of tensor 0 in the low bits of a core's stream
 

@@ -45,7 +45,12 @@ def source_files(folder: Path, pattern: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class Module:
-    """A module of this package. name: dotted. code: code_hash of its file."""
+    """A module of this package.
+
+    Attributes:
+        name: dotted.
+        code: code_hash of its file.
+    """
 
     name: str
     file: Path
@@ -55,8 +60,11 @@ class Module:
 def find_modules(package: Path, roots: Iterable[str], cuts: Sequence[Cut] = ()) -> list[Module]:
     """Return the modules of hls/ that some modules may import, themselves included, by name.
 
-    package: the directory of the package hypersonic. roots: dotted names of modules, or of what modules define. The package's
-    own __init__ is included, and the __init__ of each package above a module.
+    The package's own __init__ is included, and the __init__ of each package above a module.
+
+    Args:
+        package: the directory of the package hypersonic.
+        roots: dotted names of modules, or of what modules define.
     """
     found: dict[str, Module] = {}
     todo = list(roots)
@@ -101,7 +109,11 @@ def code_hash(file: Path) -> str:
 
 @cache
 def _read(content: bytes, parent: str = "") -> tuple[str, tuple[str, ...]]:
-    """The hash of a file's code, and every dotted name that it may import. parent: where its relative imports start."""
+    """The hash of a file's code, and every dotted name that it may import.
+
+    Args:
+        parent: where its relative imports start.
+    """
     tree = _parsed(content)
     if tree is None:
         return sha256(content).hexdigest(), ()
@@ -169,8 +181,11 @@ def _is_cut(module: str, name: str, cut: Cut) -> bool:
 class Program:
     """The code of hls/ that a cached result depends on.
 
-    package: the directory of the package hypersonic. roots, cuts: as find_modules takes them. data: folders of the
-    package with files that the modules read, such as "hls/rtl/axis", in addition to the folders of the modules themselves.
+    Attributes:
+        package: the directory of the package hypersonic.
+        roots, cuts: as find_modules takes them.
+        data: folders of the package with files that the modules read, such as "hls/rtl/axis", in addition to the folders of the
+            modules themselves.
     """
 
     package: Path

@@ -16,7 +16,12 @@ from hypersonic.hls.packing.layout import Packing
 
 @dataclass(frozen=True)
 class Datatype:
-    """The format of one element on the wire. exponent_bits: 0 for an integer. signed: applies to integers only."""
+    """The format of one element on the wire.
+
+    Attributes:
+        exponent_bits: 0 for an integer.
+        signed: applies to integers only.
+    """
 
     name: str
     bits: int
@@ -67,16 +72,17 @@ class SpecMismatchError(ValueError):
 class TensorSpec:
     """One input or output of a model, per row (no batch dimension).
 
-    datatype: the datatype on the wire, a key of DATATYPES.
-    fixed: the type inside the fabric.
-    scale_exponents: one per element, C order; the network's number is the wire's number times 2**exponent, in both
-        directions. A power of two moves the binary point, so it costs nothing in the fabric. Empty means all zero.
-    wire: for an integer datatype, the fixed-point type of the same width that its integers are raw values of; they are the
-        network's numbers, to which scaling has already been applied. None: the binary point of `fixed` if that type fits,
-        otherwise its integer bits; outputs are then rounded to nearest and saturated.
-    packing: for an input whose UINT8 or UINT16 numbers are packed rows; `shape` is then that of the packed numbers, and the
-        network has packing.size elements. None: the numbers on the wire are the elements.
-    Raises SpecMismatchError, PackingError or PrecisionError if the fields contradict each other.
+    Attributes:
+        datatype: the datatype on the wire, a key of DATATYPES.
+        fixed: the type inside the fabric.
+        scale_exponents: one per element, C order; the network's number is the wire's number times 2**exponent, in both
+            directions. A power of two moves the binary point, so it costs nothing in the fabric. Empty means all zero.
+        wire: for an integer datatype, the fixed-point type of the same width that its integers are raw values of; they are the
+            network's numbers, to which scaling has already been applied. None: the binary point of `fixed` if that type fits,
+            otherwise its integer bits; outputs are then rounded to nearest and saturated.
+        packing: for an input whose UINT8 or UINT16 numbers are packed rows; `shape` is then that of the packed numbers, and the
+            network has packing.size elements. None: the numbers on the wire are the elements. Raises SpecMismatchError,
+            PackingError or PrecisionError if the fields contradict each other.
     """
 
     name: str

@@ -80,8 +80,12 @@ def require(*programs: str) -> None:
 def run(argv: Sequence[str | Path], cwd: Path, what: str = "") -> str:
     """Run a tool in `cwd` until it ends and return its output.
 
-    what: the tool and its work, for messages; "" for the tool's name. Raises ToolError with its last 30 lines if it fails, and
-    ToolMemoryError if it needs more memory than its limit.
+    Args:
+        what: the tool and its work, for messages; "" for the tool's name.
+
+    Raises:
+        ToolError: With its last 30 lines if it fails.
+        ToolMemoryError: If it needs more memory than its limit.
     """
     command = [str(part) for part in argv]
     # A server compiles the emulated card with g++ alone; there the build extra, and so the wheel, may be absent.
@@ -120,8 +124,14 @@ def shared_library(
     """Verilate `sources` under `top` and link them with the C++ `harness` files into directory/output, a shared library.
 
     The harness includes "<prefix>.h". The library exports only what the harness marks as visible. The tools' output, warnings
-    included, is written to directory/LOG. size: of the design, from which the memory is estimated, and the number of compilers
-    that it allows. Raises ToolError, and ToolMemoryError before anything starts if the estimate is above the limit.
+    included, is written to directory/LOG.
+
+    Args:
+        size: of the design, from which the memory is estimated, and the number of compilers that it allows.
+
+    Raises:
+        ToolError: Before anything starts if the estimate is above the limit.
+        ToolMemoryError: Before anything starts if the estimate is above the limit.
     """
     if size:
         check_need(size, limit_bytes())
@@ -144,9 +154,13 @@ def build_library(
 ) -> str:
     """Verilate and compile a shared library in directory/obj, and return the tools' output. Raises ToolError.
 
-    argv: Verilator's options and files. optimisation: variables of its makefile. cflags: for all C++ files but those of
-    Verilator's runtime, which is compiled once and linked to every library: it takes longer than most designs do. Its headers
-    are precompiled once for each `optimisation`: reading them takes longer than compiling a small design.
+    Its headers are precompiled once for each `optimisation`: reading them takes longer than compiling a small design.
+
+    Args:
+        argv: Verilator's options and files.
+        optimisation: variables of its makefile.
+        cflags: for all C++ files but those of Verilator's runtime, which is compiled once and linked to every library: it takes
+            longer than most designs do.
     """
     header = _precompiled_headers(optimisation)
     # A design that is split into files would have precompiled headers of its own, and g++ reads one only.
@@ -209,8 +223,12 @@ def is_prepared() -> bool:
 def precompile(header: Path, included: Sequence[str], log: str, source: str, directory: Path) -> None:
     """Write a header with these files and precompile it, for g++'s -include.
 
-    log: make's output, in which `source` is compiled, in `directory`. g++ reads a precompiled header only if the flags are the
-    same, and the header itself otherwise. Raises ToolError if it fails.
+    Args:
+        log: make's output, in which `source` is compiled, in `directory`. g++ reads a precompiled header only if the flags are
+            the same, and the header itself otherwise.
+
+    Raises:
+        ToolError: If it fails.
     """
     lines = (line for line in log.splitlines() if line.endswith(source) and " -c " in line)
     words = shlex.split(next(lines))

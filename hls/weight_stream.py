@@ -15,8 +15,9 @@ WEIGHT_BITS = 512
 class WeightStream:
     """The part of the weights file that one weight stream takes: `beats` beats of WEIGHT_BITS, the first being beat `first`.
 
-    repeats: True if the part is streamed again and again; False if once after a reset. Raises ProjectError for an empty or
-    negative range.
+    Attributes:
+        repeats: True if the part is streamed again and again; False if once after a reset. Raises ProjectError for an empty or
+            negative range.
     """
 
     first: int

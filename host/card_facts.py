@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a card, its shell and its xclbin, from XRT's files in sysfs. A fact is absent where its file is absent.
 
+::
+
     <sysfs>/module/xocl/version                             the driver: 2.16.204,<hash>
     <sysfs>/bus/pci/devices/<address>/
         ready, dev_offline                                  0x1 once the shell answers; 1 while the card is being reset
@@ -39,7 +41,11 @@ _MOST_MHZ = 2000
 
 @dataclass(frozen=True)
 class UnitFacts:
-    """A compute unit of the loaded xclbin. runs: the number of runs by all processes since it was loaded."""
+    """A compute unit of the loaded xclbin.
+
+    Attributes:
+        runs: the number of runs by all processes since it was loaded.
+    """
 
     kernel: str
     name: str
@@ -50,8 +56,10 @@ class UnitFacts:
 class CardFacts:
     """The state of one card; None or empty where a fact is not known.
 
-    address: PCI address. present: False when the card is gone from the bus. The uuids have 32 hex digits. clocks_mhz: the
-    clocks data (ap_clk), kernel (ap_clk_2) and system.
+    Attributes:
+        address: PCI address.
+        present: False when the card is gone from the bus. The uuids have 32 hex digits.
+        clocks_mhz: the clocks data (ap_clk), kernel (ap_clk_2) and system.
     """
 
     address: str

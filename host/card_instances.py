@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models on one card, which can be recovered after the card was reset or plugged in again.
 
+::
+
     CardInstances       one card with one xclbin, shared by the models on it
     `-- ModelOnCard         one model's instances, each on a compute unit
 
@@ -30,7 +32,11 @@ OpenInstances = Callable[[Device], tuple[ModelInstance, ...]]
 
 
 class ModelOnCard:
-    """A model's instances on one card, made by CardInstances.open. instances: those that were opened last."""
+    """A model's instances on one card, made by CardInstances.open.
+
+    Args:
+        instances: those that were opened last.
+    """
 
     def __init__(
         self, card: CardInstances, model: str, open_instances: OpenInstances, instances: tuple[ModelInstance, ...]
@@ -81,10 +87,19 @@ class ModelOnCard:
 
 
 class CardInstances:
-    """A card and the models on it. lock: reentrant; held while models are opened, recovered, closed. device: the open one."""
+    """A card and the models on it. lock: reentrant; held while models are opened, recovered, closed.
+
+    Args:
+        device: the open one.
+    """
 
     def __init__(self, device: Device, reopen: OpenDevice) -> None:
-        """device: closed by this object from now on. reopen: opens the same card with the same xclbin."""
+        """Create a CardInstances.
+
+        Args:
+            device: closed by this object from now on.
+            reopen: opens the same card with the same xclbin.
+        """
         self.lock = threading.RLock()
         self.device, self._reopen = device, reopen
         self._models: list[ModelOnCard] = []
@@ -100,8 +115,13 @@ class CardInstances:
         return self.device.releasable
 
     def open(self, model: str, open_instances: OpenInstances) -> ModelOnCard:
-        """Open a model's instances. model: its name, for messages. Raises the errors of open_instances, and of opening the card
-        if it was released."""
+        """Open a model's instances.
+
+        Raises the errors of open_instances, and of opening the card if it was released.
+
+        Args:
+            model: its name, for messages.
+        """
         with self.lock:
             if self.device.closed:
                 self.device = self._reopen()
@@ -120,7 +140,10 @@ class CardInstances:
     def renew(self, model: ModelOnCard, name: str) -> None:
         """Open the card again, unless another model has done so. The lock is held.
 
-        model, name: the instance for which it is opened. Raises as ModelOnCard.recover.
+        Raises as ModelOnCard.recover.
+
+        Args:
+            model, name: the instance for which it is opened.
         """
         if not model.away:
             self._require_unused(model, name)

@@ -80,8 +80,11 @@ class LinkedUnit(Protocol):
 class OpenCard:
     """An open card as its compute units use it.
 
-    calls: the driver's optional protocols. uuid: of the xclbin on it. tags: of the memories, by group. lose: called with the
-    reason when the card is gone.
+    Attributes:
+        calls: the driver's optional protocols.
+        uuid: of the xclbin on it.
+        tags: of the memories, by group.
+        lose: called with the reason when the card is gone.
     """
 
     driver: Driver
@@ -181,8 +184,13 @@ class ComputeUnit(Closing):
             super().close()
 
     def take_out_of_service(self, why: str = "") -> bool:
-        """Take the unit out of service permanently: only a reset of the card and a new Device restore it. why: empty when a run
-        did not complete. Returns whether it was in service."""
+        """Take the unit out of service permanently: only a reset of the card and a new Device restore it.
+
+        Returns whether it was in service.
+
+        Args:
+            why: empty when a run did not complete.
+        """
         with self._service_lock:
             before, self.in_service = self.in_service, False
             self._why = why if before and why else self._why
@@ -235,7 +243,11 @@ class ComputeUnit(Closing):
 
 @dataclass(eq=False)
 class UnitWeights:
-    """Weights in a compute unit's memory bank. users: the models that were given them."""
+    """Weights in a compute unit's memory bank.
+
+    Attributes:
+        users: the models that were given them.
+    """
 
     buffer: BufferObject
     users: int = 1

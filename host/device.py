@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A card with an xclbin loaded, used through a driver (driver.py): Device, ComputeUnit, BufferObject, Run.
 
+::
+
     Device          one card with one xclbin; opens its compute units when they are needed
     `-- ComputeUnit     one kernel instance; owns its buffer objects and runs (compute_unit.py)
         |-- BufferObject    memory in one bank, with its host side as a numpy array
@@ -50,7 +52,11 @@ class Device(Closing):
     usage: CardUsage
 
     def __init__(self, driver: Driver, contents: Xclbin, path: Path, index: int, usage: CardUsage | None = None) -> None:
-        """usage: the card's counters, None for new ones."""
+        """Create a Device.
+
+        Args:
+            usage: the card's counters, None for new ones.
+        """
         super().__init__()
         self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
         self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)

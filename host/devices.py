@@ -31,8 +31,12 @@ _LABEL_WIDTH, _INDENT = 14, "  "
 
 @dataclass(frozen=True)
 class Xrt:
-    """The XRT library that drives cards. problem: why it cannot be used; empty when it can. file, version, driver: None where
-    they are not known."""
+    """The XRT library that drives cards.
+
+    Attributes:
+        problem: why it cannot be used; empty when it can.
+        file, version, driver: None where they are not known.
+    """
 
     path: str
     file: Path | None = None
@@ -43,7 +47,12 @@ class Xrt:
 
 @dataclass(frozen=True)
 class CardInfo:
-    """One card. index: the argument of open_device. facts: None for a simulated card."""
+    """One card.
+
+    Attributes:
+        index: the argument of open_device.
+        facts: None for a simulated card.
+    """
 
     index: int
     targets: tuple[Target, ...]
@@ -208,7 +217,11 @@ def _emulated_cards() -> int:
 
 
 def none_left(busy: Sequence[DeviceError], *, emulated: bool) -> str:
-    """The message that no card is free for another xclbin, with what to do. busy: the error of each card, at least one."""
+    """The message that no card is free for another xclbin, with what to do.
+
+    Args:
+        busy: the error of each card, at least one.
+    """
     kind = "emulated card" if emulated else "card"
     who = f"each of the {len(busy)} {kind}s" if len(busy) > 1 else f"the one {kind}"
     text = f"{who} holds another model's xclbin or is out of service"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocols of an accelerator driver, with the types that they use: handles, and states of a run.
 
+::
+
     Driver        required of every driver: Devices (open and load), Buffers (memory), Runs
     Registers     } optional. A driver that does not support one omits its methods; device.py checks this once, when it opens
     Banks         } a card (optional_calls)
@@ -84,9 +86,13 @@ class Devices(Protocol):
         ...
 
     def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
-        """Open a compute unit for this process alone. uuid: of the xclbin on the card. name: "kernel:{compute_unit}".
+        """Open a compute unit for this process alone.
 
         Raises ComputeUnitNotFoundError.
+
+        Args:
+            uuid: of the xclbin on the card.
+            name: "kernel:{compute_unit}".
         """
         ...
 
@@ -99,7 +105,13 @@ class Buffers(Protocol):
     """Memory that host and card share, or of which each has a copy."""
 
     def allocate(self, device: Handle, size_bytes: int, group: int) -> Handle:
-        """Allocate a buffer object. group: the memory bank, an index into Xclbin.group_memories. Raises BufferObjectError."""
+        """Allocate a buffer object.
+
+        Raises BufferObjectError.
+
+        Args:
+            group: the memory bank, an index into Xclbin.group_memories.
+        """
         ...
 
     def map_buffer(self, buffer: Handle, size_bytes: int) -> NDArray[np.uint8]:
@@ -123,7 +135,13 @@ class Runs(Protocol):
         ...
 
     def set_scalar(self, run: Handle, argument: int, value: int) -> None:
-        """Set a scalar argument, by its index. value: 32 bits, unsigned. Raises RunError."""
+        """Set a scalar argument, by its index.
+
+        Raises RunError.
+
+        Args:
+            value: 32 bits, unsigned.
+        """
         ...
 
     def start(self, run: Handle) -> None:
@@ -182,8 +200,13 @@ class Copies(Protocol):
     """Buffers with one copy on the host and one on the card. Without it, host and card share one copy."""
 
     def sync(self, buffer: Handle, direction: int, size_bytes: int, offset: int) -> int:
-        """Copy part of the buffer. direction: TO_DEVICE or FROM_DEVICE. Returns 0 or an errno, from which the caller makes the
-        error."""
+        """Copy part of the buffer.
+
+        Returns 0 or an errno, from which the caller makes the error.
+
+        Args:
+            direction: TO_DEVICE or FROM_DEVICE.
+        """
         ...
 
 

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors between this process and a card. Each message names the failure, the values got and expected, and what to do.
 
-DeviceError
-|-- LibraryNotFoundError          there is no XRT library, or it lacks a function
-|-- DeviceNotFoundError           there is no card with that index
-|-- DeviceBusyError               the card is in use with another xclbin (EBUSY)
-|-- DeviceLostError               the card no longer responds (ENODEV, EIO, ...)
-|-- XclbinMismatchError           the xclbin is not for this shell, or not the one that the manifest describes
-|-- WeightsError                  weights.bin is missing, or not the one that the manifest describes
-|-- ComputeUnitNotFoundError      the xclbin has no such kernel or compute unit
-|-- BufferObjectError             a buffer cannot be allocated, mapped or synchronised as requested
-|-- RunError                      a run cannot start, or has ended in a state other than COMPLETED
-|   `-- MemoryAccessError             a run has completed, but the memory has responded to it with errors
-|-- ComputeUnitTimeoutError       a run has not completed in time
-|-- ComputeUnitOutOfServiceError  a compute unit was used after that
-`-- DeviceClosedError             a handle was used after close()
+::
+
+    DeviceError
+    |-- LibraryNotFoundError          there is no XRT library, or it lacks a function
+    |-- DeviceNotFoundError           there is no card with that index
+    |-- DeviceBusyError               the card is in use with another xclbin (EBUSY)
+    |-- DeviceLostError               the card no longer responds (ENODEV, EIO, ...)
+    |-- XclbinMismatchError           the xclbin is not for this shell, or not the one that the manifest describes
+    |-- WeightsError                  weights.bin is missing, or not the one that the manifest describes
+    |-- ComputeUnitNotFoundError      the xclbin has no such kernel or compute unit
+    |-- BufferObjectError             a buffer cannot be allocated, mapped or synchronised as requested
+    |-- RunError                      a run cannot start, or has ended in a state other than COMPLETED
+    |   `-- MemoryAccessError             a run has completed, but the memory has responded to it with errors
+    |-- ComputeUnitTimeoutError       a run has not completed in time
+    |-- ComputeUnitOutOfServiceError  a compute unit was used after that
+    `-- DeviceClosedError             a handle was used after close()
 """
 
 from __future__ import annotations
@@ -98,7 +100,9 @@ _CAUSES: dict[int, tuple[type[DeviceError], str]] = {
 def failure(error: type[DeviceError], what: str, code: int) -> DeviceError:
     """The error for a failed call: its class follows from the errno if that identifies the cause, otherwise it is `error`.
 
-    what: the beginning of the message. code: an errno, positive or negative; 0 or -1 when XRT gave none.
+    Args:
+        what: the beginning of the message.
+        code: an errno, positive or negative; 0 or -1 when XRT gave none.
     """
     number = abs(code)
     if number == errno.ENODEV and error is DeviceNotFoundError:

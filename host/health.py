@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The health of a compute unit, from its registers, where they can be read and are those of this project's kernels.
 
+::
+
     VERSION     the expected value: the card is present. All ones: it is gone (PCI Express reads of absent devices give ones)
     CONTROL     ap_idle: no run is in flight. A hung unit is not idle, for any process that opens it, until its card is reset
     AXI_ERROR   since reset, the memory has responded to an access with an error, and results of this unit may be wrong
@@ -34,7 +36,14 @@ def tells(read: Read) -> bool:
 
 
 def check_present(name: str, read: Read, reset: str) -> None:
-    """Raises DeviceLostError when the unit no longer responds. reset: the instruction for the message, here and below."""
+    """Check that a unit responds.
+
+    Args:
+        reset: the instruction for the message, here and below.
+
+    Raises:
+        DeviceLostError: When the unit no longer responds.
+    """
     try:
         version = read(registers.VERSION)
     except DeviceError as error:

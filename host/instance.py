@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model on one compute unit: its slots, each a pair of buffer objects and a run, and its weights, all set up at load.
 
+::
+
     slot 0:  x -> card | kernel          | card -> y
     slot 1:             x -> card        | kernel          | card -> y
 
@@ -56,7 +58,13 @@ class Slot:
     def __init__(
         self, unit: ComputeUnit, flow: Flow, capacity_rows: int, row_bytes: tuple[int, int], weights: BufferObject | None = None
     ) -> None:
-        """flow: the model, as it competes for the card. row_bytes: of x and of y. weights: of the unit, if it has any."""
+        """Create a Slot.
+
+        Args:
+            flow: the model, as it competes for the card.
+            row_bytes: of x and of y.
+            weights: of the unit, if it has any.
+        """
         self.capacity_rows = capacity_rows
         self.in_flight_rows: int | None = None
         self._unit, self._flow = unit, flow
@@ -170,7 +178,11 @@ class ModelInstance:
     def __init__(
         self, device: Device, name: str, manifest: Manifest, flow: Flow, slots: tuple[int, int], file: WeightsFile | None = None
     ) -> None:
-        """slots: their number, and rows of each."""
+        """Create a ModelInstance.
+
+        Args:
+            slots: their number, and rows of each.
+        """
         self.name = name
         row_bytes = manifest.inputs.row_bytes, manifest.outputs.row_bytes
         with ExitStack() as opened:
@@ -208,11 +220,18 @@ def open_instances(
 ) -> tuple[ModelInstance, ...]:  # fmt: skip
     """One instance for each compute unit, each with `slots` slots of `slot_rows` rows.
 
-    weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin. units:
-    the names of the compute units, all of the manifest by default. share: the model's share of the card's link and units,
-    relative to the shares of other models. Raises XclbinMismatchError when the device has an xclbin without the manifest's
-    kernel, WeightsError when the file is not the one that it describes, ComputeUnitNotFoundError, ComputeUnitOutOfServiceError,
-    BufferObjectError (the bank is full), and ValueError when slots or slot_rows is below 1.
+    Args:
+        weights: the file for a kernel that reads weights; None means weights.bin in the directory of the device's xclbin.
+        units: the names of the compute units, all of the manifest by default.
+        share: the model's share of the card's link and units, relative to the shares of other models.
+
+    Raises:
+        XclbinMismatchError: When the device has an xclbin without the manifest's kernel.
+        WeightsError: When the file is not the one that it describes.
+        ComputeUnitNotFoundError: (the bank is full).
+        ComputeUnitOutOfServiceError: (the bank is full).
+        BufferObjectError: (the bank is full).
+        ValueError: When slots or slot_rows is below 1.
     """
     if slots < 1 or slot_rows < 1:
         raise ValueError(f"slots is {slots} and slot_rows {slot_rows}, expected 1 or more of each")

@@ -32,8 +32,11 @@ def load_library(target: Target) -> Library:
 def library_path(target: Target, progress: Callable[[str], None] = _LOG.info) -> str:
     """The path or soname of the library. For the emulation targets, the emulated card is compiled if it has not been yet.
 
-    progress: called before a compilation. `hypersonic build` compiles it too, so that a server rarely has to. Raises
-    LibraryNotFoundError when the emulated card cannot be built.
+    Args:
+        progress: called before a compilation. `hypersonic build` compiles it too, so that a server rarely has to.
+
+    Raises:
+        LibraryNotFoundError: When the emulated card cannot be built.
     """
     if override := os.environ.get(OVERRIDE):
         return override

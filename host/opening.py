@@ -25,10 +25,17 @@ F2_EMULATION = "hypersonic.sim.card.f2_simulation"
 
 
 def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) -> Device:
-    """Open card `index` with the file `xclbin`, whose target and platform determine the driver. usage: the card's counters.
+    """Open card `index` with the file `xclbin`, whose target and platform determine the driver.
 
-    Raises XclbinError when the file is not an xclbin, LibraryNotFoundError, DeviceNotFoundError, DeviceBusyError,
-    XclbinMismatchError (the card has another shell, or another process loaded an xclbin).
+    Args:
+        usage: the card's counters.
+
+    Raises:
+        XclbinError: When the file is not an xclbin.
+        LibraryNotFoundError: (the card has another shell, or another process loaded an xclbin).
+        DeviceNotFoundError: (the card has another shell, or another process loaded an xclbin).
+        DeviceBusyError: (the card has another shell, or another process loaded an xclbin).
+        XclbinMismatchError: (the card has another shell, or another process loaded an xclbin).
     """
     contents = Xclbin.read(xclbin)
     return Device(choose_driver(contents), contents, xclbin, index, usage)

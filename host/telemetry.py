@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temperature and power of a card, from XRT's files in sysfs. A figure is absent where its file is absent.
 
+::
+
     <sysfs>/bus/pci/drivers/xocl/<address>                      a card: XRT numbers those that are `ready` first, by address
     <sysfs>/bus/pci/devices/<address>/hwmon/hwmon<N>/
         temp<N>_input, temp<N>_label                            1/1000 degree Celsius
@@ -44,7 +46,11 @@ _STALE_S = 60.0
 
 
 class Telemetry(NamedTuple):
-    """One reading of a card's sensors. temperatures_c: sensor -> degrees Celsius. A power is None where it is not known."""
+    """One reading of a card's sensors.
+
+    Attributes:
+        temperatures_c: sensor -> degrees Celsius. A power is None where it is not known.
+    """
 
     temperatures_c: Mapping[str, float] = MappingProxyType({})
     power_w: float | None = None
@@ -92,7 +98,12 @@ class CardSensors:
     """One card's telemetry, read on request and by one thread at a time, so that a driver that hangs delays callers little."""
 
     def __init__(self, read: Callable[[], Telemetry], patience_s: float = 0.25) -> None:
-        """read: reads the card. patience_s: how long a caller waits for a new reading before it is given the last one."""
+        """Create a CardSensors.
+
+        Args:
+            read: reads the card.
+            patience_s: how long a caller waits for a new reading before it is given the last one.
+        """
         self._read = read
         self._patience_s = patience_s
         self._lock = threading.Lock()

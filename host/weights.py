@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weights of a kernel that loads them at run time: the file weights.bin, in one buffer object per compute unit.
 
+::
+
     weights.bin --> size, sha256 --> buffer object in w's bank --> card;  its address is argument w of every run
 
 A kernel loads the weights again after a reset, and in a run whose w differs from the previous run's. It reads no weights while
@@ -112,9 +114,15 @@ def release_weights(unit: ComputeUnit, file: WeightsFile) -> None:
 
 
 def read_weights(path: Path, size_bytes: int, what: str) -> WeightsFile:
-    """The file's size and hash. what: why the file is needed, for messages. The size is checked before the file is read.
+    """The file's size and hash.
 
-    Raises WeightsError when the file cannot be read or does not have size_bytes bytes.
+    The size is checked before the file is read.
+
+    Args:
+        what: why the file is needed, for messages.
+
+    Raises:
+        WeightsError: When the file cannot be read or does not have size_bytes bytes.
     """
     try:
         there = path.stat().st_size

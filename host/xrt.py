@@ -112,8 +112,13 @@ class Library:
         return bytes(uuid).hex()
 
     def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
-        """Open a compute unit exclusively, because XRT allows access to registers only then. name: "kernel:{compute_unit}".
-        Raises ComputeUnitNotFoundError."""
+        """Open a compute unit exclusively, because XRT allows access to registers only then.
+
+        Raises ComputeUnitNotFoundError.
+
+        Args:
+            name: "kernel:{compute_unit}".
+        """
         what = f"compute unit {name} cannot be opened"
         raw = _Uuid.from_buffer_copy(bytes.fromhex(uuid))
         return self._handle(ComputeUnitNotFoundError, what, "xrtPLKernelOpenExclusive", device, raw, name.encode())
@@ -182,7 +187,13 @@ class Library:
         self._check(BufferObjectError, what, "xrtRunSetArg", run, argument, c_void_p(buffer))
 
     def set_scalar(self, run: Handle, argument: int, value: int) -> None:
-        """Set a scalar argument. value: 32 bits, unsigned. Raises RunError."""
+        """Set a scalar argument.
+
+        Raises RunError.
+
+        Args:
+            value: 32 bits, unsigned.
+        """
         ctypes.set_errno(0)
         code = self._calls["xrtRunSetArg"](run, argument, c_uint32(value))
         if code:

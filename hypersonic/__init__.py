@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """hypersonic: FPGA inference as a service, from a trained network to a served event.
 
+::
+
     build                        build a trained model into an xclbin and publish it in a model repository
     build_csim, Csim             compile hls4ml's C++ of a trained model, and run it: the golden reference
     Xclbin, Manifest             the contents of an xclbin, and the description of its model

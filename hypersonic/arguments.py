@@ -40,7 +40,8 @@ def parse_memory(text: str) -> str:
 def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -> None:
     """Add the event options of `hypersonic infer` and `hypersonic run`.
 
-    files: the output may be a file or a directory for the answers to a file's events; its default is then None.
+    Args:
+        files: the output may be a file or a directory for the answers to a file's events; its default is then None.
     """
     parser.add_argument(
         "--events",

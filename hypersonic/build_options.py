@@ -12,7 +12,11 @@ from hypersonic.arguments import add_memory_option, add_network_option, parse_pe
 
 
 def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """Add the options. several: `models` instead of `model`."""
+    """Add the options.
+
+    Args:
+        several: `models` instead of `model`.
+    """
     from hypersonic.hls.core_kind import CORE_CHOICES
 
     what = (
@@ -73,7 +77,11 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
 
 
 def build_options(args: argparse.Namespace, step: Callable[[str], None]) -> dict[str, Any]:
-    """Return the arguments that build() and build_together() share. step: progress of build()."""
+    """Return the arguments that build() and build_together() share.
+
+    Args:
+        step: progress of build().
+    """
     from hypersonic.building.fit.card import FitOptions
     from hypersonic.building.request import CardOptions
 

@@ -137,7 +137,11 @@ def _hint(error: Exception) -> str:
 
 
 class Command(Protocol):
-    """The interface of the modules in hypersonic/commands. HELP: the command's line in `hypersonic --help`."""
+    """The interface of the modules in hypersonic/commands.
+
+    Attributes:
+        HELP: the command's line in `hypersonic --help`.
+    """
 
     HELP: str
 

@@ -31,7 +31,8 @@ class MissingExtraError(RuntimeError):
 def explain_missing(module: str) -> str | None:
     """Return the message for a module that is not installed; None if it does not belong to an extra.
 
-    module: its dotted name, or that of a package whose version was asked for, such as tensorflow-cpu.
+    Args:
+        module: its dotted name, or that of a package whose version was asked for, such as tensorflow-cpu.
     """
     top = module.partition(".")[0]
     for extra, modules in MODULES.items():

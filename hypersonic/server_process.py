@@ -40,8 +40,11 @@ def start_server(
 ) -> Iterator[RunningServer]:
     """Start a server on free ports of the loopback interface; stop it with SIGTERM when the context ends.
 
-    options: of `hypersonic serve`. start_timeout_s, stop_timeout_s: the most seconds that starting and stopping may take.
     Raises ServerError.
+
+    Args:
+        options: of `hypersonic serve`.
+        start_timeout_s, stop_timeout_s: the most seconds that starting and stopping may take.
     """
     argv = python_argv("-m", "hypersonic.cli", "serve", "--model-repository", str(repository))
     for port in ("grpc", "http", "metrics"):

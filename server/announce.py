@@ -27,8 +27,14 @@ class Announcement:
     """The announcement of one server. ready() does nothing once stopping() was called; any thread may call both."""
 
     def __init__(self, file: str, *, has_grpc: bool, environment: Mapping[str, str] | None = None) -> None:
-        """file: where to write host:port, "" for nowhere. Raises StartError without a gRPC port, or if the directory cannot be
-        written."""
+        """Create an Announcement.
+
+        Args:
+            file: where to write host:port, "" for nowhere.
+
+        Raises:
+            StartError: Without a gRPC port, or if the directory cannot be written.
+        """
         if file and not has_grpc:
             raise StartError("--grpc-address-file needs a gRPC port; remove it, or --allow-grpc=false")
         self._file = Path(file).absolute() if file else None

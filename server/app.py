@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server program: binds and opens the ports, loads the models, serves, and drains.
 
+::
+
     bound -> alive, not ready; serves metrics, and each model once it is loaded -> all loaded: ready, "Started ..." in the log
     SIGTERM -> not ready, new requests refused -> requests in flight end -> ports closed -> models unloaded -> exit 0
 
@@ -81,9 +83,14 @@ class Server:
     def __init__(
         self, opts: Options, backends: Mapping[str, Backend] | None = None, log_control: LogControl | None = None
     ) -> None:
-        """backends: name in config.pbtxt -> backend, None = all that exist. log_control: the log that LogSettings changes.
+        """Create a Server.
 
-        Raises StartError for a port that cannot be used, and for options or files that cannot be used.
+        Args:
+            backends: name in config.pbtxt -> backend, None = all that exist.
+            log_control: the log that LogSettings changes.
+
+        Raises:
+            StartError: For a port that cannot be used, and for options or files that cannot be used.
         """
         self.options = opts
         for level, text in advice(opts):

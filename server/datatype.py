@@ -13,8 +13,12 @@ from typing import NamedTuple
 class Datatype(NamedTuple):
     """One datatype.
 
-    name: in the protocol. enum: in config.pbtxt. size_bytes: of one element, 0 = variable. contents: its field of
-    InferTensorContents, "" = none. numpy: the dtype of raw contents; "<u2" for BF16, which numpy lacks.
+    Attributes:
+        name: in the protocol.
+        enum: in config.pbtxt.
+        size_bytes: of one element, 0 = variable.
+        contents: its field of InferTensorContents, "" = none.
+        numpy: the dtype of raw contents; "<u2" for BF16, which numpy lacks.
     """
 
     name: str

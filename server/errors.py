@@ -1,40 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's errors. status_codes.py has the gRPC and HTTP status codes of each.
 
-ServerError
-├── InvalidRequestError          the client's mistake
-│   ├── TooLargeError            ... more bytes than a request may have
-│   └── InvalidTensorError       ... in a request for a known model
-├── NotFoundError                unknown model, version or region
-├── UnavailableError             the request may succeed later or on another server
-│   ├── ShuttingDownError
-│   ├── ReplacedError            this version was unloaded meanwhile: ask the repository again
-│   ├── ReplacingError           the next version is being loaded: a request would wait
-│   ├── QueueFullError
-│   └── QueueTimeoutError
-├── BudgetError                  too many bytes or requests in flight
-│   ├── AddressShareError        ... from this client's address
-│   └── ClientShareError         ... from this connection
-├── CancelledError               the client cancelled or disconnected, or its deadline passed
-├── AlreadyExistsError           a name that is taken
-├── UnauthenticatedError         the client did not authenticate
-├── AuthorisationError           the server's policy refuses the call
-│   ├── CredentialsError         ... because of missing or invalid credentials; also an UnauthenticatedError
-│   ├── ForbiddenError           ... because the credentials are for another service
-│   └── RestrictedError          ... because the group's header is missing or wrong
-├── SharedMemoryError            a region cannot be opened, read or written            (INTERNAL in Triton)
-├── MalformedJsonError           an HTTP body is not the expected JSON                 (INTERNAL in Triton)
-├── UnsupportedError             a part of the protocol that this server does not support
-├── BackendError                 the model, or its backend, failed
-│   ├── UnknownError             ... with the code UNKNOWN                              (UNKNOWN in Triton)
-│   ├── InstanceLostError        an instance is out of service; other instances may run its requests
-│   │   └── InstanceTimeoutError ... because a run did not end in time
-│   └── InstanceAwayError        a lost instance cannot return to service before an operator acts
-├── ModelLoadError               a model of the repository cannot be served
-│   ├── ModelConfigError         ... because of its config.pbtxt
-│   └── ModelBusyError           ... because its card is taken, perhaps by the version that it replaces
-└── StartError                   the server cannot start with these options
-    └── ModelsFailedError        ... because of its models
+::
+
+    ServerError
+    ├── InvalidRequestError          the client's mistake
+    │   ├── TooLargeError            ... more bytes than a request may have
+    │   └── InvalidTensorError       ... in a request for a known model
+    ├── NotFoundError                unknown model, version or region
+    ├── UnavailableError             the request may succeed later or on another server
+    │   ├── ShuttingDownError
+    │   ├── ReplacedError            this version was unloaded meanwhile: ask the repository again
+    │   ├── ReplacingError           the next version is being loaded: a request would wait
+    │   ├── QueueFullError
+    │   └── QueueTimeoutError
+    ├── BudgetError                  too many bytes or requests in flight
+    │   ├── AddressShareError        ... from this client's address
+    │   └── ClientShareError         ... from this connection
+    ├── CancelledError               the client cancelled or disconnected, or its deadline passed
+    ├── AlreadyExistsError           a name that is taken
+    ├── UnauthenticatedError         the client did not authenticate
+    ├── AuthorisationError           the server's policy refuses the call
+    │   ├── CredentialsError         ... because of missing or invalid credentials; also an UnauthenticatedError
+    │   ├── ForbiddenError           ... because the credentials are for another service
+    │   └── RestrictedError          ... because the group's header is missing or wrong
+    ├── SharedMemoryError            a region cannot be opened, read or written            (INTERNAL in Triton)
+    ├── MalformedJsonError           an HTTP body is not the expected JSON                 (INTERNAL in Triton)
+    ├── UnsupportedError             a part of the protocol that this server does not support
+    ├── BackendError                 the model, or its backend, failed
+    │   ├── UnknownError             ... with the code UNKNOWN                              (UNKNOWN in Triton)
+    │   ├── InstanceLostError        an instance is out of service; other instances may run its requests
+    │   │   └── InstanceTimeoutError ... because a run did not end in time
+    │   └── InstanceAwayError        a lost instance cannot return to service before an operator acts
+    ├── ModelLoadError               a model of the repository cannot be served
+    │   ├── ModelConfigError         ... because of its config.pbtxt
+    │   └── ModelBusyError           ... because its card is taken, perhaps by the version that it replaces
+    └── StartError                   the server cannot start with these options
+        └── ModelsFailedError        ... because of its models
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class ServerError(Exception):
     """The base class of the server's errors. str() is the text for the client."""
 
     reason: ClassVar[FailureReason] = FailureReason.OTHER
-    #: True if Triton writes `[request id: ...] ` in front of the text
+    #: True if Triton writes `[request id: ...]` in front of the text
     names_request: ClassVar[bool] = False
     #: the request's id; None = not known
     request_id: str | None = None
@@ -95,6 +97,7 @@ class TooLargeError(InvalidRequestError):
 class InvalidTensorError(InvalidRequestError):
     """A tensor of the request does not match the model: shape, datatype, size, batch, or whether it is present."""
 
+    #: as of ServerError
     names_request = True
 
 
@@ -132,6 +135,7 @@ class QueueFullError(UnavailableError):
     """The model's queue already holds max_queue_size requests."""
 
     reason = FailureReason.REJECTED
+    #: as of ServerError
     names_request = True
 
     def __init__(self) -> None:
@@ -191,7 +195,11 @@ class CredentialsError(AuthorisationError, UnauthenticatedError):
     """The credentials are missing or invalid."""
 
     def __init__(self, text: str, *, missing: bool = False) -> None:
-        """missing: the caller sent no credentials."""
+        """Create a CredentialsError.
+
+        Args:
+            missing: the caller sent no credentials.
+        """
         super().__init__(text)
         self.missing = missing
 
@@ -229,7 +237,8 @@ class UnknownError(BackendError):
 class InstanceLostError(BackendError):
     """The instance is out of service, and takes no run unless it is revived.
 
-    by_run: True if it was lost during the run that raises this, and no request of another run was open at the instance.
+    Args:
+        by_run: True if it was lost during the run that raises this, and no request of another run was open at the instance.
     """
 
     def __init__(self, text: str, *, by_run: bool = False) -> None:
@@ -245,7 +254,11 @@ class InstanceAwayError(BackendError):
     """A lost instance cannot return to service before an operator acts (resets its card, plugs it in). Requests do not wait."""
 
     def __init__(self, text: str, retry_s: float) -> None:
-        """retry_s: the time until the next check, in seconds."""
+        """Create an InstanceAwayError.
+
+        Args:
+            retry_s: the time until the next check, in seconds.
+        """
         super().__init__(text)
         self.retry_s = retry_s
 
@@ -283,6 +296,7 @@ def escaped(text: str, most_chars: int = 128) -> str:
 def printable(text: str, *, kept: str = "") -> str:
     """Return an untrusted text in which characters that cannot be printed, or that change the direction of text, are escaped.
 
-    kept: characters that are not escaped in any case.
+    Args:
+        kept: characters that are not escaped in any case.
     """
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in text)

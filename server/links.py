@@ -33,17 +33,23 @@ _MAX_SEEN = 100_000
 class Links:
     """The rules for symbolic links.
 
-    repositories: absolute paths, as the operator named them. roots: directories into which links may lead, in addition to the
-    repositories; () = anywhere.
+    Attributes:
+        repositories: absolute paths, as the operator named them.
+        roots: directories into which links may lead, in addition to the repositories; () = anywhere.
     """
 
     repositories: tuple[Path, ...] = ()
     roots: tuple[Path, ...] = ()
 
     def follow(self, path: Path, home: Path, what: str) -> Path:
-        """Return the resolved path. home: the directory that contains it, before links are followed. what: its name in errors.
+        """Return the resolved path.
 
-        Raises ModelLoadError for a text that is not a path, a loop of links, and a path that leads where it may not.
+        Args:
+            home: the directory that contains it, before links are followed.
+            what: its name in errors.
+
+        Raises:
+            ModelLoadError: For a text that is not a path, a loop of links, and a path that leads where it may not.
         """
         try:
             resolved = path.resolve()
@@ -97,7 +103,11 @@ def _open(path: Path, what: str) -> int:
 
 
 class Seen(NamedTuple):
-    """A file or directory below a directory. status: of a link's target, None if it does not exist."""
+    """A file or directory below a directory.
+
+    Attributes:
+        status: of a link's target, None if it does not exist.
+    """
 
     path: str
     is_link: bool
@@ -107,8 +117,11 @@ class Seen(NamedTuple):
 def below(directory: Path, without: Collection[str] = ()) -> Iterator[Seen]:
     """Yield everything below a directory, at most 100 000 entries. Follows links, except to a directory above the link.
 
-    without: names in the directory itself that are skipped. Names that begin with two dots are skipped too, because Kubernetes
-    keeps the targets of a volume's links under such names. Raises OSError.
+    Raises OSError. Names that begin with two dots are skipped too, because Kubernetes keeps the targets of a volume's links
+    under such names.
+
+    Args:
+        without: names in the directory itself that are skipped.
     """
     top = directory.resolve()
     waiting = [(str(directory), frozenset(_place(path.stat()) for path in (top, *top.parents)))]
@@ -151,8 +164,12 @@ def _status(entry: os.DirEntry[str]) -> os.stat_result | None:
 def check_links(model: Path, without: Collection[str], links: Links) -> dict[str, Path]:
     """Check every link at or below a model's directory whose target exists.
 
-    Returns link -> resolved target; the link is named by its path below the repository. without: names in the directory that
-    are skipped. Raises ModelLoadError for a link that leads where it may not, and OSError.
+    Returns link -> resolved target; the link is named by its path below the repository.
+
+    Raises ModelLoadError for a link that leads where it may not, and OSError.
+
+    Args:
+        without: names in the directory that are skipped.
     """
     repository = model.parent
     paths = [Path(seen.path) for seen in below(model, without) if seen.is_link and seen.status is not None]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's log, one line for each record: on standard error, or in the file that the command line names.
 
+::
+
     default   I1121 09:28:00.054123 7695 app.py:177] Started GRPCInferenceService at 0.0.0.0:8001
     ISO8601   2026-11-21T09:28:00Z I 7695 app.py:177] Started GRPCInferenceService at 0.0.0.0:8001
     json      {"time": "2026-11-21T09:28:00.054123Z", "level": "info", "module": "app", "message": "Started ...", ...}
@@ -45,7 +47,11 @@ _MOST_FIELD_CHARACTERS = 256
 
 @dataclass(frozen=True)
 class LogSettings:
-    """The settings that LogSettings shows and changes. Each level is switched separately. log_file: "" = standard error."""
+    """The settings that LogSettings shows and changes. Each level is switched separately.
+
+    Attributes:
+        log_file: "" = standard error.
+    """
 
     log_file: str = ""
     log_info: bool = True
@@ -76,7 +82,8 @@ def _moment(record: logging.LogRecord) -> datetime:
 def log_failure(logger: logging.Logger, error: ServerError, client: str, *, request_id: str = "") -> None:
     """Log an error of the server or of a model, with the model, the request and the client; in JSON these are fields too.
 
-    request_id: used if the error itself has none.
+    Args:
+        request_id: used if the error itself has none.
     """
     known = {"model": error.model_name, "request_id": error.request_id or request_id, "client": client}
     fields = {name: value[:_MOST_FIELD_CHARACTERS] for name, value in known.items() if value}
@@ -159,9 +166,14 @@ class LogControl:
             logging.getLogger(name).setLevel(max(settings.lowest, least))
 
     def update(self, changes: Mapping[str, Any]) -> None:
-        """Change settings, all of them or none. changes: name -> value, of the types of LogSettings.
+        """Change settings, all of them or none.
 
-        Raises InvalidRequestError for an unknown format, and UnsupportedError if clients may not reduce the log in this way.
+        Args:
+            changes: name -> value, of the types of LogSettings.
+
+        Raises:
+            InvalidRequestError: For an unknown format.
+            UnsupportedError: If clients may not reduce the log in this way.
         """
         unknown = changes.get("log_format", FORMATS[0])
         if unknown not in FORMATS:
@@ -264,5 +276,12 @@ def _handler(file: str) -> logging.Handler:
 def configure(
     *, verbose: int, info: bool, warning: bool, error: bool, log_format: str = "default", log_file: str = ""
 ) -> LogControl:
-    """Begin to log. verbose: log_verbose_level. Raises StartError for a file that cannot be written."""
+    """Begin to log.
+
+    Args:
+        verbose: log_verbose_level.
+
+    Raises:
+        StartError: For a file that cannot be written.
+    """
     return LogControl(LogSettings(log_file, info, warning, error, verbose, log_format))

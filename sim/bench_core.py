@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A core for benches that is quick to build, has the timing of a real core, and computes one numpy expression:
+"""A core for benches that is quick to build, has the timing of a real core, and computes one numpy expression::
 
     y_raw[j] = (sum_i (i + 1) * x_raw[i] + j * x_raw[0]) modulo 2**width
 

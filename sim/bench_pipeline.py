@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines without handshakes as one instance of a StreamBench: a wrapper adds streams, and many pipelines run side by side.
 
+::
+
     s_axis --> [ lane 0 | lane 1 | ... ] --> m_axis      enable = the output is empty or is taken
 
 A lane takes its part of s_axis_tdata and gives its part of m_axis_tdata `latency` enabled clocks later.
@@ -42,7 +44,9 @@ def pipeline(
 ) -> Dut:
     """Return the instance of a module `name`, whose body is the instances `lanes`: SystemVerilog with ports clk and enable.
 
-    y_widths: the bits of the lanes' outputs, lane 0 lowest in m_axis_tdata. sources: the files of the lanes' modules.
+    Args:
+        y_widths: the bits of the lanes' outputs, lane 0 lowest in m_axis_tdata.
+        sources: the files of the lanes' modules.
     """
     y_bits = sum(y_widths)
     text = _WRAPPER.format(name=name, latency=latency, x_bits=x_bits, y_bits=y_bits, lanes="\n".join(lanes))

@@ -5,6 +5,8 @@ It has two weight streams: the first is read once, the second over and over. Onl
 used, one lane for each element of a row. The beats of the first stream are folded into `scale`; each row folds the next
 ROW_BEATS beats of the second stream into `offset`. The result is y_raw = x_raw * scale + offset, modulo 2**16, with
 
+::
+
     fold(beats) = beats[0] * 3**(n - 1) + ... + beats[n - 1]
 """
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bus models for cocotb benches: a clock, valid/ready streams, and a module between two. Those for AXI4 are in sim/axi_bus.py.
 
+::
+
     clk  __________/‾‾‾‾‾‾‾‾‾‾\\__________/‾‾‾
          ^ drive  ^ sample    ^ drive
                   (stable: what the next rising edge sees)
@@ -87,7 +89,11 @@ class Channel:
     """Passive monitor of a valid/ready channel: valid and the payload must not change until the item is taken."""
 
     def __init__(self, dut: Any, name: str, valid: str, ready: str, fields: Sequence[str]) -> None:
-        """fields: port names, the keys of an item."""
+        """Create a Channel.
+
+        Args:
+            fields: port names, the keys of an item.
+        """
         self.name = name
         self._valid = getattr(dut, valid)
         self._ready = getattr(dut, ready)
@@ -118,7 +124,11 @@ class Source:
     """
 
     def __init__(self, dut: Any, prefix: str, fields: Sequence[str], rng: random.Random, pause: float = 0.0) -> None:
-        """fields: the ports' names after the prefix, the keys of an item."""
+        """Create a Source.
+
+        Args:
+            fields: the ports' names after the prefix, the keys of an item.
+        """
         self._valid = getattr(dut, f"{prefix}_tvalid")
         self._ready = getattr(dut, f"{prefix}_tready")
         self._fields = {name: getattr(dut, f"{prefix}_{name}") for name in fields}
@@ -167,7 +177,12 @@ class Sink:
     def __init__(
         self, dut: Any, prefix: str, fields: Sequence[str], rng: random.Random, pause: float = 0.0, also: Sequence[str] = ()
     ) -> None:
-        """fields: the ports' names after the prefix; also: whole names of other ports of the item. Both are keys of an item."""
+        """Both are keys of an item.
+
+        Args:
+            fields: the ports' names after the prefix.
+            also: whole names of other ports of the item.
+        """
         ports = {**{f"{prefix}_{field}": field for field in fields}, **{name: name for name in also}}
         self._channel = Channel(dut, prefix, f"{prefix}_tvalid", f"{prefix}_tready", tuple(ports))
         self._names = ports

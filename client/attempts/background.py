@@ -17,7 +17,11 @@ from hypersonic.client.transport.call import Running
 
 
 class Background:
-    """A request and its future. ended: called once, when the request is over, before the future has its result."""
+    """A request and its future.
+
+    Args:
+        ended: called once, when the request is over, before the future has its result.
+    """
 
     def __init__(self, context: Context, request: Request, ended: Callable[[], None]) -> None:
         self._context, self._request, self._ended = context, request, ended

@@ -44,7 +44,12 @@ class Context:
         self._lock = threading.Lock()
 
     def plan(self, what: str, deadline: float) -> Plan:
-        """Return the plan of a request. what: names it in errors. deadline: in seconds of time.monotonic()."""
+        """Return the plan of a request.
+
+        Args:
+            what: names it in errors.
+            deadline: in seconds of time.monotonic().
+        """
         return Plan(what, self.settings.retry, self.budget, deadline, time.monotonic)
 
     def attempt_s(self, plan: Plan) -> float:

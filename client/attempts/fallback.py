@@ -47,7 +47,13 @@ def _checked(request: Request, outputs: object) -> dict[str, NDArray[Any]]:
 
 
 def _output(tensor: TensorSpec, shape: tuple[int, ...], values: object) -> NDArray[Any]:
-    """Return an output. shape: the expected one; -1: any length. Raises ValueError."""
+    """Return an output.
+
+    Raises ValueError.
+
+    Args:
+        shape: the expected one; -1: any length.
+    """
     array = _array(tensor.name, values)
     if len(array.shape) != len(shape) or any(n not in {-1, got} for n, got in zip(shape, array.shape, strict=True)):
         expected = str(shape).replace("-1", "any")

@@ -57,7 +57,12 @@ Step = Go | UseFallback | GiveUp
 
 
 class Plan:
-    """The attempts of one request. what: names it in errors. deadline: in seconds of `clock`, for all attempts."""
+    """The attempts of one request.
+
+    Args:
+        what: names it in errors.
+        deadline: in seconds of `clock`, for all attempts.
+    """
 
     def __init__(self, what: str, retry: Retry, budget: TokenBucket, deadline: float, clock: Callable[[], float]) -> None:
         self._what, self._retry, self._budget, self.deadline, self._clock = what, retry, budget, deadline, clock
@@ -79,7 +84,11 @@ class Plan:
         return self._next(member, stay=error.code != Code.NOT_FOUND)
 
     def nobody(self, why: str, *, known: bool) -> Step:
-        """Return what follows if no server takes work now. known: one of them has the model, and may take work later."""
+        """Return what follows if no server takes work now.
+
+        Args:
+            known: one of them has the model, and may take work later.
+        """
         if not known:
             return self._end(UnknownModelError("all servers", Code.NOT_FOUND, why))
         if (fallback := self._fallback()) is not None:
@@ -116,7 +125,11 @@ class Plan:
         return least + random.uniform(0.0, longest)
 
     def _end(self, error: ClientError | None, why: str = "no server answered") -> Step:
-        """Return the last step: no server is asked again. error: raised without a fallback; None: made of the attempts."""
+        """Return the last step: no server is asked again.
+
+        Args:
+            error: raised without a fallback; None: made of the attempts.
+        """
         if (fallback := self._fallback()) is not None:
             return UseFallback(fallback)
         if error is not None:

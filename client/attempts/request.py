@@ -24,8 +24,12 @@ FALLBACK = "fallback"
 class Result:
     """The answer to a request.
 
-    outputs: arrays by name, read-only. server: its address, or "fallback". attempts: 1 if the first one succeeded.
-    latency_ns: from the start of the first attempt to the answer. index: the event's position among those given to map().
+    Attributes:
+        outputs: arrays by name, read-only.
+        server: its address, or "fallback".
+        attempts: 1 if the first one succeeded.
+        latency_ns: from the start of the first attempt to the answer.
+        index: the event's position among those given to map().
     """
 
     outputs: Mapping[str, NDArray[Any]]
@@ -46,7 +50,12 @@ class Result:
 
 @dataclass(frozen=True)
 class Sending:
-    """A request in the form that one server takes. read: reads the answer. release: frees the resources of this form."""
+    """A request in the form that one server takes.
+
+    Attributes:
+        read: reads the answer.
+        release: frees the resources of this form.
+    """
 
     message: bytes
     read: Callable[[bytes], Answer] = read_answer
@@ -57,9 +66,14 @@ class Sending:
 class Request:
     """A request that any server may answer.
 
-    model: name and version. size: bytes of its inputs. inputs: by name, for a fallback. deadline: of all
-    attempts, in seconds of time.monotonic(). headers: sent with each attempt. outputs: the names of those to return; () is all.
-    spec: the model's description; None: no server describes the model, and `fallback` answers the request at once.
+    Attributes:
+        model: name and version.
+        size: bytes of its inputs.
+        inputs: by name, for a fallback.
+        deadline: of all attempts, in seconds of time.monotonic().
+        headers: sent with each attempt.
+        outputs: the names of those to return; () is all.
+        spec: the model's description; None: no server describes the model, and `fallback` answers the request at once.
     """
 
     model: Wanted

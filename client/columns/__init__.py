@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columnar data for the client: ROOT, Parquet, Arrow, awkward and numpy in, the same events with the model's outputs out.
 
+::
+
     read_mapping, ColumnMapping          which columns are which features of a model
     infer_files, FileOptions, Summary    files in, files out
     infer_array                          arrays in memory

@@ -17,8 +17,9 @@ Counts = NDArray[np.int64]
 class Column:
     """The values of a column.
 
-    values: (rows,), or (rows, width) for a column with several numbers per row. counts: the rows of each event for a jagged
-    column; None for a flat one, which has one row per event.
+    Attributes:
+        values: (rows,), or (rows, width) for a column with several numbers per row.
+        counts: the rows of each event for a jagged column; None for a flat one, which has one row per event.
     """
 
     values: NDArray[Any]
@@ -40,7 +41,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Consecutive events of a file. first: the number of the first one, from 0. columns: by name, all of `events` events."""
+    """Consecutive events of a file.
+
+    Attributes:
+        first: the number of the first one, from 0.
+        columns: by name, all of `events` events.
+    """
 
     first: int
     events: int

@@ -38,8 +38,12 @@ Progress = Callable[[str, int, int | None], None]
 class FileOptions:
     """How files are read and written.
 
-    tree: of ROOT files. chunk_bytes: of the columns that are in memory as one chunk. keep: input columns that the output has
-    too. overwrite: replace outputs that belong to something else. version: of the model; "": the server's choice.
+    Attributes:
+        tree: of ROOT files.
+        chunk_bytes: of the columns that are in memory as one chunk.
+        keep: input columns that the output has too.
+        overwrite: replace outputs that belong to something else.
+        version: of the model; "": the server's choice.
     """
 
     tree: str = "Events"
@@ -53,7 +57,10 @@ class FileOptions:
 class Summary:
     """The result of infer_files().
 
-    files: outputs written. skipped: outputs that existed already. events, rows: of the files written.
+    Attributes:
+        files: outputs written.
+        skipped: outputs that existed already.
+        events, rows: of the files written.
     """
 
     events: int = 0
@@ -80,9 +87,13 @@ def infer_files(
 ) -> Summary:
     """Send all events of the inputs to a model, and write an output for each input: the same events in the same order.
 
-    inputs: paths, globs or URLs. output: a file, for one input; a directory; None: the current directory, where an output is
-    called <input>.<model>.<suffix>. An output that has all events of its input already is skipped. An output appears when it is
-    complete. Raises MappingError, DataError, OutputError, EventsError, and what Model.spec raises.
+    Raises MappingError, DataError, OutputError, EventsError, and what Model.spec raises. An output that has all events of its
+    input already is skipped. An output appears when it is complete.
+
+    Args:
+        inputs: paths, globs or URLs.
+        output: a file, for one input; a directory; None: the current directory, where an output is called
+            <input>.<model>.<suffix>.
     """
     begin, served = time.perf_counter(), client.model(model, options.version)
     pairs = plan_outputs(find_inputs(inputs), output, model)

@@ -33,7 +33,13 @@ SENT = 2
 
 @dataclass(frozen=True)
 class Answered:
-    """The answers for a chunk. chunk: the output columns. rows: how many were sent. version: "" if no row was sent."""
+    """The answers for a chunk.
+
+    Attributes:
+        chunk: the output columns.
+        rows: how many were sent.
+        version: "" if no row was sent.
+    """
 
     chunk: Chunk
     rows: int
@@ -59,7 +65,11 @@ def infer_chunks(
     """Yield the answers for all events of a source, chunk by chunk, in their order.
 
     One thread reads at most AHEAD chunks ahead, and another one sends: requests of at most SENT chunks are in flight.
-    keep: input columns to take along. Raises MappingError, DataError, EventsError, and what Model.spec raises.
+
+    Raises MappingError, DataError, EventsError, and what Model.spec raises.
+
+    Args:
+        keep: input columns to take along.
     """
     spec = model.spec
     tensor = find_input(mapping, spec)

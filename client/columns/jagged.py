@@ -51,7 +51,11 @@ def _paths(array: ak.Array) -> dict[str, tuple[str, ...]]:
 def to_column(array: ak.Array, name: str, file: str, first: int) -> Column:
     """Return a column without a copy, if the array has its numbers in order.
 
-    first: the number of the first event, for messages. Raises DataError for missing values and for what is not numbers.
+    Args:
+        first: the number of the first event, for messages.
+
+    Raises:
+        DataError: For missing values and for what is not numbers.
     """
     if (missing := np.asarray(ak.is_none(array, axis=0))).any():
         raise DataError(f"{file}: event {first + int(np.argmax(missing))} has no value in column {name}")

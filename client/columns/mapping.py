@@ -16,7 +16,11 @@ from hypersonic.client.specs import ModelSpec, TensorSpec
 
 @dataclass(frozen=True)
 class FromColumn:
-    """A feature that is a column. help: what the error says when the column is missing."""
+    """A feature that is a column.
+
+    Attributes:
+        help: what the error says when the column is missing.
+    """
 
     column: str
     help: str = ""
@@ -88,11 +92,17 @@ Feature = FromColumn | OneHot | Constant | FromTable | Block
 class ColumnMapping:
     """A model's features as columns of a file.
 
-    features: in the model's order. collection: the prefix of the column names, such as DigiHB for DigiHB_fc0; its columns are
-    jagged. "": the columns are flat, a row per event. input: the model's input; "": its only one. filter: a column that is
-    true for the rows to send; "": all. fill: the output for rows that are not sent. finite: refuse NaN and infinity.
-    output: the column of the only output; "": its name. outputs: the columns of several outputs, by their names. Column
-    names are given without the collection, as for features. name: for messages.
+    Attributes:
+        features: in the model's order.
+        collection: the prefix of the column names, such as DigiHB for DigiHB_fc0; its columns are jagged. "": the columns are
+            flat, a row per event.
+        input: the model's input; "": its only one.
+        filter: a column that is true for the rows to send; "": all.
+        fill: the output for rows that are not sent.
+        finite: refuse NaN and infinity.
+        output: the column of the only output; "": its name.
+        outputs: the columns of several outputs, by their names. Column names are given without the collection, as for features.
+        name: for messages.
     """
 
     features: tuple[Feature, ...]

@@ -50,7 +50,10 @@ def is_url(name: str) -> bool:
 def open_source(data: Any, tree: str = "Events") -> Source:
     """Open a file by its path or URL; or an awkward array, a table of pyarrow, or arrays of numpy in memory.
 
-    tree: of a ROOT file. Raises DataError.
+    Raises DataError.
+
+    Args:
+        tree: of a ROOT file.
     """
     if isinstance(data, str | Path):
         return _open_file(str(data), tree)
@@ -80,9 +83,12 @@ def _open_file(name: str, tree: str) -> Source:
 
 
 def sink_kind(output: Path, source_kind: str) -> str:
-    """Return the kind of an output with this suffix. source_kind: of the input, which decides between TTree and RNTuple.
+    """Return the kind of an output with this suffix.
 
     Raises OutputError.
+
+    Args:
+        source_kind: of the input, which decides between TTree and RNTuple.
     """
     suffix = output.suffix.lower()
     kind = KINDS.get(suffix)
@@ -103,7 +109,14 @@ def default_suffix(source: str) -> str:
 
 
 def open_sink(kind: str, path: Path, metadata: Mapping[str, Any], tree: str = "Events", collection: str = "") -> Sink:
-    """Open an output. kind: a key of SUFFIXES. metadata: JSON data. Raises OutputError, DataError."""
+    """Open an output.
+
+    Raises OutputError, DataError.
+
+    Args:
+        kind: a key of SUFFIXES.
+        metadata: JSON data.
+    """
     if kind not in SUFFIXES:
         raise OutputError(f"the kind {kind!r} is not known; {suggest(kind, SUFFIXES)}")
     text = json.dumps(dict(metadata))

@@ -23,7 +23,11 @@ _RNTUPLES = ("ROOT::RNTuple", "ROOT::Experimental::RNTuple")
 
 
 class RootSource:
-    """A TTree or an RNTuple. path: a local file, or a URL that uproot and fsspec support, such as root://host//file.root."""
+    """A TTree or an RNTuple.
+
+    Args:
+        path: a local file, or a URL that uproot and fsspec support, such as root://host//file.root.
+    """
 
     def __init__(self, path: str | Path, tree: str) -> None:
         self.name, self._path = str(path), path
@@ -96,7 +100,12 @@ def _field(arrays: Any, native: str) -> Any:
 
 
 class RootSink:
-    """Writes a TTree or an RNTuple. rntuple: whether it is an RNTuple. collection: its columns share one counter in a TTree."""
+    """Writes a TTree or an RNTuple.
+
+    Args:
+        rntuple: whether it is an RNTuple.
+        collection: its columns share one counter in a TTree.
+    """
 
     def __init__(self, path: Path, metadata: str, tree: str, collection: str, *, rntuple: bool) -> None:
         self._metadata, self._name, self._prefix, self._rntuple = (

@@ -20,8 +20,12 @@ from hypersonic.client.columns.mapping import Block, ColumnMapping, Constant, Fe
 class Rows:
     """The rows of some events.
 
-    array: (rows, features), C-contiguous. counts: the rows of each event, before the filter; None: one each. sent: the
-    indices of the rows that pass the filter; None: all. kept: columns to write unchanged. first, events: as in Chunk.
+    Attributes:
+        array: (rows, features), C-contiguous.
+        counts: the rows of each event, before the filter; None: one each.
+        sent: the indices of the rows that pass the filter; None: all.
+        kept: columns to write unchanged.
+        first, events: as in Chunk.
     """
 
     first: int
@@ -40,7 +44,12 @@ class Rows:
 def make_rows(mapping: ColumnMapping, chunk: Chunk, dtype: np.dtype, file: str, keep: Sequence[str] = ()) -> Rows:
     """Return the rows of a chunk: a view of a column with all features, otherwise a new array of the dtype.
 
-    file: for messages. keep: columns to take along. Raises DataError, which names the column, the event and the file.
+    Args:
+        file: for messages.
+        keep: columns to take along.
+
+    Raises:
+        DataError: Which names the column, the event and the file.
     """
     where = _Where(mapping, chunk, file)
     counts = where.check_shapes()

@@ -24,9 +24,13 @@ _END_BYTES = 1 << 16
 
 
 class Source(Protocol):
-    """An input. name: for messages. kind: "ttree", "rntuple", "parquet", "arrow", "stream", "npz" or "memory".
+    """An input.
 
-    columns: the names, such as DigiHB_fc0, even where the file has DigiHB.fc0. events: None if not known before reading.
+    Attributes:
+        name: for messages.
+        kind: "ttree", "rntuple", "parquet", "arrow", "stream", "npz" or "memory".
+        columns: the names, such as DigiHB_fc0, even where the file has DigiHB.fc0.
+        events: None if not known before reading.
     """
 
     name: str
@@ -109,7 +113,11 @@ def canonical_names(names: Iterable[str]) -> dict[str, str]:
 
 @contextmanager
 def reading(where: Callable[[], str], errors: tuple[type[Exception], ...]) -> Iterator[None]:
-    """Raise DataError for what a library raises while it reads a file. where: names the file, and the place in it."""
+    """Raise DataError for what a library raises while it reads a file.
+
+    Args:
+        where: names the file, and the place in it.
+    """
     try:
         yield
     except DataError:

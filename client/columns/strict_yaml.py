@@ -13,7 +13,13 @@ from hypersonic.client.columns.errors import MappingError
 
 
 def load_yaml(text: str, name: str) -> Any:
-    """Return the data of a YAML text. name: for messages. Raises MappingError."""
+    """Return the data of a YAML text.
+
+    Raises MappingError.
+
+    Args:
+        name: for messages.
+    """
     try:
         return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader that refuses duplicate keys
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a date that does not exist

@@ -18,10 +18,17 @@ from hypersonic.client.columns.errors import MappingError, suggest
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table in memory. path: its file. keys: the names of its key columns. value: the name of the value's column.
+    """A table in memory.
 
-    lowest, strides: of the keys, which are packed into one integer each. packed: sorted. numbers: in the same order.
-    digest: of the file's bytes.
+    lowest, strides: of the keys, which are packed into one integer each.
+
+    Attributes:
+        path: its file.
+        keys: the names of its key columns.
+        value: the name of the value's column.
+        packed: sorted.
+        numbers: in the same order.
+        digest: of the file's bytes.
     """
 
     path: str

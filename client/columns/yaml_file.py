@@ -42,7 +42,14 @@ def read_mapping(path: str | Path) -> ColumnMapping:
 
 
 def parse_mapping(text: str, name: str = "the mapping", directory: Path = Path()) -> ColumnMapping:
-    """Return the mapping of a YAML text. name: for messages. directory: of relative paths. Raises MappingError."""
+    """Return the mapping of a YAML text.
+
+    Raises MappingError.
+
+    Args:
+        name: for messages.
+        directory: of relative paths.
+    """
     from hypersonic.client.columns.strict_yaml import load_yaml  # imports PyYAML
 
     data = load_yaml(text, name)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load tests of running servers: closed and open loops, their figures, and the fit of latency against concurrency.
 
+::
+
     Closed, Open, Window        the load that is offered, and for how long it is measured
     random_requests             random rows for the inputs of a model
     measure, sweep              offer one load, or several in turn, and return the Point of each
@@ -8,7 +10,7 @@
     CsvWriter, write_points     a CSV file
     picture.draw                a picture; needs matplotlib, and is imported only where something is drawn
 
-The fit of four closed loops:
+The fit of four closed loops::
 
     with Client("localhost:8001", load_settings()) as client:
         model = client.model("facile")

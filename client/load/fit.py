@@ -4,6 +4,8 @@
 With N requests in flight and l answers per second, a request's turn takes T = N / l (Little's law). A service with the unloaded
 latency T0 and the saturation rate l_max gives
 
+::
+
     T(N) = max(T0, N / l_max)
 
 which is constant up to N* = T0 * l_max and proportional to N from there. This is the law of the SONIC papers, such as
@@ -30,9 +32,12 @@ _RISE = 1.1
 
 @dataclass(frozen=True)
 class Saturation:
-    """The fitted law. unloaded_s: T0. rate: l_max in requests/s; infinite if no saturation was seen.
+    """The fitted law.
 
-    residual: root of the mean square of ln(T / T(N)), which is about the relative deviation of the points from the law.
+    Attributes:
+        unloaded_s: T0.
+        rate: l_max in requests/s; infinite if no saturation was seen.
+        residual: root of the mean square of ln(T / T(N)), which is about the relative deviation of the points from the law.
     """
 
     unloaded_s: float
@@ -60,9 +65,15 @@ def fit_saturation(points: Sequence[Point]) -> Saturation | None:
 def fit_law(concurrencies: Sequence[float], turns_s: Sequence[float]) -> Saturation:
     """Return the law with the least sum of (ln T - ln max(T0, N / l_max))**2: every point has the same relative weight.
 
-    concurrencies: N, ascending. turns_s: T of each. The law divides the points into those on the constant part, those on the
-    rising part, and at most one at N*. For each division the best T0 and l_max are means, so all divisions are tried.
-    Raises LoadError for no points, and for numbers that are not above 0.
+    The law divides the points into those on the constant part, those on the rising part, and at most one at N*. For each
+    division the best T0 and l_max are means, so all divisions are tried.
+
+    Args:
+        concurrencies: N, ascending.
+        turns_s: T of each.
+
+    Raises:
+        LoadError: For no points, and for numbers that are not above 0.
     """
     n, t = np.asarray(concurrencies, float), np.asarray(turns_s, float)
     if not len(n) or not (np.isfinite(n) & np.isfinite(t) & (n > 0) & (t > 0)).all():

@@ -27,7 +27,10 @@ MOST_OUTSTANDING, MOST_OUTSTANDING_BYTES = 20_000, 1 << 30
 def load_settings(timeout_s: float = 60.0) -> Settings:
     """Return the settings of a client that measures: no limits of requests in flight, and one attempt for each request.
 
-    timeout_s: of a request. A request that would be sent again would hide a failure and count as a long latency.
+    A request that would be sent again would hide a failure and count as a long latency.
+
+    Args:
+        timeout_s: of a request.
     """
     unlimited = Limits(in_flight=1 << 30, bytes_in_flight=1 << 62)
     return Settings(timeout=Timeout(total_s=timeout_s), limits=unlimited, retry=Retry(()))
@@ -43,7 +46,10 @@ def sweep(
 ) -> Iterator[Point]:
     """Yield the figures of each load; end after a rate that was not kept, and after a load of which no request was answered.
 
-    begin: called with each load before it is offered. The other arguments are those of measure().
+    The other arguments are those of measure().
+
+    Args:
+        begin: called with each load before it is offered.
     """
     for offer in offers:
         begin(offer)
@@ -56,9 +62,12 @@ def sweep(
 def measure(client: Client, model: Model, requests: Sequence[Arrays], offer: Offer, window: Window) -> Point:
     """Offer one load and return its figures.
 
-    client: made with load_settings(). requests: the inputs of each request, with equal numbers of rows; they are sent in turn.
     The requests of the warm-up stay in flight when the window begins, so that the window shows the steady state. Returns after
     all requests have ended. Failed requests are counted; raises LoadError if there are no requests, and what submit() raises.
+
+    Args:
+        client: made with load_settings().
+        requests: the inputs of each request, with equal numbers of rows; they are sent in turn.
     """
     if not requests:
         raise LoadError("no requests were given, expected one or more")

@@ -17,7 +17,11 @@ Arrivals = Literal["poisson", "constant"]
 
 @dataclass(frozen=True)
 class Closed:
-    """A closed loop: each answer starts the next request. concurrency: requests in flight, 1 or more."""
+    """A closed loop: each answer starts the next request.
+
+    Attributes:
+        concurrency: requests in flight, 1 or more.
+    """
 
     concurrency: int
 
@@ -33,7 +37,9 @@ class Closed:
 class Open:
     """An open loop: requests start by a schedule, whether or not earlier ones were answered.
 
-    rate: requests/s. arrivals: "poisson" for independent arrivals, whose spacing is exponential; "constant" for equal spacing.
+    Attributes:
+        rate: requests/s.
+        arrivals: "poisson" for independent arrivals, whose spacing is exponential; "constant" for equal spacing.
     """
 
     rate: float
@@ -54,8 +60,11 @@ Offer = Closed | Open
 class Window:
     """The part of a load that is measured.
 
-    duration_s: its length. requests: the number of requests that ends it instead; 0: none does. warm_up_s: requests are sent
-    for this long before it. seed: of the arrivals.
+    Attributes:
+        duration_s: its length.
+        requests: the number of requests that ends it instead; 0: none does.
+        warm_up_s: requests are sent for this long before it.
+        seed: of the arrivals.
     """
 
     duration_s: float = 5.0

@@ -106,7 +106,11 @@ def _draw_law(axes: Any, points: Sequence[Point], law: Saturation) -> None:
 
 
 def _finish(axes: Any, times_ms: Sequence[float], *, room: float, logarithmic: bool = False) -> None:
-    """Set the scale of the times: logarithmic if they differ much. room: for the legend above them, in parts of their range."""
+    """Set the scale of the times: logarithmic if they differ much.
+
+    Args:
+        room: for the legend above them, in parts of their range.
+    """
     low, high = min(times_ms), max(times_ms)
     if logarithmic or high > 8 * low:
         axes.set_yscale("log")

@@ -17,8 +17,10 @@ from hypersonic.client.load.recorder import Sample
 class ServerMeans:
     """The servers' own times for the model during a window (ModelStatistics), for the requests of all clients.
 
-    requests: successful ones. executions: runs of batches. queue_ms, compute_ms: means of a request; compute is the sum of
-    input, infer and output.
+    Attributes:
+        requests: successful ones.
+        executions: runs of batches.
+        queue_ms, compute_ms: means of a request; compute is the sum of input, infer and output.
     """
 
     requests: int
@@ -41,10 +43,16 @@ class Latency:
 class Point:
     """One load and its figures.
 
-    rows: of a request. seconds: the window's length. answered, failed: requests that were counted. rate: answers per second.
-    latency: of the answered ones; in an open loop from the time at which a request was due. server: None if the servers report
-    none. kept: False if an open loop's backlog grew, so that the servers or the client did not keep its rate. late_p99_ms: how
-    late an open loop's client sent. error: the text of the first failure.
+    Attributes:
+        rows: of a request.
+        seconds: the window's length.
+        answered, failed: requests that were counted.
+        rate: answers per second.
+        latency: of the answered ones; in an open loop from the time at which a request was due.
+        server: None if the servers report none.
+        kept: False if an open loop's backlog grew, so that the servers or the client did not keep its rate.
+        late_p99_ms: how late an open loop's client sent.
+        error: the text of the first failure.
     """
 
     offer: Offer
@@ -81,8 +89,10 @@ def of_closed(
 ) -> Point:
     """Return the figures of a closed loop: of the requests that ended in the window.
 
-    samples: in the order of their ends. span_ns: begin and end of the window. requests: the window ends with this many; 0: with
-    the time.
+    Args:
+        samples: in the order of their ends.
+        span_ns: begin and end of the window.
+        requests: the window ends with this many; 0: with the time.
     """
     begin_ns, end_ns = span_ns
     ended = [sample for sample in samples if begin_ns < sample.end_ns and (requests or sample.end_ns <= end_ns)]
@@ -106,8 +116,11 @@ def of_open(
 ) -> Point:
     """Return the figures of an open loop: of the requests that were due in the window, whenever they ended.
 
-    The rate is that of the answers within the window, so it is lower than the offered rate when the backlog grows. gave_up: the
-    sender stopped because too many requests had no answer; the window then ends with the last one that was sent.
+    The rate is that of the answers within the window, so it is lower than the offered rate when the backlog grows.
+
+    Args:
+        gave_up: the sender stopped because too many requests had no answer; the window then ends with the last one that was
+            sent.
     """
     begin_ns, end_ns = span_ns
     if gave_up and samples:

@@ -13,9 +13,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sample:
-    """A request. due_ns: when it was to start. sent_ns: when it did. end_ns: of its answer or failure. error: "" if answered.
+    """A request.
 
     The times are those of time.perf_counter_ns().
+
+    Attributes:
+        due_ns: when it was to start.
+        sent_ns: when it did.
+        end_ns: of its answer or failure.
+        error: "" if answered.
     """
 
     due_ns: int
@@ -45,7 +51,11 @@ class Recorder:
         return self._outstanding
 
     def begin(self, due_ns: int | None = None) -> Callable[[Future[Any]], None]:
-        """Count a request that is about to be sent; return the callback for its future. due_ns: None is now."""
+        """Count a request that is about to be sent; return the callback for its future.
+
+        Args:
+            due_ns: None is now.
+        """
         sent_ns = time.perf_counter_ns()
         with self._idle:
             self._outstanding += 1

@@ -23,12 +23,17 @@ _REQUESTS, _REQUESTS_BYTES = 16, 256 << 20
 def random_requests(
     spec: ModelSpec, rows: int, seed: int = 1, *, count: int = 0, shapes: Mapping[str, tuple[int, ...]] | None = None
 ) -> list[Arrays]:
-    """Return the inputs of `count` different requests, each with arrays (rows, *shape) by input name, of the inputs' dtypes.
+    """Return the inputs of `count` different requests, each with arrays `(rows, *shape)` by input name, of the inputs' dtypes.
 
     Floats are normal with mean 0 and variance 1, integers uniform from 0 to 99, BOOL is either with equal probability, BYTES is
-    16 ASCII letters and digits. Optional inputs are left out. shapes: of a row, by input name, for inputs with axes of any
-    length. count: 0 for 16, or fewer if these would take more than 256 MiB. Raises LoadError if a shape is missing, or if the
-    model does not take so many rows.
+    16 ASCII letters and digits. Optional inputs are left out.
+
+    Args:
+        shapes: of a row, by input name, for inputs with axes of any length.
+        count: 0 for 16, or fewer if these would take more than 256 MiB.
+
+    Raises:
+        LoadError: If a shape is missing, or if the model does not take so many rows.
     """
     check_rows(spec, rows)
     rng = np.random.default_rng(seed)

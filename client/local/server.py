@@ -22,6 +22,8 @@ _SETTINGS = Settings(retry=Retry((SameServer(tries=2),)))
 class LocalServer:
     """A `hypersonic serve` on this host, for the fallback of a client.
 
+    ::
+
         Client(servers, retry=(OtherServer(), Fallback(LocalServer("models"))))
 
     It starts with the first request, on a free port of the loopback interface, and answers all requests until close(). It ends
@@ -33,9 +35,13 @@ class LocalServer:
     def __init__(
         self, repository: str | Path, *options: str, settings: Settings | None = None, start_timeout_s: float = 300.0
     ) -> None:
-        """repository: the model repository. options: of `hypersonic serve`, such as "--backend-config", "onnxruntime,..".
+        """Create a LocalServer.
 
-        settings: of the client that sends the requests. start_timeout_s: the most seconds that loading the models may take.
+        Args:
+            repository: the model repository.
+            options: of `hypersonic serve`, such as "--backend-config", "onnxruntime,..".
+            settings: of the client that sends the requests.
+            start_timeout_s: the most seconds that loading the models may take.
         """
         self._repository = Path(repository).absolute()
         self._options = options

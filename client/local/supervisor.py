@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parent of a local server's process. It ends the server when the client's process ends, even after SIGKILL.
 
+::
+
     client --pipe on standard input--> supervisor --PR_SET_PDEATHSIG--> hypersonic serve
 
 The server cannot get PR_SET_PDEATHSIG from the client directly: Linux sends that signal when the thread that started the child
 ends, which may be a short-lived one. The supervisor has one thread. It stops the server when the client writes to the pipe or
 closes it, or when the client's process is gone although a fork of it still holds the pipe open. If the supervisor itself is
 killed, the server gets SIGKILL.
+
+::
 
     python -I -S supervisor.py CLIENT_PID GRACE_S PROGRAM ARGUMENT..
 
@@ -29,7 +33,9 @@ _POLL_MS = 1000
 def supervise(client: int, grace_s: float, command: list[str]) -> int:
     """Run the command until it ends or the client does. Returns its exit code, or 128 + the signal that ended it.
 
-    client: the process id of the client, this process's parent. grace_s: the time between SIGTERM and SIGKILL.
+    Args:
+        client: the process id of the client, this process's parent.
+        grace_s: the time between SIGTERM and SIGKILL.
     """
     if os.getppid() != client:
         return 0

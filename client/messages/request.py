@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes of a ModelInferRequest.
 
+::
+
     head (names, shapes, parameters; kept for the next request of its kind) | 0x3a, length, bytes of input 1 | 0x3a, ..
 
 0x3a is the tag of field 7, raw_input_contents (grpc_service.proto of Triton's common repository). Protobuf allows the fields of
@@ -25,7 +27,12 @@ _RAW_TAG = b"\x3a"
 
 @dataclass(frozen=True)
 class HeadKey:
-    """Everything that the head of a request depends on. inputs: name, datatype and shape. parameters: in the user's order."""
+    """Everything that the head of a request depends on.
+
+    Attributes:
+        inputs: name, datatype and shape.
+        parameters: in the user's order.
+    """
 
     model: str
     version: str

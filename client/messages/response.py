@@ -33,7 +33,12 @@ _CONTENTS = {
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one request. outputs: by name; read-only. parameters: the server's, such as sequence_id."""
+    """The answer to one request.
+
+    Attributes:
+        outputs: by name; read-only.
+        parameters: the server's, such as sequence_id.
+    """
 
     model: str
     version: str
@@ -42,9 +47,13 @@ class Answer:
 
 
 def read_answer(message: bytes, elsewhere: Callable[[Any], bytes | None] = lambda _tensor: None) -> Answer:
-    """Return the answer in a serialized ModelInferResponse. Raises AnswerError if the bytes are not such a message.
+    """Return the answer in a serialized ModelInferResponse.
 
-    elsewhere: the description of an output without bytes in the message -> its bytes, None if there are none.
+    Args:
+        elsewhere: the description of an output without bytes in the message -> its bytes, None if there are none.
+
+    Raises:
+        AnswerError: If the bytes are not such a message.
     """
     raw: list[memoryview] = []
     rest = bytearray()
@@ -99,7 +108,11 @@ def _typed(tensor: Any, shape: tuple[int, ...]) -> NDArray[Any]:
 def fields(message: memoryview, name: str = "ModelInferResponse") -> Iterator[tuple[int, memoryview, memoryview]]:
     """Yield each top-level field: its number, all its bytes, and its payload (used for length-delimited fields only).
 
-    name: of the message's type. Raises AnswerError for bytes that are not fields.
+    Args:
+        name: of the message's type.
+
+    Raises:
+        AnswerError: For bytes that are not fields.
     """
     at = 0
     while at < len(message):

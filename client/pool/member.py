@@ -25,7 +25,14 @@ class State(Enum):
 
 @dataclass
 class Counters:
-    """Counts of one server. sent: all attempts. retried: attempts after a failure. hedged: attempts by a hedge. bytes: sent."""
+    """Counts of one server.
+
+    Attributes:
+        sent: all attempts.
+        retried: attempts after a failure.
+        hedged: attempts by a hedge.
+        bytes: sent.
+    """
 
     sent: int = 0
     failed: int = 0
@@ -39,9 +46,15 @@ class Counters:
 class Member:
     """A server and its state. The pool's lock guards all but `transport`.
 
-    failures: in a row. pause_s: how long it was left out last time. models: None if the server does not list them. why: the
-    text of its last failure. lacking: models that it has answered it does not have. checks: how often a check was planned.
-    leaving: DNS or a file no longer gives this address. warned: the log has a warning that it was left out.
+    Attributes:
+        failures: in a row.
+        pause_s: how long it was left out last time.
+        models: None if the server does not list them.
+        why: the text of its last failure.
+        lacking: models that it has answered it does not have.
+        checks: how often a check was planned.
+        leaving: DNS or a file no longer gives this address.
+        warned: the log has a warning that it was left out.
     """
 
     server: Server

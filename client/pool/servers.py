@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers of a client, and the checks of their state.
 
+::
+
     UNKNOWN --ServerReady, RepositoryIndex--> UP --3 failures in a row--> OUT --1 s, 2 s, .. 30 s: ServerReady--> UP
                                               UP <--RepositoryIndex, every 30 s--> REFUSING
 
@@ -93,7 +95,11 @@ class Pool:
                 member.state = State.UP
 
     def fail(self, member: Member, size: int, error: CallError, model: Wanted, *, blame: bool) -> None:
-        """Count a failed attempt. blame: it is the server's fault; after several of these in a row the server is left out."""
+        """Count a failed attempt.
+
+        Args:
+            blame: it is the server's fault; after several of these in a row the server is left out.
+        """
         with self._changed:
             self._end(member, size)
             member.counters.failed += 1

@@ -44,7 +44,11 @@ class Layout:
 
 
 def lay_out(spec: ModelSpec, key: HeadKey, buffers: Sequence[bytes | NDArray[Any]]) -> Layout:
-    """Return where the tensors of a request go. buffers: of the inputs, in the order of `key`; bytes stay in the message."""
+    """Return where the tensors of a request go.
+
+    Args:
+        buffers: of the inputs, in the order of `key`; bytes stay in the message.
+    """
     sizes = {
         name: buffer.nbytes
         for (name, _, _), buffer in zip(key.inputs, buffers, strict=True)

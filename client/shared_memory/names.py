@@ -24,7 +24,11 @@ def make_name(number: int) -> str:
 
 
 def is_abandoned(name: str) -> bool:
-    """Return whether this is the name of a region whose process has ended. name: any text."""
+    """Return whether this is the name of a region whose process has ended.
+
+    Args:
+        name: any text.
+    """
     match = _NAME.fullmatch(name)
     return match is not None and _start_time(int(match[1])) != int(match[2])
 
@@ -42,7 +46,11 @@ def remove_abandoned() -> None:
 
 
 def is_listed(name: str) -> bool:
-    """Return whether a region of this name exists. name: one for which is_abandoned() was true."""
+    """Return whether a region of this name exists.
+
+    Args:
+        name: one for which is_abandoned() was true.
+    """
     return (DIRECTORY / name).exists()
 
 

@@ -31,7 +31,12 @@ class Place:
     """A server's regions. Nothing here waits: registering is a call whose answer changes the state. Any thread may use it."""
 
     def __init__(self, member: Member, timeout_s: float, is_used: Callable[[Region], bool]) -> None:
-        """timeout_s: of a call. is_used: tells whether a region was not discarded."""
+        """Create a Place.
+
+        Args:
+            timeout_s: of a call.
+            is_used: tells whether a region was not discarded.
+        """
         self._member, self._timeout_s, self._is_used = member, timeout_s, is_used
         self._lock = threading.Condition()
         self._calls = 0
@@ -120,10 +125,13 @@ class Place:
             _LOG.info("%s takes no shared memory, requests go as messages: %s", self._member.name, error.text)
 
     def _clean(self, outcome: bytes | CallError) -> None:
-        """Unregister the regions of processes that have ended. outcome: the server's list, whose names are not trusted.
+        """Unregister the regions of processes that have ended.
 
         The server shares this host's memory, because it has opened a region of this process. So a region whose process and
         file are both gone here is in no use.
+
+        Args:
+            outcome: the server's list, whose names are not trusted.
         """
         if isinstance(outcome, CallError):
             return
@@ -140,7 +148,11 @@ class Place:
         self._call("SystemSharedMemoryUnregister", message, lambda _outcome: None)
 
     def _call(self, method: str, message: Message, done: Callable[[bytes | CallError], None]) -> None:
-        """Start a call. done: called with the answer, maybe by another thread; close() waits for its end."""
+        """Start a call.
+
+        Args:
+            done: called with the answer, maybe by another thread; close() waits for its end.
+        """
         with self._lock:
             self._calls += 1
         try:

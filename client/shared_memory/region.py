@@ -39,7 +39,11 @@ class Region:
         return f"/{self.name}"
 
     def write(self, offset: int, array: NDArray[Any]) -> None:
-        """Copy an array into the region. array: C-contiguous."""
+        """Copy an array into the region.
+
+        Args:
+            array: C-contiguous.
+        """
         np.copyto(np.ndarray(array.shape, array.dtype, self._memory, offset), array)
 
     def read(self, offset: int, size_bytes: int) -> bytes:

@@ -61,8 +61,12 @@ class Sharing:
     ) -> Callable[[Member], Sending]:
         """Return the function that makes a request's Sending for a server.
 
-        buffers: of the inputs, in the order of `key`. plain: returns the request as a message. check: of the answer; raises
-        AnswerError. Outputs are copied out of the region before it is released, so that later requests do not change them.
+        Outputs are copied out of the region before it is released, so that later requests do not change them.
+
+        Args:
+            buffers: of the inputs, in the order of `key`.
+            plain: returns the request as a message.
+            check: of the answer; raises AnswerError.
         """
         layout = lay_out(spec, key, buffers)
 
@@ -90,7 +94,8 @@ class Sharing:
     def give(self, region: Region, *, answered: bool) -> None:
         """Take back the region of a request that is over.
 
-        answered: False if the server may still write its outputs there: another request must never have this memory.
+        Args:
+            answered: False if the server may still write its outputs there: another request must never have this memory.
         """
         if answered:
             self._regions.give(region)

@@ -17,7 +17,9 @@ _WORDS = "shared memory"
 class RegionMessage(bytes):
     """A request whose tensors are in a region.
 
-    plain: makes the same request without a region. lost: called before that one is sent.
+    Attributes:
+        plain: makes the same request without a region.
+        lost: called before that one is sent.
     """
 
     plain: Callable[[], bytes]

@@ -53,7 +53,14 @@ class Transport(Protocol):
         """Start a call and return without waiting. Raises CallError if the transport was closed."""
 
     def stream(self, timeout_s: float | None, headers: Headers) -> Stream:
-        """Start a call of ModelStreamInfer. timeout_s: None for no limit. Raises CallError if the transport was closed."""
+        """Start a call of ModelStreamInfer.
+
+        Args:
+            timeout_s: None for no limit.
+
+        Raises:
+            CallError: If the transport was closed.
+        """
 
     def close(self) -> None:
         """End all calls and the connection."""

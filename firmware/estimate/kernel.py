@@ -52,8 +52,11 @@ class GrowthError(FirmwareError):
 class ResourceReport:
     """The estimated resources of one compute unit.
 
-    tool: version of Yosys. paths: the deepest logic, longest first. cpu_seconds: processor time of the synthesis when it was
-    first done. notes: sentences on the parts that were not mapped as they are.
+    Attributes:
+        tool: version of Yosys.
+        paths: the deepest logic, longest first.
+        cpu_seconds: processor time of the synthesis when it was first done.
+        notes: sentences on the parts that were not mapped as they are.
     """
 
     kernel: str
@@ -142,8 +145,12 @@ def core_ports(core: Core) -> str:
 
 @dataclass(frozen=True)
 class _Inner:
-    """A mapped core. cells: returns the cells of its netlist, given the nets at its ports. key: hash of everything that
-    determines them."""
+    """A mapped core.
+
+    Attributes:
+        cells: returns the cells of its netlist, given the nets at its ports.
+        key: hash of everything that determines them.
+    """
 
     module: Module
     cells: Callable[[Mapping[str, str]], Iterator[Cell]]
@@ -255,9 +262,13 @@ def estimate_shell(module: str, compute_units: int) -> Module:
 
 
 def check_growth(kept: Mapping[str, Any], report: ResourceReport) -> None:
-    """Raises GrowthError, which names each module that has grown by more than GROWTH_PERCENT since the stored report.
+    """Modules are compared without the modules inside them.
 
-    kept: to_json() of that report. Modules are compared without the modules inside them.
+    Args:
+        kept: to_json() of that report.
+
+    Raises:
+        GrowthError: Which names each module that has grown by more than GROWTH_PERCENT since the stored report.
     """
     now = report.to_json()["modules"]
     grown = [growth for path, module in now.items() if (growth := _growth(path, kept["modules"].get(path), module["own"]))]

@@ -27,7 +27,12 @@ _LUT = re.compile(r"LUT[1-6]|RAM\d+(X1[SD]|M\d*)")
 
 @dataclass(frozen=True)
 class LogicPath:
-    """One path. luts, carries: the number of LUTs and of carry cells (four bits each) on it. start, end: registers or ports."""
+    """One path.
+
+    Attributes:
+        luts, carries: the number of LUTs and of carry cells (four bits each) on it.
+        start, end: registers or ports.
+    """
 
     luts: int
     carries: int
@@ -69,9 +74,12 @@ class _Graph:
 
 
 def parse_blif(text: str, prefix: str = "", ports: Mapping[str, str] | None = None) -> Iterator[Cell]:
-    """The cells of a flat netlist. prefix: put before the name of every net, except those in `ports`, which are renamed by it.
+    """The cells of a flat netlist.
 
     Aliases of nets (.names) are returned as cells of type "BUF" with the ports I and O.
+
+    Args:
+        prefix: put before the name of every net, except those in `ports`, which are renamed by it.
     """
     outside = ports or {}
     pending: tuple[str, dict[str, str], dict[str, int], str] | None = None

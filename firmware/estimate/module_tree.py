@@ -41,7 +41,9 @@ _FREE = re.compile(r"CARRY[48]|MUXF[789]|VCC|GND|\$scopeinfo")
 class Module:
     """All instances of a module at one place of the hierarchy, together.
 
-    count: the number of instances. own: their resources without those of the modules inside.
+    Attributes:
+        count: the number of instances.
+        own: their resources without those of the modules inside.
     """
 
     name: str
@@ -67,8 +69,14 @@ def module_of(
 ) -> Module:
     """`count` instances of a module, with the modules inside. Modules that differ only in their parameters count together.
 
-    cells: as in Synthesis. known: modules that were counted elsewhere, each of which is instantiated once. The caller adds the
-    memories (ROM). Raises SynthesisError for a cell of unknown size.
+    The caller adds the memories (ROM).
+
+    Args:
+        cells: as in Synthesis.
+        known: modules that were counted elsewhere, each of which is instantiated once.
+
+    Raises:
+        SynthesisError: For a cell of unknown size.
     """
     own, inside, elsewhere = NOTHING, list[Module](), known or {}
     for cell, number in cells[name].items():
@@ -117,7 +125,12 @@ def read_module(value: dict[str, Any]) -> Module:
 
 @dataclass(frozen=True)
 class Rom:
-    """An rf_rom. width: bits of a word. depth: words."""
+    """An rf_rom.
+
+    Attributes:
+        width: bits of a word.
+        depth: words.
+    """
 
     width: int
     depth: int

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rate of a model on a card: the lowest rate among the parts of the data's path, and the part that limits it.
 
+::
+
     client --network--> server --PCIe--> memory bank --> kernel --> memory bank --PCIe--> server --network--> client
 
 An event's bytes pass a memory bank twice: the host writes the inputs and the kernel reads them; the kernel writes the results
@@ -34,7 +36,9 @@ _PORTS = 2
 class Limit:
     """The rate of one part of the path, in events per second.
 
-    what: the figures that it follows from, in words. measured: True if the rate of transfer was measured, False if assumed.
+    Attributes:
+        what: the figures that it follows from, in words.
+        measured: True if the rate of transfer was measured, False if assumed.
     """
 
     part: str
@@ -53,7 +57,11 @@ class Limit:
 
 @dataclass(frozen=True)
 class CardRate:
-    """The rate of one model on a card. limits: of each part of the path, the lowest first."""
+    """The rate of one model on a card.
+
+    Attributes:
+        limits: of each part of the path, the lowest first.
+    """
 
     platform: str
     limits: tuple[Limit, ...]
@@ -73,7 +81,11 @@ class CardRate:
         return {limit.part: limit.events_per_s for limit in self.limits}[part]
 
     def lines(self, unit: str = "events") -> list[str]:
-        """A headline, and one line for each limit. unit: the name of what is counted, in the plural."""
+        """A headline, and one line for each limit.
+
+        Args:
+            unit: the name of what is counted, in the plural.
+        """
         head = f"{self.events_per_s:,.0f} {unit}/s on one {self.platform}, limited by the {self.binding.part}: a prediction"
         return [head, *(f"  {limit.events_per_s:>14,.0f}  {limit.part}: {limit}" for limit in self.limits)]
 
@@ -101,9 +113,17 @@ def card_rate(
 ) -> CardRate:
     """The rate of `units` compute units on one card.
 
-    clocks: of one event in one unit. event_bytes: sizes of an event's inputs and of its results. network_gbps: rate of the
-    server's network in each direction, in 10**9 bits per second. kernel_mhz: 0 means the card's default. A GB is 10**9 bytes.
-    Raises ValueError unless clocks, bytes, units and network are above 0, LinkError for a card without memory.
+    A GB is 10**9 bytes.
+
+    Args:
+        clocks: of one event in one unit.
+        event_bytes: sizes of an event's inputs and of its results.
+        network_gbps: rate of the server's network in each direction, in 10**9 bits per second.
+        kernel_mhz: 0 means the card's default.
+
+    Raises:
+        ValueError: Unless clocks, bytes, units and network are above 0.
+        LinkError: For a card without memory.
     """
     x, y = event_bytes
     if min(clocks, x, y, units, network_gbps) <= 0:
@@ -123,7 +143,9 @@ def card_rate(
 def least_clocks(ii: int, row_bytes: tuple[int, int]) -> float:
     """The least clocks per row of a kernel: its core's interval, or the time to read or write the row at 64 bytes per clock.
 
-    ii: the core's interval in clocks. row_bytes: of the inputs and of the results.
+    Args:
+        ii: the core's interval in clocks.
+        row_bytes: of the inputs and of the results.
     """
     return max(ii, *(size / BEAT_BYTES for size in row_bytes))
 

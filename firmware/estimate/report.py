@@ -24,7 +24,12 @@ _MOST = 400
 
 @dataclass(frozen=True)
 class Missing:
-    """An estimate that could not be made. what: the kernel or module. reason: why, in one line."""
+    """An estimate that could not be made.
+
+    Attributes:
+        what: the kernel or module.
+        reason: why, in one line.
+    """
 
     what: str
     reason: str
@@ -40,9 +45,11 @@ class Missing:
 class BuildReport:
     """The resources of a kernel as `hypersonic build` reports them.
 
-    lines: for the terminal. entries: for the manifests' reports, under "resources", by the kernel's name; without an estimate,
-    the reason as NOT_ESTIMATED, and what is known of the core without Yosys. misfit: why the compute units do not fit the card;
-    empty when they do.
+    Attributes:
+        lines: for the terminal.
+        entries: for the manifests' reports, under "resources", by the kernel's name; without an estimate, the reason as
+            NOT_ESTIMATED, and what is known of the core without Yosys.
+        misfit: why the compute units do not fit the card; empty when they do.
     """
 
     lines: list[str]
@@ -52,8 +59,12 @@ class BuildReport:
 
 @dataclass(frozen=True)
 class Estimates:
-    """The estimates of a build. kernels: one compute unit of each, by the kernel's name. shell: the module between
-    the compute units and the shell; None where v++ connects them."""
+    """The estimates of a build.
+
+    Attributes:
+        kernels: one compute unit of each, by the kernel's name.
+        shell: the module between the compute units and the shell; None where v++ connects them.
+    """
 
     kernels: Mapping[str, ResourceReport | Missing]
     shell: Module | Missing | None = None
@@ -75,7 +86,11 @@ def make_estimates(kernels: Sequence[tuple[Kernel, int]], platform: Platform) ->
 
 
 def no_estimates(kernels: Sequence[tuple[Kernel, int]], reason: str) -> Estimates:
-    """The result for kernels when no estimate could be made. reason: why, in one line."""
+    """The result for kernels when no estimate could be made.
+
+    Args:
+        reason: why, in one line.
+    """
     return Estimates({kernel.name: Missing(kernel.name, reason) for kernel, _ in kernels})
 
 
@@ -124,7 +139,11 @@ def lines_of(report: ResourceReport | Missing, platform: Platform) -> Sequence[s
 
 
 def entry_of(report: ResourceReport | Missing, platform: Platform, known: Amounts) -> dict[str, Any]:
-    """The entry of an estimate in a manifest's report. known: what is known of the core without Yosys."""
+    """The entry of an estimate in a manifest's report.
+
+    Args:
+        known: what is known of the core without Yosys.
+    """
     if isinstance(report, Missing):
         return {NOT_ESTIMATED: report.reason, "platform": platform.name, "known": known.to_json()}
     share = report.top.total.percent_of(platform.slrs[0])

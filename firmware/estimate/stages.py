@@ -43,7 +43,8 @@ from hypersonic.hls.rf.modules import rtl_sources
 class Axis:
     """A parameter in which a module's size is linear, and the two values at which the module is mapped.
 
-    follows: parameters that are scaled by the same ratio.
+    Attributes:
+        follows: parameters that are scaled by the same ratio.
     """
 
     parameter: str
@@ -85,7 +86,12 @@ write_blif -noalias -param netlist.blif
 
 @dataclass(frozen=True)
 class StageSynthesis:
-    """A mapped stage. module: its cells without its memories, which are `roms`. directory: holds the netlist."""
+    """A mapped stage.
+
+    Attributes:
+        module: its cells without its memories, which are `roms`.
+        directory: holds the netlist.
+    """
 
     module: Module
     roms: tuple[Rom, ...]
@@ -99,8 +105,13 @@ class StageSynthesis:
 
 @dataclass(frozen=True)
 class CoreSynthesis:
-    """A mapped core. outer: its top, with the stages as black boxes. key: hash of everything that decides the result. notes:
-    sentences for the report on the stages that are extrapolated."""
+    """A mapped core.
+
+    Attributes:
+        outer: its top, with the stages as black boxes.
+        key: hash of everything that decides the result.
+        notes: sentences for the report on the stages that are extrapolated.
+    """
 
     top: str
     module: Module
@@ -111,7 +122,11 @@ class CoreSynthesis:
     notes: tuple[str, ...]
 
     def cells(self, ports: Mapping[str, str]) -> Iterator[Cell]:
-        """The cells of the flat netlist. ports: port of the core -> the net that is connected to it."""
+        """The cells of the flat netlist.
+
+        Args:
+            ports: port of the core -> the net that is connected to it.
+        """
         for cell in parse_blif(self.outer.netlist(), f"{self.top}.", ports):
             if cell.name in self.stages:
                 yield from parse_blif(self.stages[cell.name].netlist(), f"{self.top}.{cell.name}.", cell.ports)
@@ -186,7 +201,13 @@ def _scaled_roms(parts: Sequence[tuple[StageSynthesis, float]]) -> list[Rom]:
 
 
 def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict[Placed, StageSynthesis]:
-    """Map each stage that is not in the cache. modules: their files, one module in each. Raises like synthesise_rf_core."""
+    """Map each stage that is not in the cache.
+
+    Raises like synthesise_rf_core.
+
+    Args:
+        modules: their files, one module in each.
+    """
     needed = _needed(modules)
     # hashed once, so that a source that changes meanwhile does not get an old result stored under its new hash
     keys = {stage: content_hash([tool_version(), _SCRIPT, stage.text(), *needed[stage.module]]) for stage in stages}

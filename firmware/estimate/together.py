@@ -20,8 +20,11 @@ def report_together(
 ) -> BuildReport:
     """The estimate of one compute unit of each kernel, the place of every unit, and the kernels that may miss the clock.
 
-    kernels: each with its number of compute units. kernel_mhz: the clock of all of them; 0 means the platform's default. For a
-    kernel without an estimate, what is known without Yosys is placed.
+    For a kernel without an estimate, what is known without Yosys is placed.
+
+    Args:
+        kernels: each with its number of compute units.
+        kernel_mhz: the clock of all of them; 0 means the platform's default.
     """
     known = {kernel.name: known_amounts(kernel.core) for kernel, _ in kernels}
     reports = {name: estimates.kernels[name] for name in known}

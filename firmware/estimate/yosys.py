@@ -80,8 +80,10 @@ class SynthesisError(FirmwareError):
 class Synthesis:
     """A module mapped to the part's cells.
 
-    cells: module -> cell or module inside it -> count, with the hierarchy of the RTL. cpu_seconds: processor time that the
-    mapping took when it was first done. directory: its place in the cache.
+    Attributes:
+        cells: module -> cell or module inside it -> count, with the hierarchy of the RTL.
+        cpu_seconds: processor time that the mapping took when it was first done.
+        directory: its place in the cache.
     """
 
     top: str
@@ -99,8 +101,13 @@ def synthesise(
 ) -> Synthesis:  # fmt: skip
     """Map `top` to cells; the result is cached by the hash of the sources.
 
-    blackboxes: files with the ports of modules that are counted elsewhere. parameters: of `top`, where they differ from its
-    defaults. Raises SynthesisError for RTL that Yosys refuses, MissingToolError when Yosys is not installed.
+    Args:
+        blackboxes: files with the ports of modules that are counted elsewhere.
+        parameters: of `top`, where they differ from its defaults.
+
+    Raises:
+        SynthesisError: For RTL that Yosys refuses.
+        MissingToolError: When Yosys is not installed.
     """
     return _synthesis(top, _kept("synthesis", _SCRIPT, top, sources, blackboxes, parameters, _pack))
 
@@ -115,7 +122,11 @@ def _synthesis(top: str, directory: Path) -> Synthesis:
 
 @dataclass(frozen=True)
 class Placed:
-    """An instance of a module inside another. parameters: (name, Verilog literal), sorted by name."""
+    """An instance of a module inside another.
+
+    Attributes:
+        parameters: (name, Verilog literal), sorted by name.
+    """
 
     name: str
     module: str
@@ -135,7 +146,10 @@ class Placed:
 def synthesise_around(top: str, source: Path, modules: Sequence[Path]) -> tuple[Synthesis, tuple[Placed, ...]]:
     """Map the module `top` in `source` without the instances of `modules` inside it, and return those instances too.
 
-    modules: files with one module in each, of which only the ports are used. Raises like synthesise.
+    Raises like synthesise.
+
+    Args:
+        modules: files with one module in each, of which only the ports are used.
     """
     directory = _kept("around", _AROUND_SCRIPT, top, [source], modules, None, _pack_around)
     names = {module.stem for module in modules}

@@ -28,9 +28,11 @@ TOP = "hypersonic_f2"
 class F2Design:
     """Custom logic without the kit's own parts.
 
-    kernels: each with its number of compute units; the units are numbered in this order. top: name of the top module. sources:
-    every file, in compile order. uuid: the identity block's UUID, 32 hexadecimal digits, a hash of everything that determines
-    the logic.
+    Attributes:
+        kernels: each with its number of compute units; the units are numbered in this order.
+        top: name of the top module.
+        sources: every file, in compile order.
+        uuid: the identity block's UUID, 32 hexadecimal digits, a hash of everything that determines the logic.
     """
 
     kernels: tuple[tuple[Kernel, int], ...]
@@ -70,10 +72,14 @@ def write_f2(kernel: Kernel, compute_units: int, directory: Path) -> F2Design:
 
 
 def write_f2_kernels(kernels: Sequence[tuple[Kernel, int]], directory: Path) -> F2Design:
-    """Write directory/hypersonic_f2.sv, and return the design. kernels: each with its number of compute units.
+    """Write directory/hypersonic_f2.sv, and return the design.
 
-    Raises KernelError for a number of units that is out of range, for a name that the F2 top uses itself, and for two kernels
-    that have the same name or different files of one name.
+    Args:
+        kernels: each with its number of compute units.
+
+    Raises:
+        KernelError: For a number of units that is out of range, for a name that the F2 top uses itself, and for two kernels
+            that have the same name or different files of one name.
     """
     total = sum(units for _, units in kernels)
     if min(units for _, units in kernels) < 1 or total > MAX_UNITS:
@@ -107,8 +113,14 @@ def _check_files(design: F2Design) -> None:
 def assemble_f2_xclbin(
     design: F2Design, target: Target, platform: Platform, image: bytes, tools: Mapping[str, str] | None = None
 ) -> bytes:  # fmt: skip
-    """The bytes of the design's xclbin. image: the simulator of the whole card, or for target hw the image's id. Raises
-    LinkError like assemble_kernels."""
+    """The bytes of the design's xclbin.
+
+    Args:
+        image: the simulator of the whole card, or for target hw the image's id.
+
+    Raises:
+        LinkError: Like assemble_kernels.
+    """
     linked = [LinkedKernel(kernel.name, units, kernel.core.takes_weights, kernel.sha256) for kernel, units in design.kernels]
     return replace(Xclbin.parse(assemble_kernels(linked, target, platform, image, tools=tools)), uuid=design.uuid).to_bytes()
 

@@ -43,7 +43,11 @@ REGISTERS = (
 
 
 def uuid_words(uuid: str) -> tuple[int, int, int, int]:
-    """The values of the four words of UUID, in the order of their offsets. uuid: 32 hexadecimal digits."""
+    """The values of the four words of UUID, in the order of their offsets.
+
+    Args:
+        uuid: 32 hexadecimal digits.
+    """
     a, b, c, d = (int(uuid[8 * word : 8 * word + 8], 16) for word in range(4))
     return a, b, c, d
 
@@ -102,7 +106,11 @@ def markdown() -> str:
 
 
 def products(root: Path) -> dict[Path, str]:
-    """The text of each file that is generated from this map. root: the repository's."""
+    """The text of each file that is generated from this map.
+
+    Args:
+        root: the repository's.
+    """
     return {root / "firmware" / "rtl" / "f2_registers.svh": systemverilog(), root / "docs" / "f2-registers.md": markdown()}
 
 

@@ -142,8 +142,12 @@ def _connections(properties: str) -> Iterator[str]:
 def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, tasks: Sequence[str] = ()) -> Verdict:
     """Run a proof in `directory`, which must be empty and in which counterexamples remain.
 
-    replaced: file name -> text to prove instead of the file's own. tasks: names of the tasks to run; all when empty. Raises
-    ProofError, which lists the failed assertions.
+    Args:
+        replaced: file name -> text to prove instead of the file's own.
+        tasks: names of the tasks to run; all when empty.
+
+    Raises:
+        ProofError: Which lists the failed assertions.
     """
     texts = {file: path.read_text() for file, path in files(name).items()} | (replaced or {})
     for file, text in texts.items():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of a kernel's top between shell and core: a converter for each tensor, and a register slice before the core.
 
+::
+
     one tensor   shell -> x_row -> axis_wire_to_fixed -> x_raw -> axis_skid -> x -> core -> y -> axis_skid -> y_raw -> ...
 
     several                     +-> axis_wire_to_fixed -+
@@ -40,8 +42,12 @@ _CLOCK = [("clk", "ap_clk"), ("rst_n", "rst_n")]
 
 
 class _Stream(NamedTuple):
-    """A stream of rows. places: of each part in a beat, (first bit, bits), low bits first. Parts are side by side in one beat,
-    or, if in_turns, each in the low bits of beats of its own."""
+    """A stream of rows.
+
+    Attributes:
+        places: of each part in a beat, (first bit, bits), low bits first. Parts are side by side in one beat, or, if in_turns,
+            each in the low bits of beats of its own.
+    """
 
     name: str
     places: tuple[tuple[tuple[int, int], ...], ...]
@@ -152,8 +158,12 @@ def _skid(source: _Stream, target: _Stream, name: str = "") -> str:
 
 
 def _convert(streams: tuple[_Stream, _Stream], converters: list[tuple[str, dict[str, str]]], turns: list[int]) -> Iterator[str]:
-    """The Verilog of the converters between two streams. converters: module and parameters for each part. turns: beats of each
-    part in a row, used where the parts are in beats of their own."""
+    """The Verilog of the converters between two streams.
+
+    Args:
+        converters: module and parameters for each part.
+        turns: beats of each part in a row, used where the parts are in beats of their own.
+    """
     source, target = streams
     if len(converters) == 1:
         ((module, values),) = converters

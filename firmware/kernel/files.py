@@ -46,9 +46,11 @@ class KernelError(FirmwareError):
 class Kernel:
     """A complete kernel: a core in the shell that reads and writes its rows through AXI4, with plain Verilog ports.
 
-    top: the name of the top module, which is the kernel's name. sources: every file, in compile order; no include path is
-    needed. lint_waivers: Verilator configuration files with the accepted warnings. The core's memory files (core.memories)
-    are part of the kernel too.
+    Attributes:
+        top: the name of the top module, which is the kernel's name.
+        sources: every file, in compile order; no include path is needed.
+        lint_waivers: Verilator configuration files with the accepted warnings. The core's memory files (core.memories) are part
+            of the kernel too.
     """
 
     name: str

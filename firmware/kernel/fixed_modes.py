@@ -26,8 +26,14 @@ def constants() -> str:
 
 
 def products(root: Path) -> dict[Path, str]:
-    """The text of each of the two modules with a current block. root: the repository's. Raises ValueError for a module without
-    the marker lines."""
+    """The text of each of the two modules with a current block.
+
+    Args:
+        root: the repository's.
+
+    Raises:
+        ValueError: For a module without the marker lines.
+    """
     texts = {root / name: (root / name).read_text() for name in _FILES}
     if without := [str(file) for file, text in texts.items() if len(_BLOCK.findall(text)) != 1]:
         raise ValueError(f"{', '.join(without)}: expected one block from {_FIRST.strip()!r} to {_LAST.strip()!r}")

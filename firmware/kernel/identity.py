@@ -23,8 +23,10 @@ _PARTS = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?P<text>[^"\n]*)"|(?<![\w$'`])(?P<n
 def nameless(generated: Sequence[str], others: Sequence[str], memories: Sequence[Path]) -> list[str]:
     """Return generated RTL with numbers for names that occur nowhere else, and memory files as the SHA-256 of their contents.
 
-    generated: texts of SystemVerilog, in compile order. others: texts with names that stay, such as those of the modules that
-    are not generated and of the top module. memories: the files that the generated texts name.
+    Args:
+        generated: texts of SystemVerilog, in compile order.
+        others: texts with names that stay, such as those of the modules that are not generated and of the top module.
+        memories: the files that the generated texts name.
     """
     kept = KEYWORDS | {match["name"] for text in others for match in _PARTS.finditer(text) if match["name"]}
     contents = {file.name: sha256(file.read_bytes()).hexdigest() for file in memories}

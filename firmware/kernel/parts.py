@@ -24,8 +24,11 @@ class Part(NamedTuple):
     """The part of a row that one converter converts: a tensor, consecutive tensors whose beats have the same format, or codes
     of one field of a packed row.
 
-    elements: the number in one beat; for a packed row, of codes. beats: the number in one row. codes: of a packed row.
-    first_bit: of a tensor in a row that is one beat.
+    Attributes:
+        elements: the number in one beat; for a packed row, of codes.
+        beats: the number in one row.
+        codes: of a packed row.
+        first_bit: of a tensor in a row that is one beat.
     """
 
     tensor: TensorSpec
@@ -116,7 +119,11 @@ def grouped_beats(port: Port) -> int:
 
 
 def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
-    """The parameters of a part's converter, as Verilog literals. rounded_to: the type whose modes the converter applies."""
+    """The parameters of a part's converter, as Verilog literals.
+
+    Args:
+        rounded_to: the type whose modes the converter applies.
+    """
     if taken.codes and not taken.codes.is_number:
         return _table_parameters(taken, taken.codes)
     element, fixed = taken.tensor.element, taken.tensor.fixed

@@ -65,7 +65,11 @@ class Bit:
 
 @dataclass(frozen=True)
 class Register:
-    """A register of 32-bit words: usually one, two for a 64-bit value (low word first). text: its meaning, as documented."""
+    """A register of 32-bit words: usually one, two for a 64-bit value (low word first).
+
+    Attributes:
+        text: its meaning, as documented.
+    """
 
     offset: int  # bytes
     name: str
@@ -188,7 +192,11 @@ def markdown() -> str:
 
 
 def products(root: Path) -> dict[Path, str]:
-    """The text of each file that is generated from this map. root: the repository's."""
+    """The text of each file that is generated from this map.
+
+    Args:
+        root: the repository's.
+    """
     return {root / "firmware" / "rtl" / "registers.svh": systemverilog(), root / "docs" / "registers.md": markdown()}
 
 

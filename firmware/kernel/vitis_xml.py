@@ -35,7 +35,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of the kernel. index: its number for xrtRunSetArg."""
+    """One argument of the kernel.
+
+    Attributes:
+        index: its number for xrtRunSetArg.
+    """
 
     index: int
     name: str
@@ -48,7 +52,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Instance:
-    """One compute unit. base_address: of its s_axi_control."""
+    """One compute unit.
+
+    Attributes:
+        base_address: of its s_axi_control.
+    """
 
     name: str
     base_address: int
@@ -70,8 +78,9 @@ def describe_kernel(name: str, instances: Sequence[Instance] = (), weights: bool
     """The description of a kernel of this project: x through m_axi_gmem0, y through m_axi_gmem1, rows as a scalar, protocol
     ap_ctrl_chain.
 
-    weights: whether the core reads weights from memory; the kernel then has an argument w with their address, which is read
-    through m_axi_gmem0 too.
+    Args:
+        weights: whether the core reads weights from memory; the kernel then has an argument w with their address, which is read
+            through m_axi_gmem0 too.
     """
     everywhere = 0xFFFFFFFFFFFFFFFF
     ports = (

@@ -43,8 +43,10 @@ def config_pbtxt(
 ) -> str:  # fmt: skip
     """The text of config.pbtxt for this manifest.
 
-    preferred_batch_size: in rows, reduced to the manifest's max_batch_size where it is larger. parameters: added to slot_rows,
-    slots and timeout_ms, which follow from the bytes and clocks of a row, or in place of them.
+    Args:
+        preferred_batch_size: in rows, reduced to the manifest's max_batch_size where it is larger.
+        parameters: added to slot_rows, slots and timeout_ms, which follow from the bytes and clocks of a row, or in place of
+            them.
     """
     lines = [
         f"name: {_quoted(manifest.model)}",

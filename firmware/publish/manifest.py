@@ -70,9 +70,14 @@ class Manifest:
     ) -> Manifest:  # fmt: skip
         """The manifest of a model in these xclbin bytes, and of weights.bin where the kernel needs one.
 
-        kernel: the model's kernel among those of the xclbin; empty for the only one. Its digest and its compute units, the
-        target and the uuid are read from the xclbin. ii, latency_cycles: in clocks of the core. Raises XclbinError when the
-        bytes are not an xclbin or lack the kernel, OSError when the weights cannot be read.
+        Args:
+            kernel: the model's kernel among those of the xclbin; empty for the only one. Its digest and its compute units, the
+                target and the uuid are read from the xclbin.
+            ii, latency_cycles: in clocks of the core.
+
+        Raises:
+            XclbinError: When the bytes are not an xclbin or lack the kernel.
+            OSError: When the weights cannot be read.
         """
         parsed = Xclbin.parse(xclbin)
         name = _kernel_in(parsed, kernel)

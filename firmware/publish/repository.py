@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Publishing a build into a model repository: completely or not at all, even if the machine stops in the middle.
 
+::
+
     <repository>/<model>/config.pbtxt
     <repository>/<model>/<version>/{model.xclbin, manifest.json, weights.bin}, or the files of another backend
     <repository>/.xclbins/<sha256>.xclbin, the bytes of each model.xclbin, which are hard links to it (store.py)
@@ -44,11 +46,18 @@ def publish(
 ) -> Path:
     """Publish one build and return its version directory. The repository is created if it does not exist.
 
-    The model's name is the manifest's. version: None means the next free number. config: the text of config.pbtxt, which
-    replaces the model's present one. weights: for a kernel that reads them from memory. Raises PublishError for a name that
-    cannot be a directory's, for a version that exists, and for tensors that differ from those of the model's present versions
-    (all versions share one config.pbtxt); ManifestMismatchError when xclbin, weights and manifest are not from the same build;
-    OSError when the files cannot be written.
+    The model's name is the manifest's.
+
+    Args:
+        version: None means the next free number.
+        config: the text of config.pbtxt, which replaces the model's present one.
+        weights: for a kernel that reads them from memory.
+
+    Raises:
+        PublishError: For a name that cannot be a directory's, for a version that exists, and for tensors that differ from those
+            of the model's present versions (all versions share one config.pbtxt).
+        ManifestMismatchError: When xclbin, weights and manifest are not from the same build.
+        OSError: When the files cannot be written.
     """
     _check_names(build.model, version)
     check(build, xclbin)
@@ -66,10 +75,16 @@ def publish_files(
 ) -> Path:
     """Publish the files of any backend and return the version directory.
 
-    files: name -> content, for the version directory. beside: name -> content, for the model's directory: config.pbtxt and the
-    files that it names, which replace the present ones. Raises PublishError for a name that cannot be a directory's, for a
-    version that exists, and for files that the newest version does not have: one config.pbtxt names one backend for all
-    versions. Raises OSError when the files cannot be written.
+    Raises OSError when the files cannot be written.
+
+    Args:
+        files: name -> content, for the version directory.
+        beside: name -> content, for the model's directory: config.pbtxt and the files that it names, which replace the present
+            ones.
+
+    Raises:
+        PublishError: For a name that cannot be a directory's, for a version that exists, and for files that the newest version
+            does not have: one config.pbtxt names one backend for all versions.
     """
     _check_names(model, version)
     place = repository / model

@@ -18,7 +18,11 @@ from hypersonic.firmware.target import Target
 
 @dataclass(frozen=True)
 class Sharer:
-    """A published version of a model. version: its directory."""
+    """A published version of a model.
+
+    Attributes:
+        version: its directory.
+    """
 
     version: Path
     manifest: Manifest
@@ -44,7 +48,8 @@ def find_sharers(repository: Path, target: Target, platform: str, kernel: str, k
 def why_not_shared(repository: Path, target: Target, platform: str, kernel: str, report: Mapping[str, Any]) -> str:
     """Return a sentence on a published model with a kernel of the same layers, and on the difference between the two kernels.
 
-    kernel, report: the kernel's name and the project's report. "" if no such model is published, or no difference is known.
+    Args:
+        kernel, report: the kernel's name and the project's report. "" if no such model is published, or no difference is known.
     """
     own = report.get("core", {}).get("hardware")
     for sharer in _published(repository) if own else ():

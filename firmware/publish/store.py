@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store of a repository's xclbins: the bytes of an xclbin that several models or versions share are on the disk once.
 
+::
+
     <repository>/.xclbins/<sha256 of the bytes>.xclbin      each version's model.xclbin is a hard link to one of these
 
 On a file system without hard links there is no store, and each version has its own copy.

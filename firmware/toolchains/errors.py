@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The errors around the vendor's tools.
 
-VendorError (a FirmwareError)
-|-- MissingVendorError    a tool, a shell, a licence, disk space or a bucket is missing; found before the long step
-|-- StepError             a tool ended without its product; the message has its errors and the path of its log
-`-- TimingError           the xclbin was built, but does not meet timing at the clock that was requested
+::
+
+    VendorError (a FirmwareError)
+    |-- MissingVendorError    a tool, a shell, a licence, disk space or a bucket is missing; found before the long step
+    |-- StepError             a tool ended without its product; the message has its errors and the path of its log
+    `-- TimingError           the xclbin was built, but does not meet timing at the clock that was requested
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ A build has a directory of its own, named by the hash of everything that goes in
 its products are in place; a step whose stamp matches its inputs is not run again. A tool writes its product under a temporary
 name, and the product is renamed when the tool has succeeded, so that a partial product is never used.
 
+::
+
     <build>/<step>.log     the tool's output
     <build>/<step>.json    the stamp: the hash of the inputs, and of each product
 """
@@ -75,10 +77,12 @@ class Product:
 class Step:
     """One call of a tool. All paths are relative to the build's directory, in which the tool runs.
 
-    argv: the command, beginning with the program's path. inputs: the files that determine the result; the stamp holds the hash
-    of them, of the arguments and of `key`, which has the releases and anything else that determines the result. tee: the `made`
-    of a product that consists of the tool's output. leaves: a directory that the tool leaves for a later step; the step does
-    not count as done without it.
+    Attributes:
+        argv: the command, beginning with the program's path.
+        inputs: the files that determine the result; the stamp holds the hash of them, of the arguments and of `key`, which has
+            the releases and anything else that determines the result.
+        tee: the `made` of a product that consists of the tool's output.
+        leaves: a directory that the tool leaves for a later step; the step does not count as done without it.
     """
 
     name: str

@@ -2,7 +2,7 @@
 """The interface of the toolchains: their options, the kernels that they take, and the bitstream that they make.
 
 A toolchain turns kernels into the xclbin of a card. Each one is a folder beside this file with a function `find`, which checks
-the machine before the long steps and returns a Toolchain:
+the machine before the long steps and returns a Toolchain::
 
     find(platform, core, options) --> Toolchain --link(name, kernels, directory)--> Bitstream
 
@@ -29,9 +29,11 @@ from hypersonic.hls.resources import Amounts
 class CardOptions:
     """The options of a build for a card.
 
-    kernel_mhz: the frequency of ap_clk in MHz; 0: the card's default. lower_clock: accept an xclbin whose clock place and route
-    had to lower. afi_bucket: the S3 bucket for an image of aws_f2. needed_bytes: disk space that must be free before a step is
-    run.
+    Attributes:
+        kernel_mhz: the frequency of ap_clk in MHz; 0: the card's default.
+        lower_clock: accept an xclbin whose clock place and route had to lower.
+        afi_bucket: the S3 bucket for an image of aws_f2.
+        needed_bytes: disk space that must be free before a step is run.
     """
 
     kernel_mhz: int = 0
@@ -42,7 +44,11 @@ class CardOptions:
 
 @dataclass(frozen=True)
 class KernelUnits:
-    """A kernel to be linked with its number of compute units. unit: the resources of one (estimate/kernel.py), if known."""
+    """A kernel to be linked with its number of compute units.
+
+    Attributes:
+        unit: the resources of one (estimate/kernel.py), if known.
+    """
 
     kernel: Kernel
     compute_units: int = 1
@@ -51,7 +57,11 @@ class KernelUnits:
 
 @dataclass(frozen=True)
 class Bitstream:
-    """The result of a build. report and tools are fields of the manifest. build: the directory with logs and reports."""
+    """The result of a build. report and tools are fields of the manifest.
+
+    Attributes:
+        build: the directory with logs and reports.
+    """
 
     xclbin: Path
     report: dict[str, Any]
@@ -65,9 +75,17 @@ class Toolchain(Protocol):
     def link(self, name: str, kernels: Sequence[KernelUnits], directory: Path, progress: Progress) -> Bitstream:
         """Build an xclbin below `directory`, or continue an interrupted build.
 
-        name: of the xclbin. progress: called with each step. Raises StepError when a tool fails, with its errors; TimingError
-        for a missed clock; MissingVendorError for missing disk space; LinkError and ResourceError for units that cannot be
-        placed; XclbinError for a bad product.
+        Args:
+            name: of the xclbin.
+            progress: called with each step.
+
+        Raises:
+            StepError: When a tool fails, with its errors.
+            TimingError: For a missed clock.
+            MissingVendorError: For missing disk space.
+            LinkError: For units that cannot be placed.
+            ResourceError: For units that cannot be placed.
+            XclbinError: For a bad product.
         """
         ...
 

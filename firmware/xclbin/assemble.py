@@ -40,8 +40,10 @@ _INTERRUPT_ENABLE = 1
 class LinkedKernel:
     """A kernel of an xclbin that is assembled.
 
-    weights: as for describe_kernel. digest: the kernel's identity without its weights (kernel/files.py); empty when it is not
-    known, and the xclbin then does not name it.
+    Attributes:
+        weights: as for describe_kernel.
+        digest: the kernel's identity without its weights (kernel/files.py); empty when it is not known, and the xclbin then
+            does not name it.
     """
 
     name: str
@@ -65,8 +67,14 @@ def assemble_kernels(
     """The bytes of an xclbin with compute units <kernel>_1 ... <kernel>_N of each kernel, each on the banks that vpp_config
     assigns to it.
 
-    tools: name -> version of each tool that the image was made with. Equal arguments give equal bytes. Raises LinkError for a
-    name that is not an identifier, is too long or occurs twice, and for more units than the platform has memories for.
+    Equal arguments give equal bytes.
+
+    Args:
+        tools: name -> version of each tool that the image was made with.
+
+    Raises:
+        LinkError: For a name that is not an identifier, is too long or occurs twice, and for more units than the platform has
+            memories for.
     """
     kernels = _describe(linked, platform)
     connected = _connections(kernels, platform)
@@ -168,7 +176,11 @@ def _group(memories: Sequence[tables.Memory], banks: range) -> tables.Memory:
 
 
 def _grouped(connected: Sequence[_Reach], groups: Mapping[range, tables.Memory], first: int) -> Iterator[tables.Connection]:
-    """The connections to memory groups. first: index of the first group in GROUP_TOPOLOGY."""
+    """The connections to memory groups.
+
+    Args:
+        first: index of the first group in GROUP_TOPOLOGY.
+    """
     places = {banks: first + number for number, banks in enumerate(groups)}
     return (tables.Connection(to.argument, to.ip, places[to.banks]) for to in connected if to.banks in places)
 

@@ -45,8 +45,9 @@ _ADVICE_TOGETHER = "ask for fewer units or models, quantise or prune the models,
 class Place:
     """The place of one compute unit.
 
-    slr: its die; None for a unit that is too large for one die, which the tools spread over several. ports: each m_axi port
-    with the banks it reaches, as indices into Platform.memory.
+    Attributes:
+        slr: its die; None for a unit that is too large for one die, which the tools spread over several.
+        ports: each m_axi port with the banks it reaches, as indices into Platform.memory.
     """
 
     unit: str
@@ -63,9 +64,13 @@ def check_compute_units(platform: Platform, compute_units: int) -> None:
 def assign_banks(platform: Platform, compute_units: int, ports: int, *, shared: bool = False) -> tuple[tuple[range, ...], ...]:
     """The banks that each port of each unit reaches, as indices into platform.memory: result[unit][port].
 
-    With DIMMs, all ports of unit k are on DIMM k. With HBM, each port has up to PORT_CHANNELS channels of its own. shared: more
-    units than DIMMs take the DIMMs in turn, as many as the memory subsystem has ports for. Raises LinkError for more units than
-    that, or than the platform has memories for; and for a platform without memory.
+    With DIMMs, all ports of unit k are on DIMM k. With HBM, each port has up to PORT_CHANNELS channels of its own.
+
+    Args:
+        shared: more units than DIMMs take the DIMMs in turn, as many as the memory subsystem has ports for.
+
+    Raises:
+        LinkError: For more units than that, or than the platform has memories for; and for a platform without memory.
     """
     _check_banks(platform, compute_units, ports, shared)
     banks = _banks(platform)
@@ -88,18 +93,27 @@ def _is_hbm(platform: Platform) -> bool:
 
 
 def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
-    """The place of every instance of the only kernel. unit: the resources of one instance; see place_kernels."""
+    """The place of every instance of the only kernel.
+
+    Args:
+        unit: the resources of one instance; see place_kernels.
+    """
     return place_kernels(platform, [kernel], [unit or NOTHING])
 
 
 def place_kernels(platform: Platform, kernels: Sequence[KernelDescription], units: Sequence[Amounts] = ()) -> tuple[Place, ...]:
     """The place of every instance of all kernels, in their order.
 
-    units: the resources of one instance of each kernel (estimate/kernel.py); without them, only the memories are checked. A
-    unit is placed on the die of its DIMM or on the nearest one with room, the largest units first; on HBM cards on the die with
-    the fewest units. A unit that is too large for any one die is assigned none (Place.slr is None) if all dies together hold
-    it. Units of several kernels share the DIMMs where there are more units. Raises LinkError for two kernels with one name, and
-    for more units than the platform has memories for; ResourceError for units that do not fit the dies.
+    A unit is placed on the die of its DIMM or on the nearest one with room, the largest units first; on HBM cards on the die
+    with the fewest units. A unit that is too large for any one die is assigned none (Place.slr is None) if all dies together
+    hold it. Units of several kernels share the DIMMs where there are more units.
+
+    Args:
+        units: the resources of one instance of each kernel (estimate/kernel.py); without them, only the memories are checked.
+
+    Raises:
+        LinkError: For two kernels with one name, and for more units than the platform has memories for.
+        ResourceError: For units that do not fit the dies.
     """
     _check_names(kernels)
     masters = _masters(kernels[0])  # all kernels of this project have the same ports
@@ -207,8 +221,13 @@ def _budget(die: Amounts) -> Amounts:
 def _assign_dies(
     platform: Platform, names: Sequence[str], banks: Sequence[int], units: Sequence[Amounts]
 ) -> Sequence[int | None]:
-    """The die of each unit, None for units that only several dies hold. names, banks, units: of each unit, its name, its first
-    bank and its resources. The largest units are placed first."""
+    """The die of each unit, None for units that only several dies hold.
+
+    The largest units are placed first.
+
+    Args:
+        names, banks, units: of each unit, its name, its first bank and its resources.
+    """
     allowed, used, held = budgets(platform), _controllers(platform, banks), [0] * len(platform.slrs)
     spread = [all((one + unit).exceeding(die) for one, die in zip(used, allowed, strict=True)) for unit in units]
     if any(spread):
@@ -237,7 +256,14 @@ def _share(unit: Amounts, whole: Amounts) -> float:
 
 
 def _check_together(platform: Platform, names: Sequence[str], units: Sequence[Amounts], used: list[Amounts]) -> None:
-    """Raises ResourceError when all dies together do not hold the units. used: resources of each die already in use."""
+    """Refuse units that all dies together do not hold.
+
+    Args:
+        used: resources of each die already in use.
+
+    Raises:
+        ResourceError: When all dies together do not hold the units.
+    """
     whole, taken, asked = sum(platform.slrs, NOTHING), sum(used, NOTHING), sum(units, NOTHING)
     if short := (asked + taken).exceeding(_budget(whole)):
         lacking = "; ".join(_lack(name, whole, asked, taken) for name in short)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The xclbin container (AXLF), as XRT reads it: `Xclbin.read(path)`, `Xclbin.create(...).to_bytes()`.
 
-Source of the layout: XRT's xrt/detail/xclbin.h (struct axlf, axlf_header, axlf_section_header), little endian:
+Source of the layout: XRT's xrt/detail/xclbin.h (struct axlf, axlf_header, axlf_section_header), little endian::
 
     0     magic "xclbin2\\0", signature length (-1: none), 28 x 0xFF, key block[256], unique id
     304   header: length, two timestamps, version, mode, action mask, interface uuid, platform VBNV[64], xclbin uuid, sections
@@ -68,8 +68,10 @@ class Section:
 class ComputeUnit:
     """One instance of a kernel.
 
-    memories: argument index -> index into Xclbin.group_memories of the last memory that the argument reaches, as XRT chooses
-    it: the group, where the argument reaches several memories. reach: argument index -> the indices of all memories it reaches.
+    Attributes:
+        memories: argument index -> index into Xclbin.group_memories of the last memory that the argument reaches, as XRT
+            chooses it: the group, where the argument reaches several memories.
+        reach: argument index -> the indices of all memories it reaches.
     """
 
     name: str
@@ -122,8 +124,14 @@ class Xclbin:
     def create(cls, target: Target, vbnv: str, sections: Iterable[Section], interface_uuid: str = "0" * 32) -> Xclbin:
         """A new xclbin. Its uuid, unique id and timestamp are a hash of the content, so equal inputs give equal bytes.
 
-        interface_uuid: 32 hex digits. The timestamp is not a date: loaders compare it and the unique id with those of the image
-        on the card, to find out whether this one is new. Raises XclbinError when the sections are not consistent.
+        The timestamp is not a date: loaders compare it and the unique id with those of the image on the card, to find out
+        whether this one is new.
+
+        Args:
+            interface_uuid: 32 hex digits.
+
+        Raises:
+            XclbinError: When the sections are not consistent.
         """
         blank = cls(_MODES[target], vbnv, "0" * 32, tuple(sections), interface_uuid)
         digest = hashlib.sha256(blank.to_bytes()).digest()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulators in the section BITSTREAM of an emulated card.
 
+::
+
     one kernel        its simulator, an ELF shared library
     several kernels   a ustar archive without compression, with a member <kernel>.so for each, in the order of the kernels
 

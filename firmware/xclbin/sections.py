@@ -5,7 +5,7 @@ Source of the layouts: XRT's xrt/detail/xclbin.h (mem_topology, ip_layout, conne
 xclbinutil's SectionKeyValueMetadata.cxx for the JSON of KEYVALUE_METADATA.
 Every decoder takes the whole payload of a section and raises XclbinError when it is too short for the entries it counts.
 
-To add a section: its number in Kind, a dataclass for an entry with decode_ and encode_ functions here, a property of Xclbin
+To add a section: its number in Kind, a dataclass for an entry with `decode_` and `encode_` functions here, a property of Xclbin
 (container.py) that decodes it, and its payload among the sections of assemble_xclbin (assemble.py).
 """
 
@@ -169,7 +169,13 @@ def encode_memories(memories: Sequence[Memory]) -> bytes:
 
 
 def decode_memories(payload: bytes, what: str = "MEM_TOPOLOGY") -> tuple[Memory, ...]:
-    """The entries of MEM_TOPOLOGY or GROUP_TOPOLOGY. what: the section's name, for the error. Raises XclbinError."""
+    """The entries of MEM_TOPOLOGY or GROUP_TOPOLOGY.
+
+    Raises XclbinError.
+
+    Args:
+        what: the section's name, for the error.
+    """
     return tuple(
         Memory(kind, bool(used), size_kib, base, text(tag))
         for kind, used, size_kib, base, tag in _entries(payload, "<i4x", _MEMORY, what)
@@ -195,8 +201,13 @@ def encode_connections(connections: Sequence[Connection]) -> bytes:
 
 
 def decode_connections(payload: bytes, what: str = "CONNECTIVITY") -> tuple[Connection, ...]:
-    """The entries of CONNECTIVITY or GROUP_CONNECTIVITY, with the indices as they are in the file. what: the section's name,
-    for the error. Raises XclbinError."""
+    """The entries of CONNECTIVITY or GROUP_CONNECTIVITY, with the indices as they are in the file.
+
+    Raises XclbinError.
+
+    Args:
+        what: the section's name, for the error.
+    """
     return tuple(Connection(*entry) for entry in _entries(payload, "<i", _CONNECTION, what))
 
 

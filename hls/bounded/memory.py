@@ -31,8 +31,12 @@ class MemoryOptionError(ValueError):
 def limit_bytes(text: str = "") -> int | None:
     """Return the limit in bytes for a tool that starts now; None where the system does not say what is available.
 
-    text: a size such as 8G, or a share of what is available now such as 80%; "" takes the variable HYPERSONIC_MEMORY, or
-    DEFAULT if it is not set. Raises MemoryOptionError for any other text.
+    Args:
+        text: a size such as 8G, or a share of what is available now such as 80%; "" takes the variable HYPERSONIC_MEMORY, or
+            DEFAULT if it is not set.
+
+    Raises:
+        MemoryOptionError: For any other text.
     """
     wish = text or os.environ.get(VARIABLE, "") or DEFAULT
     size = parse_limit(wish)
@@ -58,7 +62,10 @@ def parse_limit(text: str) -> int | float:
 def available_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
     """Return the memory that this process and its children can still take; None where the system does not say.
 
-    proc, cgroups: the mounted file systems. The limits of a control group and of all its parents apply.
+    The limits of a control group and of all its parents apply.
+
+    Args:
+        proc, cgroups: the mounted file systems.
     """
     rooms = [*_machine(proc), *_groups(proc, cgroups)]
     return max(min(rooms), 0) if rooms else None

@@ -31,7 +31,11 @@ FACTOR = 2.0
 
 @dataclass(frozen=True)
 class Side:
-    """A side of a design. elements, bits: what arrives or leaves in one beat, together."""
+    """A side of a design.
+
+    Attributes:
+        elements, bits: what arrives or leaves in one beat, together.
+    """
 
     elements: int
     bits: int
@@ -39,7 +43,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Share:
-    """A layer in a design. kind: its class. nodes: operations of the RTL that are its own."""
+    """A layer in a design.
+
+    Attributes:
+        kind: its class.
+        nodes: operations of the RTL that are its own.
+    """
 
     layer: str
     kind: str
@@ -50,8 +59,10 @@ class Share:
 class Rtl:
     """The size of a design.
 
-    lines: of SystemVerilog. layers: those of an unrolled network, () where they are not known.
-    converters: elements that a kernel converts at once, from or to what is on the wire.
+    Attributes:
+        lines: of SystemVerilog.
+        layers: those of an unrolled network, () where they are not known.
+        converters: elements that a kernel converts at once, from or to what is on the wire.
     """
 
     name: str
@@ -83,7 +94,11 @@ def _squares(sides: Sequence[Side]) -> int:
 
 
 def check_need(rtl: Rtl, limit: int | None) -> None:
-    """Raise ToolMemoryError if the estimate is above the limit. limit: bytes; None: there is no limit."""
+    """Raise ToolMemoryError if the estimate is above the limit.
+
+    Args:
+        limit: bytes; None: there is no limit.
+    """
     if limit is None or rtl.needed_bytes <= limit:
         return
     bits = [sum(side.bits for side in sides) for sides in (rtl.inputs, rtl.outputs)]

@@ -24,7 +24,12 @@ _HELD = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
 
 @dataclass(frozen=True)
 class Process:
-    """A process in /proc. group: its process group. started: clock ticks since the machine started."""
+    """A process in /proc.
+
+    Attributes:
+        group: its process group.
+        started: clock ticks since the machine started.
+    """
 
     pid: int
     parent: int
@@ -34,7 +39,11 @@ class Process:
 
 @dataclass(frozen=True)
 class Held:
-    """Memory of some processes together. largest: the program that holds most of it, "" if there is none."""
+    """Memory of some processes together.
+
+    Attributes:
+        largest: the program that holds most of it, "" if there is none.
+    """
 
     size_bytes: int
     largest: str

@@ -53,7 +53,13 @@ _STARVED = re.compile(
 
 @dataclass
 class Watched:
-    """A tool that runs. limit: bytes, None without a limit. peak: the most that was measured. over: what broke the limit."""
+    """A tool that runs.
+
+    Attributes:
+        limit: bytes, None without a limit.
+        peak: the most that was measured.
+        over: what broke the limit.
+    """
 
     process: subprocess.Popen[Any]
     limit: int | None
@@ -63,7 +69,13 @@ class Watched:
 
 @dataclass(frozen=True)
 class Done:
-    """A tool that ended. code: its exit code, or minus a signal. output, errors: what it printed. peak_bytes: see Watched."""
+    """A tool that ended.
+
+    Attributes:
+        code: its exit code, or minus a signal.
+        output, errors: what it printed.
+        peak_bytes: see Watched.
+    """
 
     code: int
     output: str
@@ -76,8 +88,12 @@ def run(
 ) -> Done:
     """Run a tool until it ends, and return its exit code and output.
 
-    what: the tool and its work, for messages. apart: keep standard error apart from the output. Raises ToolMemoryError when it
-    needs more memory than its limit, or when the system had none left.
+    Args:
+        what: the tool and its work, for messages.
+        apart: keep standard error apart from the output.
+
+    Raises:
+        ToolMemoryError: When it needs more memory than its limit, or when the system had none left.
     """
     with start(argv, what, cwd=cwd, env=env, **PIPED | ({"stderr": subprocess.PIPE} if apart else {})) as tool:
         output, errors = tool.process.communicate()
@@ -87,10 +103,15 @@ def run(
 
 @contextmanager
 def start(argv: Sequence[str], what: str, **options: Any) -> Iterator[Watched]:
-    """Start a tool, and wait for its end at the end of the context. options: those of subprocess.Popen.
+    """Start a tool, and wait for its end at the end of the context.
 
-    When the body raises, Ctrl-C included, the tool and its descendants are ended. Raises ToolMemoryError when the tool needs
-    more memory than its limit; the limit is computed now, from what is available now.
+    When the body raises, Ctrl-C included, the tool and its descendants are ended.
+
+    Args:
+        options: those of subprocess.Popen.
+
+    Raises:
+        ToolMemoryError: When the tool needs more memory than its limit; the limit is computed now, from what is available now.
     """
     limit = limit_bytes()
     process = subprocess.Popen(argv, process_group=0, **options)

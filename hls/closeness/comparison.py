@@ -26,8 +26,11 @@ Arrays = Sequence[NDArray[np.float64]]
 class InputLoss:
     """Numbers of the rows that an input's type does not keep.
 
-    values: how many there are. beyond: how many are beyond the ends of the type. zeroed: how many are not 0 and become 0.
-    least, greatest: of the numbers.
+    Attributes:
+        values: how many there are.
+        beyond: how many are beyond the ends of the type.
+        zeroed: how many are not 0 and become 0.
+        least, greatest: of the numbers.
     """
 
     name: str
@@ -52,9 +55,14 @@ class InputLoss:
 
 @dataclass(frozen=True)
 class OutputDifference:
-    """An output's differences. judged: how its answers are judged. exact: the share of answers that equal the trained model's,
-    rounded to the output's type, when both compute what the inputs' types keep. least, greatest: of the trained model's
-    answers."""
+    """An output's differences.
+
+    Attributes:
+        judged: how its answers are judged.
+        exact: the share of answers that equal the trained model's, rounded to the output's type, when both compute what the
+            inputs' types keep.
+        least, greatest: of the trained model's answers.
+    """
 
     name: str
     judged: Judged
@@ -77,7 +85,12 @@ class OutputDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of a network with the trained model. rows: how many. source: what gave them, or "random"."""
+    """A comparison of a network with the trained model.
+
+    Attributes:
+        rows: how many.
+        source: what gave them, or "random".
+    """
 
     rows: int
     source: str
@@ -156,9 +169,12 @@ def judged_from_json(value: Mapping[str, Any]) -> Judged:
 
 @dataclass(frozen=True)
 class Answers:
-    """The network's answers to the rows, (rows, elements) for each output. kept: what its types keep of the rows.
+    """The network's answers to the rows, (rows, elements) for each output.
 
-    computed: in the output's type. served: as the client gets them.
+    Attributes:
+        kept: what its types keep of the rows.
+        computed: in the output's type.
+        served: as the client gets them.
     """
 
     kept: Arrays
@@ -168,7 +184,12 @@ class Answers:
 
 @dataclass(frozen=True)
 class Named:
-    """An input or output. fixed: its type. exponents: the network's numbers are those compared times 2**exponents."""
+    """An input or output.
+
+    Attributes:
+        fixed: its type.
+        exponents: the network's numbers are those compared times 2**exponents.
+    """
 
     name: str
     fixed: FixedPoint
@@ -186,8 +207,11 @@ def compared(
 ) -> Comparison:
     """Compare what a network answers with what the trained model does.
 
-    given: the rows as the user has them, (rows, elements) for each input. predict: the trained model, on the network's numbers.
     All numbers of `given`, `answers` and `predict` are the network's; differences are in the units of the wire.
+
+    Args:
+        given: the rows as the user has them, (rows, elements) for each input.
+        predict: the trained model, on the network's numbers.
     """
     wanted = predict(given)
     same = all(np.array_equal(*pair) for pair in zip(given, answers.kept, strict=True))

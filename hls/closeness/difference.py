@@ -2,6 +2,7 @@
 """How far answers are from the trained model's: the one definition for the gate, reports, tuning and `hypersonic new`.
 
 Answers are *far*
+
 - if they are numbers: if the rms of the difference is more than 5 % of their spread, or if more than 0.1 % of the rows are off
   by more than 5 % of their span;
 - if they are probabilities (behind a softmax): if a difference is more than 0.05, or more than the error of hls4ml's tables
@@ -49,8 +50,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """How answers are judged. table_error: how far probabilities may be off because of hls4ml's tables. classes: the size
-    of the last axis; 0 for all elements of a row."""
+    """How answers are judged.
+
+    Attributes:
+        table_error: how far probabilities may be off because of hls4ml's tables.
+        classes: the size of the last axis; 0 for all elements of a row.
+    """
 
     kind: Kind = Kind.NUMBERS
     table_error: float = 0.0
@@ -64,9 +69,14 @@ NUMBERS = Judged()
 class Difference:
     """How far the answers of one output are from the trained model's.
 
-    rms: of the difference. worst, mean: of its magnitude. row: the first with the worst. got, wanted: the numbers there.
-    spread, span: of the trained model's answers (see the module). off: the share of rows that are off by more than FAR of the
-    span. other_class: the share of rows in which the largest element of a set of classes is another one.
+    Attributes:
+        rms: of the difference.
+        worst, mean: of its magnitude.
+        row: the first with the worst.
+        got, wanted: the numbers there.
+        spread, span: of the trained model's answers (see the module).
+        off: the share of rows that are off by more than FAR of the span.
+        other_class: the share of rows in which the largest element of a set of classes is another one.
     """
 
     rms: float
@@ -111,7 +121,10 @@ class Difference:
 def difference(got: NDArray[np.float64], wanted: NDArray[np.float64], classes: int = 0) -> Difference:
     """Return how far `got` is from the trained model's `wanted`.
 
-    Both: (rows, elements), in the same units. classes: as in Judged.
+    Both: (rows, elements), in the same units.
+
+    Args:
+        classes: as in Judged.
     """
     off = np.abs(np.asarray(got, np.float64) - wanted)
     rows = off.max(axis=1)

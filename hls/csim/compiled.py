@@ -55,10 +55,20 @@ def compile_csim(
 ) -> Path:
     """Compile a shared library with `int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows)`; return its path.
 
-    The project may have either io_type. extra_sources: C++ files to compile into the same library. defines: NAME or NAME=value
-    for all files. output: the library's file name. rewrite: changes, in place, the copy of firmware/ that is compiled.
-    rewriting: the files that it depends on. The library contains the weights and needs no other files. It is cached by
-    content. Raises MissingToolError if g++ is not installed, and ToolError if it fails.
+    The project may have either io_type.
+
+    The library contains the weights and needs no other files. It is cached by content.
+
+    Args:
+        extra_sources: C++ files to compile into the same library.
+        defines: NAME or NAME=value for all files.
+        output: the library's file name.
+        rewrite: changes, in place, the copy of firmware/ that is compiled.
+        rewriting: the files that it depends on.
+
+    Raises:
+        MissingToolError: If g++ is not installed.
+        ToolError: If it fails.
     """
     firmware = project.hls / "firmware"
     generating = [*_FLAGS, optimisation]
@@ -94,8 +104,11 @@ def _compile(
 ) -> None:
     """Compile model and bridge as one file, because they share headers and types; add the stack's size.
 
-    generating: the flags that say what code g++ generates. flags: these and all definitions. The libraries of a project,
-    csim.so and its simulator for sw_emu, are both linked from the result.
+    The libraries of a project, csim.so and its simulator for sw_emu, are both linked from the result.
+
+    Args:
+        generating: the flags that say what code g++ generates.
+        flags: these and all definitions.
     """
     with tempfile.TemporaryDirectory() as scratch:
         copied = shutil.copytree(firmware, Path(scratch) / "firmware")
@@ -129,10 +142,16 @@ class Csim:
         self._function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 
     def predict_raw(self, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Compute rows. x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64.
+        """Compute rows.
 
-        All are raw integers of the tensors' `fixed` types, tensor after tensor. Raises SpecMismatchError for a wrong shape, and
-        CsimError if the C++ fails.
+        All are raw integers of the tensors' `fixed` types, tensor after tensor.
+
+        Args:
+            x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64.
+
+        Raises:
+            SpecMismatchError: For a wrong shape.
+            CsimError: If the C++ fails.
         """
         x = np.ascontiguousarray(x_raw, dtype=np.int64)
         if x.ndim != 2 or x.shape[1] != self.project.inputs.size:

@@ -33,7 +33,8 @@ class FarError(ConversionError):
 def compare(csim: Csim, trained: TrainedModel, rows: GivenRows, judged: Sequence[Judged]) -> Comparison:
     """Compare csim with the trained model on what the user sends and gets.
 
-    judged: how the answers of each output are judged.
+    Args:
+        judged: how the answers of each output are judged.
     """
     project = csim.project
     y_raw = csim.predict_raw(rows.raw)

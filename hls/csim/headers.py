@@ -25,9 +25,14 @@ _MEMORY = ("--param", "ggc-min-heapsize=524288")
 def precompiled(flags: Sequence[str], types: Path) -> list[str]:
     """Return g++'s options with which a compilation reads the headers precompiled; they are precompiled first, once.
 
-    flags: those of the compilation that say what code g++ generates; -D may be left out. types: the directory with ap_types'
-    headers; without it nothing is precompiled. The compilation must name it too, with -I: g++ reads the headers themselves if
-    the flags differ. Raises ToolError if g++ fails.
+    The compilation must name it too, with -I: g++ reads the headers themselves if the flags differ.
+
+    Args:
+        flags: those of the compilation that say what code g++ generates; -D may be left out.
+        types: the directory with ap_types' headers; without it nothing is precompiled.
+
+    Raises:
+        ToolError: If g++ fails.
     """
     if not types.is_dir():
         return []

@@ -33,7 +33,12 @@ from hypersonic.hls.project import HlsProject
 
 @dataclass(frozen=True)
 class Conversion:
-    """A model that hls4ml has converted. project: not saved. graph: hls4ml's ModelGraph."""
+    """A model that hls4ml has converted.
+
+    Attributes:
+        project: not saved.
+        graph: hls4ml's ModelGraph.
+    """
 
     trained: TrainedModel
     description: ModelDescription
@@ -50,8 +55,10 @@ class Conversion:
 class Judgement:
     """A conversion that was compared with the trained model.
 
-    project: with the figures of the comparison, the counts and the refusal in its report. overflows: the counts, or why there
-    are none; None if they were not wanted. progress: as for judge.
+    Attributes:
+        project: with the figures of the comparison, the counts and the refusal in its report.
+        overflows: the counts, or why there are none; None if they were not wanted.
+        progress: as for judge.
     """
 
     conversion: Conversion
@@ -76,8 +83,12 @@ class Judgement:
 def judge(conversion: Conversion, progress: Callable[[str], None] = lambda _: None) -> Judgement:
     """Compare a conversion's C++ with the trained model on the gate's rows, or on random ones.
 
-    progress: called with one line per step. Raises ToolError for C++ that does not compile, and DescriptionError for rows that
-    cannot be used.
+    Args:
+        progress: called with one line per step.
+
+    Raises:
+        ToolError: For C++ that does not compile.
+        DescriptionError: For rows that cannot be used.
     """
     project, description, trained = conversion.project, conversion.description, conversion.trained
     progress("compiling hls4ml's C++")

@@ -12,10 +12,16 @@ from hypersonic.hls.closeness.difference import relative
 class LayerTrace:
     """How far a layer's results are from the trained model's, on all traced rows.
 
-    name: the model's, or hls4ml's for a layer that it adds. kind: input, or hls4ml's class. type: of the result. least,
-    greatest: of the trained model's results; low, high: the ends of the type. outside: the share of the trained model's results
-    beyond these. rms: of the difference. spread: the standard deviation of the trained model's results, or their magnitude if
-    they do not vary. step: of the type.
+    Attributes:
+        name: the model's, or hls4ml's for a layer that it adds.
+        kind: input, or hls4ml's class.
+        type: of the result.
+        least, greatest: of the trained model's results.
+        low, high: the ends of the type.
+        outside: the share of the trained model's results beyond these.
+        rms: of the difference.
+        spread: the standard deviation of the trained model's results, or their magnitude if they do not vary.
+        step: of the type.
     """
 
     name: str

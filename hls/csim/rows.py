@@ -28,10 +28,12 @@ _RANDOM_NUMBERS = 100_000
 
 @dataclass(frozen=True)
 class GivenRows:
-    """Rows of all inputs. source: the gate's, or "random".
+    """Rows of all inputs.
 
-    given: the network's numbers as the user has them, float64 (rows, size) for each input, before any rounding. raw: what the
-    core gets when a client sends these rows, int64 (rows, size of the side).
+    Attributes:
+        source: the gate's, or "random".
+        given: the network's numbers as the user has them, float64 (rows, size) for each input, before any rounding.
+        raw: what the core gets when a client sends these rows, int64 (rows, size of the side).
     """
 
     source: str
@@ -64,8 +66,12 @@ def rows_of(
 ) -> GivenRows:
     """Return the gate's rows, or random ones without a gate.
 
-    vocabularies: for each input, the rows of the table that it indexes, or 0 (see model_graph.vocabulary_sizes). directory: of
-    a gate's file of rows. Raises DescriptionError if the gate's rows are unusable.
+    Args:
+        vocabularies: for each input, the rows of the table that it indexes, or 0 (see model_graph.vocabulary_sizes).
+        directory: of a gate's file of rows.
+
+    Raises:
+        DescriptionError: If the gate's rows are unusable.
     """
     inputs, source = project.inputs, gate.rows if gate else "random"
     if gate is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites a copy of hls4ml's C++ so that it compiles and runs in a fraction of the time, with the same results.
 
-- The numbers in weights/*.h move into binary files that the assembler includes: g++ takes seconds for an ap_fixed array of some
-  thousand initialisers, and hours for a million.
+- The numbers in `weights/*.h` move into binary files that the assembler includes: g++ takes seconds for an ap_fixed array of
+  some thousand initialisers, and hours for a million.
 - ap_fixed loses a `volatile` that forces every intermediate result into memory: a network answers in a sixth of the time
   without it.
 - The functions that copy a convolution's pixels in io_parallel, with a statement for each, are not optimised: that takes g++

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares every layer of hls4ml's C++ with the trained model's. Like hls/convert.py, it works in a process of its own:
+"""Compares every layer of hls4ml's C++ with the trained model's. Like hls/convert.py, it works in a process of its own::
 
     python -m hypersonic.hls.csim.trace MODEL_FILE PROJECT X.npz OUT.json
 
@@ -50,8 +50,12 @@ class NoTraceError(ConversionError):
 def trace_layers(model_file: Path, project: HlsProject, rows: Sequence[NDArray[np.float32]]) -> tuple[LayerTrace, ...]:
     """Return the layers in the order in which the C++ computes them, the inputs first; cached by content.
 
-    project: a conversion of the model. rows: (rows, size) for each input, in the wire's units; the first MOST_ROWS are used.
-    Raises NoTraceError for a model whose layers the front end does not know (QONNX), and if the process fails.
+    Args:
+        project: a conversion of the model.
+        rows: (rows, size) for each input, in the wire's units; the first MOST_ROWS are used.
+
+    Raises:
+        NoTraceError: For a model whose layers the front end does not know (QONNX), and if the process fails.
     """
     inputs = [np.ascontiguousarray(x[:MOST_ROWS], np.float32) for x in rows]
 

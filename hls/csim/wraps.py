@@ -40,7 +40,11 @@ def compiling(project: HlsProject, *, wanted: bool) -> Iterator[Callable[[], Cou
 
 
 def count_wraps(project: HlsProject, rows: GivenRows, compiled: Callable[[], Counting]) -> Overflows | str:
-    """Return the counts for the first rows, or a note that says why there are none. compiled: as `compiling` yields it."""
+    """Return the counts for the first rows, or a note that says why there are none.
+
+    Args:
+        compiled: as `compiling` yields it.
+    """
     multiplications = max(1, int(project.report["multiplications"]))
     most = min(_MOST_MULTIPLICATIONS // multiplications, max(_FEW_ROWS, len(rows.raw) // _SHARE))
     if not most:
@@ -56,8 +60,11 @@ def count_wraps(project: HlsProject, rows: GivenRows, compiled: Callable[[], Cou
 def refuse_wraps(found: Overflows, rows: GivenRows, settings: Mapping[str, Any], names: Mapping[str, str]) -> list[str]:
     """Refuse wraps on the user's rows; return warnings of those on random rows.
 
-    settings: the YAML's hls4ml, in which AP_WRAP for a variable accepts that it wraps. names: hls4ml's layer name ->
-    the model's. Raises WrapError.
+    Raises WrapError.
+
+    Args:
+        settings: the YAML's hls4ml, in which AP_WRAP for a variable accepts that it wraps.
+        names: hls4ml's layer name -> the model's.
     """
     wrong = [each for each in found.too_narrow if not _is_asked_for(each, settings, names)]
     if not any(each.wrong_rows for each in wrong):

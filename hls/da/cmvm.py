@@ -41,8 +41,14 @@ class _Form:
 def factored(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], work: int = WORK) -> list[int]:
     """Add x @ weight to the graph; return the n_out nodes of the result.
 
-    layer: its name, for errors. x: n_in nodes. weight: (n_in, n_out) int64 with magnitudes below 2**24, because the solver uses
-    float32. work: the limit, see WORK. Raises UnsupportedLayerError if da4ml's adders do not reproduce the weights.
+    Args:
+        layer: its name, for errors.
+        x: n_in nodes.
+        weight: (n_in, n_out) int64 with magnitudes below 2**24, because the solver uses float32.
+        work: the limit, see WORK.
+
+    Raises:
+        UnsupportedLayerError: If da4ml's adders do not reproduce the weights.
     """
     rows, columns = pieces(weight, work)
     sums: list[int] = []
@@ -89,7 +95,11 @@ def _tree(graph: AdderGraph, terms: Sequence[int]) -> int:
 
 
 def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.int64], first: int) -> list[int]:
-    """As `factored`, for one piece. first: the index of its first column in the layer."""
+    """As `factored`, for one piece.
+
+    Args:
+        first: the index of its first column in the layer.
+    """
     solution = _solution(weight.astype(np.int64).tobytes(), weight.shape, tuple(graph.range(node) for node in x))
     identity = np.eye(len(x), dtype=np.int64)
     forms = [_Form(node, 0, identity[i]) for i, node in enumerate(x)]
@@ -106,7 +116,11 @@ def _block(graph: AdderGraph, layer: str, x: Sequence[int], weight: NDArray[np.i
 
 @lru_cache(_KEPT)
 def _solution(weight: bytes, shape: tuple[int, ...], ranges: tuple[tuple[int, int], ...]) -> Any:
-    """da4ml's solution, which is the same for every window of a convolution. weight: int64."""
+    """da4ml's solution, which is the same for every window of a convolution.
+
+    Args:
+        weight: int64.
+    """
     from da4ml.cmvm import solve
 
     matrix = np.ascontiguousarray(np.frombuffer(weight, dtype=np.int64).reshape(shape), dtype=np.float32)

@@ -30,8 +30,11 @@ LUT_INPUTS = 6
 class Arrival:
     """When a node's value is stable.
 
-    ps: after the clock's edge. terms: the number of terms if it is a sum that may be merged, otherwise 1. parts: (ps, terms) of
-    every sum and term inside it. subtracts: True if a term is subtracted.
+    Attributes:
+        ps: after the clock's edge.
+        terms: the number of terms if it is a sum that may be merged, otherwise 1.
+        parts: (ps, terms) of every sum and term inside it.
+        subtracts: True if a term is subtracted.
     """
 
     ps: int
@@ -61,7 +64,11 @@ def is_power_of_two(bound: int) -> bool:
 
 
 def arrival(graph: AdderGraph, i: int, operands: Sequence[Arrival]) -> Arrival:
-    """Return the arrival of node i. operands: the arrivals of the nodes that it reads, in order."""
+    """Return the arrival of node i.
+
+    Args:
+        operands: the arrivals of the nodes that it reads, in order.
+    """
     match graph.nodes[i].operation:
         case Add(subtract=subtract):
             return _sum(operands, adder_ps(graph.nodes[i].width), subtract=subtract)

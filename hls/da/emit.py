@@ -21,7 +21,8 @@ from hypersonic.hls.fixed import FixedPoint, Rounding
 class Lanes:
     """The positions of a row's elements in tdata: packed without gaps, element 0 in the low bits.
 
-    types: of all elements. widths, starts: bits and lowest bit of each element. bits: of the whole row.
+    Args:
+        types: of all elements. widths, starts: bits and lowest bit of each element. bits: of the whole row.
     """
 
     def __init__(self, types: Sequence[FixedPoint]) -> None:
@@ -153,7 +154,11 @@ def _shifted(name: str, bits: int, width: int) -> str:
 
 
 def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) -> str:
-    """The number without its lowest bits, rounded. wide: enough bits for the number plus half a unit."""
+    """The number without its lowest bits, rounded.
+
+    Args:
+        wide: enough bits for the number plus half a unit.
+    """
     half = 1 << (bits - 1)
     match rounding:
         case Rounding.TRN:
@@ -174,11 +179,14 @@ def _dropped(name: str, bits: int, rounding: Rounding, width: int, wide: int) ->
 
 
 def _clamped(name: str, low: int | None, high: int | None, width: int, node: Node) -> str:
-    """The clamped number. node: the number's node; a bound inside its range fits its width. width: bits of the result that are
-    read.
+    """The clamped number.
 
     If these are fewer than a bound's bits (because a wrapping cast follows), the comparison reads the whole number, so that no
     bit is left unread.
+
+    Args:
+        node: the number's node; a bound inside its range fits its width.
+        width: bits of the result that are read.
     """
     if low == 0 and high is None:
         return f"{width}'({name} & ~({name} >>> {node.width - 1}))"

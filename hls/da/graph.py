@@ -32,7 +32,11 @@ class Constant:
 
 @dataclass(frozen=True)
 class Add:
-    """(a << shift_a) + (b << shift_b), or their difference with `subtract`. a, b: nodes."""
+    """(a << shift_a) + (b << shift_b), or their difference with `subtract`.
+
+    Attributes:
+        a, b: nodes.
+    """
 
     a: int
     b: int
@@ -125,7 +129,8 @@ def operands(operation: Operation) -> tuple[int, ...]:
 class AdderGraph:
     """A graph that is built node by node from the inputs. Methods that add a node return its index, or that of an equal node.
 
-    outputs: indices of nodes; empty until `finished`.
+    Attributes:
+        outputs: indices of nodes; empty until `finished`.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -162,7 +167,11 @@ class AdderGraph:
         return self._node(Add(a, b, shift_a, shift_b, subtract), low, high)
 
     def shift(self, a: int, bits: int) -> int:
-        """Add a << bits; bits: 0 or more."""
+        """Add a << bits.
+
+        Args:
+            bits: 0 or more.
+        """
         if bits == 0:
             return a
         low, high = self.range(a)
@@ -196,7 +205,11 @@ class AdderGraph:
         return self._node(Clamp(a, low, high), ends[0], ends[1])
 
     def select(self, a: int, b: int, bit: int) -> int:
-        """Add a if bit `bit` of b, in two's complement, is 1, otherwise 0. bit: below b's width."""
+        """Add a if bit `bit` of b, in two's complement, is 1, otherwise 0.
+
+        Args:
+            bit: below b's width.
+        """
         if (value := self.value(b)) is not None:
             return a if value >> bit & 1 else self.constant(0)
         if bit == self.nodes[b].width - 1 and (self.nodes[b].low >= 0 or self.nodes[b].high < 0):
@@ -205,7 +218,11 @@ class AdderGraph:
         return self._node(Select(a, b, bit), min(low, 0), max(high, 0))
 
     def lookup(self, a: int, values: tuple[int, ...]) -> int:
-        """Add values[a]. a: a node whose range is inside 0 to len(values) - 1."""
+        """Add values[a].
+
+        Args:
+            a: a node whose range is inside 0 to len(values) - 1.
+        """
         low, high = self.range(a)
         used = values[low : high + 1]
         return self._node(Lookup(a, values), min(used), max(used))
@@ -235,7 +252,11 @@ class AdderGraph:
         return AdderGraph(nodes, tuple(place[i] for i in outputs))
 
     def evaluate(self, x_raw: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Compute rows in exact integers of any size. x_raw: (rows, n_in) int64 -> the outputs (rows, n_out) int64."""
+        """Compute rows in exact integers of any size.
+
+        Args:
+            x_raw: (rows, n_in) int64 -> the outputs (rows, n_out) int64.
+        """
         return self.evaluate_wide(x_raw).astype(np.int64)
 
     def evaluate_wide(self, x_raw: NDArray[np.int64]) -> NDArray[Any]:

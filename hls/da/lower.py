@@ -25,9 +25,13 @@ def adder_graph(
 ) -> AdderGraph:
     """Return the whole network as one graph from raw inputs to raw outputs, the elements of all tensors in order.
 
-    progress: called with a line for each matrix of more than LARGE digits. counts: filled with the number of operations that
-    each layer adds, by the name of its result; an operation that an earlier layer also has counts for that layer.
-    Raises UnsupportedLayerError, with the layer's name, for arithmetic that adders cannot do exactly.
+    Args:
+        progress: called with a line for each matrix of more than LARGE digits.
+        counts: filled with the number of operations that each layer adds, by the name of its result; an operation that an
+            earlier layer also has counts for that layer.
+
+    Raises:
+        UnsupportedLayerError: With the layer's name, for arithmetic that adders cannot do exactly.
     """
     graph = AdderGraph()
     numbers: dict[str, Numbers] = {}

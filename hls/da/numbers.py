@@ -13,7 +13,11 @@ from hypersonic.hls.network.layers.merge import MergeOperation
 
 @dataclass(frozen=True)
 class Number:
-    """The number node * 2**-fraction. node: its index in the graph."""
+    """The number node * 2**-fraction.
+
+    Attributes:
+        node: its index in the graph.
+    """
 
     node: int
     fraction: int
@@ -147,7 +151,11 @@ def product(graph: AdderGraph, a: Number, b: Number) -> Number:
 
 
 def _narrowed(graph: AdderGraph, y: Number, fraction: int, ends: Sequence[int], before: int) -> Number:
-    """y, whose values with `fraction` fraction bits are known to be between the ends. before: nodes when its sum began."""
+    """y, whose values with `fraction` fraction bits are known to be between the ends.
+
+    Args:
+        before: nodes when its sum began.
+    """
     if y.node >= before and y.fraction == fraction:
         graph.narrow(y.node, min(ends), max(ends))
     return y

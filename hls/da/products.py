@@ -86,7 +86,11 @@ def _plus_rounded(
 
 
 def check_count(layer: str, count: int) -> None:
-    """Raise UnsupportedLayerError for a layer with more than MAX_PRODUCTS products. layer: its name."""
+    """Raise UnsupportedLayerError for a layer with more than MAX_PRODUCTS products.
+
+    Args:
+        layer: its name.
+    """
     if count > MAX_PRODUCTS:
         raise UnsupportedLayerError(
             f"layer {layer!r}: unrolled it has {count} products, the da core takes up to {MAX_PRODUCTS}; {INSTEAD}"
@@ -122,7 +126,12 @@ def _check_saturation(graph: AdderGraph, layer: Matrix, x: Sequence[Number], bia
 
 
 def matmul(graph: AdderGraph, layer: str, x: Sequence[Number], weight: NDArray[np.int64], fraction: int) -> list[Number]:
-    """The n_out numbers x @ weight * 2**-fraction. x: n_in numbers. weight: (n_in, n_out) int64."""
+    """The n_out numbers x @ weight * 2**-fraction.
+
+    Args:
+        x: n_in numbers.
+        weight: (n_in, n_out) int64.
+    """
     finest = max(number.fraction for number in x)
     aligned = np.array([[int(w) << (finest - number.fraction) for w in row] for number, row in zip(x, weight, strict=True)])
     varying = [i for i, number in enumerate(x) if graph.value(number.node) is None]

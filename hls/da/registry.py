@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All layers of the da core. Every file of da/layers/ defines an UNROLL: class -> (graph, layer, *inputs) -> its numbers."""
+"""All layers of the da core. Every file of da/layers/ defines an UNROLL: class -> `(graph, layer, *inputs)` -> its numbers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,18 @@ _UNROLL: dict[type, Callable[..., Iterable[Number]]] = {
 
 
 def unrolled(graph: AdderGraph, layer: Layer, *inputs: Numbers) -> Iterable[Number]:
-    """Return the layer's numbers. inputs: those of its inputs. They may be computed lazily, one by one.
+    """Return the layer's numbers.
 
     They are returned before the cast to the layer's result type, unless that cast is a part of the layer; casting twice to one
-    type changes nothing. Raises UnsupportedLayerError, with the layer's name, for arithmetic that adders cannot do exactly.
+    type changes nothing.
+
+    They may be computed lazily, one by one.
+
+    Args:
+        inputs: those of its inputs.
+
+    Raises:
+        UnsupportedLayerError: With the layer's name, for arithmetic that adders cannot do exactly.
     """
     if (unroll := _UNROLL.get(type(layer))) is None:
         raise unsupported(layer.name, f"the da core has no {type(layer).__name__}")

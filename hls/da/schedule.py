@@ -35,11 +35,12 @@ STAGE_NS = 2.8
 class Schedule:
     """An adder graph and its pipeline registers.
 
-    stage[i]: the stage, from 0, that computes node i.
-    ready_ps[i]: the estimated delay of node i after the clock's edge, in ps.
-    widths[i]: the number of low bits of node i that are read: in its own stage, then in each later one up to its last reader.
-        Bits that every reader drops are left out; for example, a sum that wraps needs only as many bits of its terms as it
-        keeps. Empty if nothing reads the node.
+    Attributes:
+        stage: of each node, the stage, from 0, that computes it.
+        ready_ps: of each node, its estimated delay after the clock's edge, in ps.
+        widths: of each node, the number of its low bits that are read: in its own stage, then in each later one up to its last
+            reader. Bits that every reader drops are left out; for example, a sum that wraps needs only as many bits of its
+            terms as it keeps. Empty if nothing reads the node.
     """
 
     graph: AdderGraph
@@ -89,8 +90,9 @@ def _luts(operation: Operation) -> int:
 def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = STAGE_NS) -> Schedule:
     """Schedule every node as early as possible, and all outputs in the last stage.
 
-    output_widths: bits of each output. stage_ns: the most estimated ns between two registers; an operation that takes longer
-    gets a stage of its own.
+    Args:
+        output_widths: bits of each output.
+        stage_ns: the most estimated ns between two registers; an operation that takes longer gets a stage of its own.
     """
     readers = Counter(i for node in graph.nodes for i in operands(node.operation)) + Counter(graph.outputs)
     outputs, stages, arrivals = frozenset(graph.outputs), list[int](), list[Arrival]()

@@ -29,8 +29,12 @@ def write_core(
 ) -> tuple[Core, dict[str, Any]]:
     """Write <name>_core.sv, <name>_network.sv and core.json into `directory`; return the core and its figures.
 
-    inputs, outputs: the network's tensors, in its order. progress: called with a line for work that takes time. Raises
-    UnsupportedLayerError, with the layer's name.
+    Args:
+        inputs, outputs: the network's tensors, in its order.
+        progress: called with a line for work that takes time.
+
+    Raises:
+        UnsupportedLayerError: With the layer's name.
     """
     x, y = Lanes(element_types(network.inputs)), Lanes(element_types(network.outputs))
     counts: dict[str, int] = {}

@@ -25,7 +25,13 @@ def check_keys(where: str, value: dict[str, Any], known: set[str]) -> None:
 
 
 def mapping(where: str, value: Any, known: set[str] | None = None) -> dict[str, Any]:
-    """Return `value`, or {} for None. known: the only keys that it may have. Raises DescriptionError."""
+    """Return `value`, or {} for None.
+
+    Raises DescriptionError.
+
+    Args:
+        known: the only keys that it may have.
+    """
     content = {} if value is None else value
     if not isinstance(content, dict):
         raise DescriptionError(f"{where} is {content!r}, expected a mapping")

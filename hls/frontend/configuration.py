@@ -19,9 +19,13 @@ def configure(
 ) -> dict[str, Any]:
     """Return hls4ml's configuration: its proposal, overridden by the YAML, and by the types of the inputs and outputs.
 
-    options: the YAML's `hls4ml` without IOType. unrolled: True for the da core, which sets Strategy Latency and ReuseFactor 1
-    everywhere. Raises DescriptionError for settings that hls4ml would ignore, and UnsupportedLayerError for a quantiser that
-    it would drop.
+    Args:
+        options: the YAML's `hls4ml` without IOType.
+        unrolled: True for the da core, which sets Strategy Latency and ReuseFactor 1 everywhere.
+
+    Raises:
+        DescriptionError: For settings that hls4ml would ignore.
+        UnsupportedLayerError: For a quantiser that it would drop.
     """
     check_settings(options, trained.config)
     named = {layer: settings or {} for layer, settings in options.get("LayerName", {}).items()}
@@ -84,7 +88,11 @@ def _check_branches(trained: TrainedModel, layers: dict[str, Any]) -> None:
 
 
 def asked_result(layers: dict[str, Any], layer: str) -> str:
-    """Return the type that the configuration gives a layer's result, or "auto". layers: its LayerName."""
+    """Return the type that the configuration gives a layer's result, or "auto".
+
+    Args:
+        layers: its LayerName.
+    """
     precision = layers.get(layer, {}).get("Precision", "auto")
     return str(precision.get("result", "auto") if isinstance(precision, dict) else precision)
 

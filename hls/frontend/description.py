@@ -1,38 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the YAML beside a model file: precisions, scales, hls4ml's options, and the test rows of the conversion.
 
-name: facile                        # an identifier: the kernel's and the model's name
-part: xcu250-figd2104-2L-e          # default
-max_batch_size: 160000              # default
-input:
-  name: rows
-  precision: ap_fixed<18,10,AP_RND_CONV,AP_SAT>
-  scale_exponents: [0, -3, ...]     # one per element, or one number for all; default 0
-  datatype: FP32                    # on the wire: FP32 (default), or another key of DATATYPES (spec.py)
-  shape: [18, 1]                    # optional: shape on the wire, without the batch, with the same number of elements
-  wire: ap_fixed<16,10>             # optional, for INT and UINT: their type; default: precision's binary point where it fits
-  fields: [...]                     # instead of datatype: packed rows, or `table` with datatype UINT8 or UINT16; see fields.py
-output:
-  name: energy
-  scale_exponents: 0
-  precision: ap_fixed<...>          # optional: the type of the last layer's result
-inputs:                             # instead of input, for a model with several: by the model's names, in any order
-  calo: {precision: "ap_fixed<18,10>"}          # `name` (on the wire) defaults to the model's name
-  track: {precision: "ap_fixed<12,4>", datatype: INT16}
-outputs:                            # instead of output; an output that is left out has all defaults
-  energy: {scale_exponents: -10}
-hls4ml:                             # overrides config_from_keras_model(granularity="name")
-  Model: {Precision: {default: "ap_fixed<18,8>"}, Strategy: distributed_arithmetic}
-  LayerName: {dense_1: {Precision: {accum: "ap_fixed<32,12>"}}}
-  IOType: io_parallel               # default; io_stream for images
-network: package.module:function    # for a zoo folder without a .h5: writes one to the given path (frontend/zoo_weights.py)
-gate:
-  rows: package.module:function     # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs;
+::
+
+    name: facile                    # an identifier: the kernel's and the model's name
+    part: xcu250-figd2104-2L-e      # default
+    max_batch_size: 160000          # default
+    input:
+      name: rows
+      precision: ap_fixed<18,10,AP_RND_CONV,AP_SAT>
+      scale_exponents: [0, -3, ...] # one per element, or one number for all; default 0
+      datatype: FP32                # on the wire: FP32 (default), or another key of DATATYPES (spec.py)
+      shape: [18, 1]                # optional: shape on the wire, without the batch, with the same number of elements
+      wire: ap_fixed<16,10>         # optional, for INT and UINT: their type; default: precision's binary point where it fits
+      fields: [...]                 # instead of datatype: packed rows, or `table` with datatype UINT8 or UINT16; see fields.py
+    output:
+      name: energy
+      scale_exponents: 0
+      precision: ap_fixed<...>      # optional: the type of the last layer's result
+    inputs:                         # instead of input, for a model with several: by the model's names, in any order
+      calo: {precision: "ap_fixed<18,10>"}      # `name` (on the wire) defaults to the model's name
+      track: {precision: "ap_fixed<12,4>", datatype: INT16}
+    outputs:                        # instead of output; an output that is left out has all defaults
+      energy: {scale_exponents: -10}
+    hls4ml:                         # overrides config_from_keras_model(granularity="name")
+      Model: {Precision: {default: "ap_fixed<18,8>"}, Strategy: distributed_arithmetic}
+      LayerName: {dense_1: {Precision: {accum: "ap_fixed<32,12>"}}}
+      IOType: io_parallel           # default; io_stream for images
+    network: package.module:function    # for a zoo folder without a .h5: writes one to the given path (frontend/zoo_weights.py)
+    gate:
+      rows: package.module:function # () -> (rows, n_in) float32, as on the wire; a sequence of arrays for several inputs;
                                     # or a .npy or .npz file, from the YAML's directory (frontend/rows.py)
-  tolerance: 0.05                   # largest |answer - trained model's| of any output, in its units on the wire, on the rows
+      tolerance: 0.05               # largest |answer - trained model's| of any output, in its units on the wire, on the rows
                                     # as given; or one per output by name; or none: nothing is refused. Without it, answers that
                                     # are far from the trained model's are refused (closeness/)
-  quantised_tolerance: 0            # the same on the rows as the inputs' types keep them, before the wire rounds the answers
+      quantised_tolerance: 0        # the same on the rows as the inputs' types keep them, before the wire rounds the answers
 """
 
 from __future__ import annotations
@@ -87,13 +89,15 @@ _PART_NAME = re.compile(r"[A-Za-z0-9_-]+")  # it is written into Tcl scripts tha
 class Side:
     """An input or output as the YAML describes it.
 
-    name: the name on the wire.
-    fixed: the type inside the fabric; None: hls4ml's.
-    scale_exponents: empty (all zero), one for all elements, or one per element (see TensorSpec).
-    datatype, wire: as in TensorSpec.
-    tensor: the model's name; None if the YAML describes the only input or output.
-    shape: of one row on the wire; empty: the model's.
-    packed: the YAML's `fields` or `table` under its key, which frontend/fields.py reads; empty for an input that is not packed.
+    Attributes:
+        name: the name on the wire.
+        fixed: the type inside the fabric; None: hls4ml's.
+        scale_exponents: empty (all zero), one for all elements, or one per element (see TensorSpec).
+        datatype, wire: as in TensorSpec.
+        tensor: the model's name; None if the YAML describes the only input or output.
+        shape: of one row on the wire; empty: the model's.
+        packed: the YAML's `fields` or `table` under its key, which frontend/fields.py reads; empty for an input that is not
+            packed.
     """
 
     name: str
@@ -114,9 +118,14 @@ class Side:
 class ModelDescription:
     """A model file and its YAML.
 
-    file: the model file. name: the kernel's and the model's. inputs, outputs: as in the YAML; sides_of matches them with the
-    model's tensors. part: the AMD part. max_batch_size: rows. hls4ml: the YAML's settings for hls4ml. network: the
-    "module:function" that writes the model file, or None.
+    Attributes:
+        file: the model file.
+        name: the kernel's and the model's.
+        inputs, outputs: as in the YAML; sides_of matches them with the model's tensors.
+        part: the AMD part.
+        max_batch_size: rows.
+        hls4ml: the YAML's settings for hls4ml.
+        network: the "module:function" that writes the model file, or None.
     """
 
     file: Path
@@ -141,7 +150,11 @@ class ModelDescription:
 def sides_of(sides: tuple[Side, ...], names: Sequence[str], role: str) -> tuple[Side, ...]:
     """Return a YAML's descriptions of the tensors `names`, in that order; an output that it leaves out has all defaults.
 
-    role: "input" or "output". Raises DescriptionError if the YAML describes other tensors.
+    Args:
+        role: "input" or "output".
+
+    Raises:
+        DescriptionError: If the YAML describes other tensors.
     """
     listed = ", ".join(names)
     if [side.tensor for side in sides] == [None]:
@@ -199,7 +212,11 @@ def read_zoo_yaml(model: str, zoo: Path = ZOO) -> object:
 def describe(model: str, value: object = None) -> ModelDescription:
     """Find a model and read its description; the same as find_model and read_description, but the YAML is read only once.
 
-    model: a zoo name or a path. value: the result of read_zoo_yaml(model), if the caller has it. Raises as those functions do.
+    Raises as those functions do.
+
+    Args:
+        model: a zoo name or a path.
+        value: the result of read_zoo_yaml(model), if the caller has it.
     """
     path = Path(model)
     described = ZOO / model / f"{model}.yaml"
@@ -222,7 +239,13 @@ def description_file(model_file: Path) -> Path:
 
 
 def read_description(model_file: Path, value: object = None) -> ModelDescription:
-    """Read the YAML beside a model file. value: its parsed content, if the caller has it. Raises DescriptionError."""
+    """Read the YAML beside a model file.
+
+    Raises DescriptionError.
+
+    Args:
+        value: its parsed content, if the caller has it.
+    """
     file = description_file(model_file)
     fields = _check_yaml(file, _read_yaml(file) if value is None else value)
     inputs, outputs = (_sides(file, fields, *words) for words in _SIDES)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the fields of a packed row, and the tables that turn codes into numbers, from an input's YAML.
 
-input:
+input::
+
   fields:                                          # in the order of the network's elements
     - {name: ieta, bits: 6, signed: true}          # a number: fraction: 2 puts two bits right of the binary point
     - {name: gain, bits: 8, table: gains.npy}      # a number for each code of up to 12 bits: a list, a .npy file from the
@@ -70,7 +71,11 @@ def packed_datatype(where: str, side: dict[str, Any]) -> str:
 
 
 def table_references(packed: Any) -> list[str]:
-    """Return the files and functions that an input's tables come from. packed: its fields, or its table."""
+    """Return the files and functions that an input's tables come from.
+
+    Args:
+        packed: its fields, or its table.
+    """
     tables = [field.get("table") for field in packed if isinstance(field, dict)] if isinstance(packed, list) else [packed]
     return [table for table in tables if isinstance(table, str)]
 
@@ -78,8 +83,13 @@ def table_references(packed: Any) -> list[str]:
 def read_packing(where: str, packed: dict[str, Any], datatype: str, size: int, directory: Path) -> Packing:
     """Return the layout of an input's rows.
 
-    where: the file and the input, for messages. packed: the YAML's `fields` or `table`. size: the network's elements.
-    directory: of the YAML. Modules beside the model must be importable. Raises DescriptionError.
+    Raises DescriptionError. Modules beside the model must be importable.
+
+    Args:
+        where: the file and the input, for messages.
+        packed: the YAML's `fields` or `table`.
+        size: the network's elements.
+        directory: of the YAML.
     """
     try:
         if "table" in packed:

@@ -19,11 +19,14 @@ _FIELDS = {"rows", "tolerance", "quantised_tolerance"}
 class Gate:
     """The comparison of csim with the trained model that a conversion has to pass.
 
-    rows: "module:function" that gives the rows, or a .npy or .npz file, from the YAML's directory. tolerance: the largest
-    |answer - trained model's| allowed, in an output's units on the wire, on the rows as they are given: one number for all
-    outputs, or one for each output by the model's name; None: an answer that is far is refused (hls/closeness/difference.py).
-    accepts_far: a missing tolerance refuses nothing. quantised_tolerance: the same for rows that the inputs' types have
-    quantised, before the wire rounds the answers; None: not judged.
+    Attributes:
+        rows: "module:function" that gives the rows, or a .npy or .npz file, from the YAML's directory.
+        tolerance: the largest difference from the trained model's answer, in an output's units on the wire, on the rows as they
+            are given: one number for all outputs, or one for each output by the model's name; None: an answer that is far is
+            refused (hls/closeness/difference.py).
+        accepts_far: a missing tolerance refuses nothing.
+        quantised_tolerance: the same for rows that the inputs' types have quantised, before the wire rounds the answers; None:
+            not judged.
     """
 
     rows: str
@@ -32,7 +35,11 @@ class Gate:
     quantised_tolerance: float | dict[str, float] | None = None
 
     def tolerance_of(self, output: str) -> float:
-        """Return the tolerance of one output, in its units on the wire; infinity for none. output: the model's name."""
+        """Return the tolerance of one output, in its units on the wire; infinity for none.
+
+        Args:
+            output: the model's name.
+        """
         return _of(self.tolerance, output)
 
     def quantised_tolerance_of(self, output: str) -> float:

@@ -31,9 +31,13 @@ def write_project(
 ) -> tuple[Any, list[str]]:  # fmt: skip
     """Convert the model with hls4ml and write its HLS project into `directory`; return the ModelGraph and notes.
 
-    trace: let the C++ copy each layer's result (csim/trace.py); nothing else changes.
-    The notes, a line each, say where hls4ml deviates from the YAML. Raises ConversionError for a model that hls4ml cannot
-    convert, and for one that it would convert wrongly.
+    The notes, a line each, say where hls4ml deviates from the YAML.
+
+    Args:
+        trace: let the C++ copy each layer's result (csim/trace.py); nothing else changes.
+
+    Raises:
+        ConversionError: For a model that hls4ml cannot convert, and for one that it would convert wrongly.
     """
     graph, remarks = model_graph(trained, description, inputs, outputs, directory, core)
     if trace:
@@ -48,7 +52,11 @@ def write_project(
 def model_graph(
     trained: TrainedModel, description: ModelDescription, inputs: Sides, outputs: Sides, directory: Path, core: CoreKind
 ) -> tuple[Any, list[str]]:
-    """Do what write_project does without writing the project. directory: where the graph would be written."""
+    """Do what write_project does without writing the project.
+
+    Args:
+        directory: where the graph would be written.
+    """
     options = dict(description.hls4ml)
     io_type = options.pop("IOType", "io_parallel")
     options["LayerName"] = translated(trained.names, options.get("LayerName") or {})

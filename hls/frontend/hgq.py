@@ -3,7 +3,7 @@
 
 HGQ2's wheel has a package `qkeras` of its own, which would replace QKeras if both were installed in one environment. So HGQ2
 is installed into a directory of the cache, and only the processes that load such a model have it on PYTHONPATH. `make dev-hgq`
-installs it in advance. This prints the directory, and installs it first if it is not there:
+installs it in advance. This prints the directory, and installs it first if it is not there::
 
     python -m hypersonic.hls.frontend.hgq
 """
@@ -37,7 +37,11 @@ def uses_hgq(file: Path) -> bool:
 def environment_of(file: Path, progress: Callable[[str], None] = lambda _: None) -> dict[str, str]:
     """Return the environment of a process that loads this model file.
 
-    progress: called with one line when HGQ2 has to be installed. Raises ConversionError if that fails.
+    Args:
+        progress: called with one line when HGQ2 has to be installed.
+
+    Raises:
+        ConversionError: If that fails.
     """
     return environment(progress) if uses_hgq(file) else keras_2_environment()
 

@@ -43,9 +43,14 @@ _SAID = (
 
 
 def notes(graph: Any, options: Mapping[str, Any], core: CoreKind) -> tuple[str, ...]:
-    """Return the report's notes on a ModelGraph. options: the YAML's `hls4ml`. core: the kind of core that is built.
+    """Return the report's notes on a ModelGraph.
 
-    Raises UnsupportedLayerError for a softmax whose probabilities would be wrong.
+    Args:
+        options: the YAML's `hls4ml`.
+        core: the kind of core that is built.
+
+    Raises:
+        UnsupportedLayerError: For a softmax whose probabilities would be wrong.
     """
     layers = {layer.name: layer for layer in graph.get_layers()}
     named = options.get("LayerName") or {}

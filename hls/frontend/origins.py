@@ -16,7 +16,10 @@ _LAYER = re.compile(r"layer '([^']+)'")
 def with_origins(origins: Mapping[str, str]) -> Iterator[None]:
     """Turn "layer 'Conv_0'" into "layer 'Conv_0' (node '/stem/Conv')" in an UnsupportedLayerError raised inside the context.
 
-    origins: the file's name by the layer's. A layer that was added for another (Conv_0_zeros) has the other's.
+    A layer that was added for another (Conv_0_zeros) has the other's.
+
+    Args:
+        origins: the file's name by the layer's.
     """
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a trained model in the framework that trained it. Like hls/convert.py, it works in a process of its own:
+"""Runs a trained model in the framework that trained it. Like hls/convert.py, it works in a process of its own::
 
     python -m hypersonic.hls.frontend.predict MODEL_FILE X.npz Y.npz
 
@@ -28,7 +28,13 @@ from hypersonic.hls.frontend.load import data_beside, load_trained
 def trained_predict(model_file: Path, inputs: Sequence[NDArray[np.float32]]) -> tuple[tuple[NDArray[np.float64], ...], int]:
     """Return the trained model's outputs, float64 (rows, size) each, and its number of parameters (-1 if unknown).
 
-    inputs: float32 (rows, size) each. Results are cached by content. Raises ConversionError if the framework fails.
+    Results are cached by content.
+
+    Args:
+        inputs: float32 (rows, size) each.
+
+    Raises:
+        ConversionError: If the framework fails.
     """
 
     def ask(directory: Path) -> None:

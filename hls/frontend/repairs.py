@@ -181,9 +181,13 @@ _REPAIRS = (
 
 
 def repair(project: Path) -> None:
-    """Correct the files of a project that hls4ml has just written. project: hls4ml's output directory.
+    """Correct the files of a project that hls4ml has just written.
 
-    Raises RuntimeError if the C++ is not hls4ml 1.3.0's, which these corrections are for.
+    Args:
+        project: hls4ml's output directory.
+
+    Raises:
+        RuntimeError: If the C++ is not hls4ml 1.3.0's, which these corrections are for.
     """
     directory = project / "firmware" / "nnet_utils"
     for name, words, instead in _REPAIRS:

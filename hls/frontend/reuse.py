@@ -107,7 +107,10 @@ def _nearest(possible: Sequence[int], asked: int) -> int:
 def check_own_settings(graph: Any, options: Mapping[str, Any]) -> None:
     """Refuse settings under LayerName that the layer's C++ does not support. (Settings under Model are adjusted, with a note.)
 
-    options: the YAML's `hls4ml`. Raises UnsupportedLayerError.
+    Raises UnsupportedLayerError.
+
+    Args:
+        options: the YAML's `hls4ml`.
     """
     layers = {layer.name: layer for layer in graph.get_layers()}
     for name, settings in (options.get("LayerName") or {}).items():

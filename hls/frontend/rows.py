@@ -24,9 +24,12 @@ class RowsError(ConversionError):
 
 @dataclass(frozen=True)
 class Wanted:
-    """A tensor whose rows are read. names: any of them may be its name in a .npz. shape: of one row, as it is served.
+    """A tensor whose rows are read.
 
-    channels_first: the model's file has the last axis first, and rows may have either layout.
+    Attributes:
+        names: any of them may be its name in a .npz.
+        shape: of one row, as it is served.
+        channels_first: the model's file has the last axis first, and rows may have either layout.
     """
 
     names: tuple[str, ...]
@@ -54,9 +57,9 @@ def is_rows_file(text: str) -> bool:
 def read_rows(file: Path, wanted: Sequence[Wanted]) -> tuple[NDArray[np.float32], ...]:
     """Return the rows of a file, float32 (rows, elements) for each tensor of `wanted`.
 
-    A .npy holds the rows of the only tensor, (rows, *shape), (rows, *own) or (rows, elements); a .npz holds an array for each
-    by name, or one array of any name for a single tensor. Any real or integer dtype is taken. Raises RowsError, and OSError
-    for a file that cannot be opened.
+    A .npy holds the rows of the only tensor, `(rows, *shape)`, `(rows, *own)` or (rows, elements); a .npz holds an array for
+    each by name, or one array of any name for a single tensor. Any real or integer dtype is taken. Raises RowsError, and
+    OSError for a file that cannot be opened.
     """
     return rows_and_layout(file, wanted)[0]
 

@@ -75,8 +75,12 @@ _TYPE = re.compile(
 def check_settings(options: Settings, proposed: Settings) -> None:
     """Refuse settings that hls4ml would silently ignore.
 
-    options: the YAML's `hls4ml`. proposed: hls4ml's own configuration, granularity "name". Raises DescriptionError, which gives
-    the key, the known ones, and the right place for it.
+    Args:
+        options: the YAML's `hls4ml`.
+        proposed: hls4ml's own configuration, granularity "name".
+
+    Raises:
+        DescriptionError: Which gives the key, the known ones, and the right place for it.
     """
     _check_model(options.get("Model") or {})
     if options.get("LayerType"):
@@ -94,7 +98,9 @@ def check_settings(options: Settings, proposed: Settings) -> None:
 def spread_model_settings(options: Settings, layers: Settings) -> dict[str, dict[str, Any]]:
     """Return LayerName with Model's settings copied into every layer for which the YAML does not set them by name.
 
-    options: the YAML's `hls4ml`. layers: LayerName of the configuration, with the YAML's settings already in it.
+    Args:
+        options: the YAML's `hls4ml`.
+        layers: LayerName of the configuration, with the YAML's settings already in it.
     """
     model, named = options.get("Model") or {}, options.get("LayerName") or {}
     return {layer: _spread(settings, model, named.get(layer) or {}) for layer, settings in layers.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the parts of a model, as a basis for its YAML. Like hls/convert.py, it works in a process of its own:
+"""Lists the parts of a model, as a basis for its YAML. Like hls/convert.py, it works in a process of its own::
 
     python -m hypersonic.hls.frontend.survey MODEL_FILE OUT.json [ROWS_FILE]
 
@@ -32,7 +32,12 @@ MOST_ROWS, _BATCH = 10_000, 256
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers that occur. least, greatest: over all. finest: the smallest magnitude that a single element or weight needs."""
+    """Numbers that occur.
+
+    Attributes:
+        least, greatest: over all.
+        finest: the smallest magnitude that a single element or weight needs.
+    """
 
     least: float
     greatest: float
@@ -41,7 +46,13 @@ class Numbers:
 
 @dataclass(frozen=True)
 class TensorSurvey:
-    """An input or output. name: the model's. numbers: None without rows. layer: the name of an output's layer, if known."""
+    """An input or output.
+
+    Attributes:
+        name: the model's.
+        numbers: None without rows.
+        layer: the name of an output's layer, if known.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -53,10 +64,17 @@ class TensorSurvey:
 class LayerSurvey:
     """A layer of the model.
 
-    name: the model's. result: hls4ml's layer that gives its result. automatic: the types that hls4ml would choose, such as
-    weight and result; a quantiser's are not among them. result_automatic: the same for the result. weights: what occurs, by
-    kind. count: number of weights. is_output: of the model. numbers: of the result, and of an LSTM's cell states; before: of
-    the result before the layer's own activation; None without rows. kind, followed_by, activation, classes: as in LayerFacts.
+    Attributes:
+        name: the model's.
+        result: hls4ml's layer that gives its result.
+        automatic: the types that hls4ml would choose, such as weight and result; a quantiser's are not among them.
+        result_automatic: the same for the result.
+        weights: what occurs, by kind.
+        count: number of weights.
+        is_output: of the model.
+        numbers: of the result, and of an LSTM's cell states.
+        before: of the result before the layer's own activation; None without rows.
+        kind, followed_by, activation, classes: as in LayerFacts.
     """
 
     name: str
@@ -76,7 +94,12 @@ class LayerSurvey:
 
 @dataclass(frozen=True)
 class Survey:
-    """The parts of a model. layers: empty if the front end does not know them. rows: the number surveyed; 0 without rows."""
+    """The parts of a model.
+
+    Attributes:
+        layers: empty if the front end does not know them.
+        rows: the number surveyed; 0 without rows.
+    """
 
     inputs: tuple[TensorSurvey, ...]
     outputs: tuple[TensorSurvey, ...]
@@ -85,9 +108,13 @@ class Survey:
 
 
 def survey(model_file: Path, rows: Path | None = None) -> Survey:
-    """Survey a model in a process of its own. rows: a .npy or .npz (see read_rows).
+    """Survey a model in a process of its own.
 
-    Raises ConversionError for a model or rows that are refused, or if the framework fails.
+    Args:
+        rows: a .npy or .npz (see read_rows).
+
+    Raises:
+        ConversionError: For a model or rows that are refused, or if the framework fails.
     """
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "survey.json"
@@ -133,7 +160,13 @@ def main(argv: Sequence[str]) -> int:
 
 
 def survey_trained(trained: TrainedModel, file: Path | None) -> Survey:
-    """Survey a loaded model. file: of rows, or None. Raises RowsError."""
+    """Survey a loaded model.
+
+    Raises RowsError.
+
+    Args:
+        file: of rows, or None.
+    """
     x = _read(trained, file) if file else None
     between = _ranges(trained, x) if x else {}
     outputs = trained.predict(x) if x else None

@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output of the model. name: the model's. layer: hls4ml's name of its layer. shape: of one row.
+    """An input or output of the model.
 
-    channels_first: the model's file has the last axis of `shape` as its first one.
+    Attributes:
+        name: the model's.
+        layer: hls4ml's name of its layer.
+        shape: of one row.
+        channels_first: the model's file has the last axis of `shape` as its first one.
     """
 
     name: str
@@ -35,10 +39,15 @@ class Tensor:
 class LayerFacts:
     """A layer of the model, by hls4ml's names.
 
-    name: of the layer with the weights. result: of the layer that gives the result, another one where hls4ml makes a layer of
-    an activation. kind: the framework's class. weights: by hls4ml's names of weights. followed_by: the class of the layer that
-    alone reads this one and to which hls4ml may give its work or its type; "" otherwise. activation: the framework's name.
-    classes: the size of the result's last axis.
+    Attributes:
+        name: of the layer with the weights.
+        result: of the layer that gives the result, another one where hls4ml makes a layer of an activation.
+        kind: the framework's class.
+        weights: by hls4ml's names of weights.
+        followed_by: the class of the layer that alone reads this one and to which hls4ml may give its work or its type; ""
+            otherwise.
+        activation: the framework's name.
+        classes: the size of the result's last axis.
     """
 
     name: str
@@ -54,21 +63,23 @@ class LayerFacts:
 class TrainedModel:
     """A loaded model, with the functions that run it and convert it.
 
-    inputs, outputs: in the model's order.
-    config: hls4ml's proposed configuration, granularity "name".
-    predict: runs the model in its framework: (rows, *shape) float32 for each input -> (rows, size) float64 for each output.
-    convert: (config, directory, project name, part, io_type) -> hls4ml's ModelGraph, after its optimisers, with inputs and
-        outputs in the model's order.
-    linear: (layer, the layer before it) for every quantiser that only changes the type and does no arithmetic.
-    branching: the same pairs where the layer before has other readers too, so that hls4ml may drop the quantiser.
-    fused: (normalisation, the dense layer before it) for every pair that hls4ml may fuse into one layer.
-    parameters: the number of parameters, including statistics such as a batch norm's; -1 if the format does not contain it.
-    names: hls4ml's name of a layer by the model's, where they differ.
-    origins: the file's name of a layer by the model's, where a file names its nodes (see origins.py).
-    notes: changes to the model before hls4ml reads it, as lines for the report.
-    layers: gives the facts of each layer in the model's order; None if the front end does not know them (QONNX).
-    results: rows as for predict -> each layer's result by hls4ml's name, float64 (rows, ...); None for the same front end.
-        Under its name plus ":state", other numbers that have the type of the layer's result.
+    Attributes:
+        inputs, outputs: in the model's order.
+        config: hls4ml's proposed configuration, granularity "name".
+        predict: runs the model in its framework: `(rows, *shape)` float32 for each input -> (rows, size) float64 for each
+            output.
+        convert: (config, directory, project name, part, io_type) -> hls4ml's ModelGraph, after its optimisers, with inputs and
+            outputs in the model's order.
+        linear: (layer, the layer before it) for every quantiser that only changes the type and does no arithmetic.
+        branching: the same pairs where the layer before has other readers too, so that hls4ml may drop the quantiser.
+        fused: (normalisation, the dense layer before it) for every pair that hls4ml may fuse into one layer.
+        parameters: the number of parameters, including statistics such as a batch norm's; -1 if the format does not contain it.
+        names: hls4ml's name of a layer by the model's, where they differ.
+        origins: the file's name of a layer by the model's, where a file names its nodes (see origins.py).
+        notes: changes to the model before hls4ml reads it, as lines for the report.
+        layers: gives the facts of each layer in the model's order; None if the front end does not know them (QONNX).
+        results: rows as for predict -> each layer's result by hls4ml's name, float64 (rows, ...); None for the same front end.
+            Under its name plus ":state", other numbers that have the type of the layer's result.
     """
 
     inputs: tuple[Tensor, ...]

@@ -55,7 +55,8 @@ _DEPTHWISE = ("DepthwiseConv1D", "DepthwiseConv2D")
 def check_graph(graph: Any, *, inexact_softmax: bool = False) -> None:
     """Raise UnsupportedLayerError, with the layers' names, for all layers of a ModelGraph that hls4ml converts wrongly.
 
-    inexact_softmax: allow a softmax whose probabilities are wrong, but not one that the C++ cannot compute.
+    Args:
+        inexact_softmax: allow a softmax whose probabilities are wrong, but not one that the C++ cannot compute.
     """
     found: list[UnsupportedLayerError] = []
     for layer in graph.get_layers():

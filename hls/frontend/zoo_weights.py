@@ -2,7 +2,7 @@
 """Makes the weights of zoo models that are too large to ship. A function that the YAML names writes them, and they are cached.
 
 `network: "module:function"` in the YAML is a function that takes the path of the .h5 to write. It runs in a process of its own,
-where TensorFlow's Keras is Keras 2 (hls/zoo/keras_2.py):
+where TensorFlow's Keras is Keras 2 (hls/zoo/keras_2.py)::
 
     python -m hypersonic.hls.frontend.zoo_weights MODULE:FUNCTION FILE
 """
@@ -68,7 +68,13 @@ def _make(network: str, file: Path, name: str) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Call a function with a path. argv: "module:function" and the path. An exception ends the process with its traceback."""
+    """Call a function with a path.
+
+    An exception ends the process with its traceback.
+
+    Args:
+        argv: "module:function" and the path.
+    """
     module, _, function = argv[0].partition(":")
     getattr(import_module(module), function)(Path(argv[1]))
 

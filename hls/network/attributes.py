@@ -18,12 +18,21 @@ SHIFT_INVARIANT = (Rounding.TRN, Rounding.RND, Rounding.RND_MIN_INF)
 
 
 def refuse(layer: Any, why: str) -> UnsupportedLayerError:
-    """Return the error to raise for a layer of hls4ml's graph that no core computes exactly. why: the reason, a clause."""
+    """Return the error to raise for a layer of hls4ml's graph that no core computes exactly.
+
+    Args:
+        why: the reason, a clause.
+    """
     return UnsupportedLayerError(f"layer {layer.name!r} ({layer.class_name}): {why}; {INSTEAD}")
 
 
 def unsupported(name: str, why: str) -> UnsupportedLayerError:
-    """Return the error to raise for a layer that a core does not compute exactly. name: the layer's. why: a clause."""
+    """Return the error to raise for a layer that a core does not compute exactly.
+
+    Args:
+        name: the layer's.
+        why: a clause.
+    """
     return UnsupportedLayerError(f"layer {name!r}: {why}; {INSTEAD}")
 
 
@@ -101,8 +110,11 @@ def number(value: int) -> Constants:
 
 
 def parameter(layer: Any, name: str, kind: str) -> Constants:
-    """Return one constant as the C++ computes it, from a literal by the constructor of its type. kind: attribute with the
-    type."""
+    """Return one constant as the C++ computes it, from a literal by the constructor of its type.
+
+    Args:
+        kind: attribute with the type.
+    """
     to = precision(layer, kind)
     raw = fixed(layer, to, kind).from_float(float(layer.get_attr(name, 1.0)))
     return Constants(raw.reshape(1), to.fraction)

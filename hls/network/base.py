@@ -51,7 +51,7 @@ class Tensor:
 
     @property
     def images(self) -> int:
-        """Number of images per row: 1, or the steps of a TimeDistributed, whose tensors have the shape (steps, *image)."""
+        """Number of images per row: 1, or the steps of a TimeDistributed, whose tensors have the shape `(steps, *image)`."""
         return prod(self.shape[:-3])
 
 
@@ -64,7 +64,8 @@ def element_types(tensors: Iterable[Tensor]) -> tuple[FixedPoint, ...]:
 class Window:
     """The input pixels of each output pixel: (oy, ox) sees rows oy * stride - pad_top + 0..kernel-1, and columns likewise.
 
-    kernel, stride: (rows, columns).
+    Attributes:
+        kernel, stride: (rows, columns).
     """
 
     kernel: tuple[int, int]
@@ -136,9 +137,12 @@ Layer = OneInput | TwoInputs
 class Products(OneInput):
     """A layer of sums of products with trained weights.
 
-    weight: in the shape that the layer defines. bias: one per output. accum: type of the sums. reuse_factor: multiplications of
-    a vector that share a multiplier. requested: the user's reuse factor, before hls4ml replaced it by the nearest that it
-    supports.
+    Attributes:
+        weight: in the shape that the layer defines.
+        bias: one per output.
+        accum: type of the sums.
+        reuse_factor: multiplications of a vector that share a multiplier.
+        requested: the user's reuse factor, before hls4ml replaced it by the nearest that it supports.
     """
 
     weight: Constants

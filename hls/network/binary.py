@@ -16,7 +16,8 @@ from hypersonic.hls.network.raw import cast_all
 class BinarySums(NamedTuple):
     """Products with bits x as those with numbers x: sum(w * (2 * x - 1)) is sum(2 * w * x) - sum(w).
 
-    counted: the integer type to which the C++ casts the sums before the result; None if it does not.
+    Attributes:
+        counted: the integer type to which the C++ casts the sums before the result; None if it does not.
     """
 
     weight: Constants
@@ -43,9 +44,13 @@ def reads_bits(layer: Any) -> bool:
 
 
 def binary_sums(layer: Any, weight: Constants, bias: Constants, accum: FixedPoint) -> BinarySums:
-    """Return the constants of a product whose input has the XNOR type. weight: (n_in, n_out), -1 and 1 where it is binary.
+    """Return the constants of a product whose input has the XNOR type.
 
-    Raises UnsupportedLayerError if hls4ml's C++ adds the bias twice, or cuts or wraps a sum in accum.
+    Args:
+        weight: (n_in, n_out), -1 and 1 where it is binary.
+
+    Raises:
+        UnsupportedLayerError: If hls4ml's C++ adds the bias twice, or cuts or wraps a sum in accum.
     """
     n_in, binary = len(weight.raw), is_binary(layer.weights["weight"])
     start = cast_all(bias, accum)

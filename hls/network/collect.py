@@ -15,10 +15,13 @@ T = TypeVar("T")
 def collect(package: ModuleType, inside: Iterable[ModuleInfo], name: str, kind: type[T]) -> dict[str, T]:
     """Return module name -> its attribute `name`, an instance of `kind`, for every module of a package.
 
-    inside: the modules, as pkgutil.iter_modules(package.__path__) finds them. The caller searches, because a build's key has
-    every module of a package that its importer searches (hls/sources.py).
+    The caller searches, because a build's key has every module of a package that its importer searches (hls/sources.py).
 
-    Raises ImportError if the package has no modules, or one without such an attribute.
+    Args:
+        inside: the modules, as pkgutil.iter_modules(package.__path__) finds them.
+
+    Raises:
+        ImportError: If the package has no modules, or one without such an attribute.
     """
     modules = [import_module(f"{package.__name__}.{module.name}") for module in inside]
     if not modules:

@@ -13,7 +13,10 @@ from hypersonic.hls.network.registry import layer_of
 def evaluate(network: Network, x: Integers) -> Integers:
     """Return the raw outputs of raw inputs.
 
-    x: (rows, elements of all inputs, in order). The result is (rows, elements of all outputs), of Python's integers.
+    The result is (rows, elements of all outputs), of Python's integers.
+
+    Args:
+        x: (rows, elements of all inputs, in order).
     """
     tensors: dict[str, Integers] = {}
     at = 0

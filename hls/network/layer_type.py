@@ -20,9 +20,12 @@ Reader = Callable[..., Layer | tuple[Layer, ...]]
 class LayerType(Generic[L]):
     """A kind of layer and how it is read, and what it computes.
 
-    noun: its class. evaluate: (layer, the raw numbers of each input, (rows, elements)) -> the raw numbers of y, (rows, ...).
-    readers: by hls4ml's class name. activations: readers by hls4ml's name of an activation function. by_image: both cores
-    compute one image after the other, so that it may be inside a TimeDistributed.
+    Attributes:
+        noun: its class.
+        evaluate: (layer, the raw numbers of each input, (rows, elements)) -> the raw numbers of y, (rows, ...).
+        readers: by hls4ml's class name.
+        activations: readers by hls4ml's name of an activation function.
+        by_image: both cores compute one image after the other, so that it may be inside a TimeDistributed.
     """
 
     noun: type[L]

@@ -50,7 +50,9 @@ def check_one_row(layer: Any, seen: Window) -> None:
 def accumulated(layer: Products, vectors: Integers, weight: Integers) -> Integers:
     """Return sums of products in accum, with the bias, as numbers of y: (rows, vectors, outputs).
 
-    vectors: (rows, vectors, n_in, 1 or outputs), raw. weight: what each of them is multiplied by.
+    Args:
+        vectors: (rows, vectors, n_in, 1 or outputs), raw.
+        weight: what each of them is multiplied by.
     """
     products = cast(vectors * weight, layer.x.precision.fraction + layer.weight.fraction, layer.accum)
     bias = cast_all(layer.bias, layer.accum)

@@ -56,7 +56,8 @@ def read_network(model: Any) -> Network:
 def distinct(layers: tuple[Layer, ...], taken: set[str]) -> tuple[Layer, ...]:
     """Return the layers of one layer of the model with unique names for the tensors between them.
 
-    taken: the names of all tensors; the new ones are added to it.
+    Args:
+        taken: the names of all tensors; the new ones are added to it.
     """
     renamed: dict[str, str] = {}
     steps: list[Layer] = []
@@ -104,7 +105,11 @@ def _passed(layer: Any, x: Tensor) -> Tensor:
 
 
 def _read(layer: Any, inputs: list[Tensor], steps: int) -> tuple[Layer, ...]:
-    """steps: of the TimeDistributed around the layer, or 0."""
+    """Read one layer.
+
+    Args:
+        steps: of the TimeDistributed around the layer, or 0.
+    """
     y, name = over_steps(tensor(layer.get_output_variable(), layer.outputs[0], layer), steps), layer.class_name
     expected = 2 if name in JOINS else 1
     if name in _ARRAYS_ONLY and streamed(layer):

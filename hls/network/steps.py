@@ -2,7 +2,7 @@
 """hls4ml's TimeDistributed: the layers inside it, whose stages take the steps of a row as images, one after the other.
 
 In hls4ml's graph a TimeDistributed is two layers, NAME and NAME_end. The C++ computes what is between them in a loop over the
-steps (nnet_time_distributed.h). The tensors between them have the shape of one step there, and (steps, *image) here.
+steps (nnet_time_distributed.h). The tensors between them have the shape of one step there, and `(steps, *image)` here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hypersonic.hls.network.registry import layer_of
 
 
 def over_steps(tensor: Tensor, steps: int) -> Tensor:
-    """Return a step's tensor as all steps, (steps, *image); with 0 steps, the tensor itself."""
+    """Return a step's tensor as all steps, `(steps, *image)`; with 0 steps, the tensor itself."""
     return replace(tensor, shape=(steps, *tensor.image)) if steps else tensor
 
 

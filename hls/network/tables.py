@@ -78,10 +78,12 @@ def _hard_silu_dip(a: float) -> float:
 
 @dataclass(frozen=True)
 class Curve:
-    """A function that is tabulated over 2**span_log2 units of x around 0; negative_only: over x from -8 to 0.
+    """A function that is tabulated over 2**span_log2 units of x around 0.
 
-    dip: an even function, of the magnitude of x in the middle of a step, which relu(x) is added to; 0 in the first and the last
-    entry (hls/frontend/passes/gated.py).
+    Attributes:
+        negative_only: over x from -8 to 0.
+        dip: an even function, of the magnitude of x in the middle of a step, which relu(x) is added to; 0 in the first and the
+            last entry (hls/frontend/passes/gated.py).
     """
 
     function: Callable[[float], float]
@@ -109,7 +111,10 @@ SELU_SCALE = Constants(np.array([34429], dtype=np.int64), 15)
 def curve_values(name: str, size: int, kind: FixedPoint) -> Constants:
     """Return the table's raw values (size,) in its own type `kind`.
 
-    Entry i is the function at x = (i - size / 2) * span / size, or at -8 * i / size for negative_only. name: a key of CURVES.
+    Entry i is the function at x = (i - size / 2) * span / size, or at -8 * i / size for negative_only.
+
+    Args:
+        name: a key of CURVES.
     """
     curve = CURVES[name]
     steps = np.arange(size, dtype=np.float64)
@@ -139,7 +144,8 @@ def _addressed(kind: FixedPoint, size: int) -> np.ndarray[tuple[int], np.dtype[n
 def exp_values(address: FixedPoint, size: int, kind: FixedPoint, *, negative: bool, scale: float = 1.0) -> Constants:
     """Return the table of init_exp_table: raw values (size,) of e**(scale * x), of -x if `negative`, in the type `kind`.
 
-    address: type of x, whose top bits are the index.
+    Args:
+        address: type of x, whose top bits are the index.
     """
     sign = np.float32(-1.0 if negative else 1.0)
     return _in(kind, [_expf(float(sign * x)) for x in _addressed(address, size) * np.float32(scale)])
@@ -148,7 +154,10 @@ def exp_values(address: FixedPoint, size: int, kind: FixedPoint, *, negative: bo
 def inverse_values(address: FixedPoint, size: int, kind: FixedPoint) -> Constants:
     """Return the table of init_invert_table: raw values (size,) of 1 / x in the type `kind`.
 
-    Entry 0 divides by zero; the infinity saturates (FixedPoint.from_float). address: type of x, whose top bits are the index.
+    Entry 0 divides by zero; the infinity saturates (FixedPoint.from_float).
+
+    Args:
+        address: type of x, whose top bits are the index.
     """
     with np.errstate(divide="ignore"):
         return _in(kind, list(np.float32(1) / _addressed(address, size)))

@@ -21,7 +21,9 @@ def window_shape(tensor: Tensor, seen: Window) -> tuple[int, int]:
 def window_elements(tensor: Tensor, seen: Window, x: Integers, pad: int = 0) -> Integers:
     """Return what each window reads: (rows, output pixels of all images, kernel pixels, channels).
 
-    x: (rows, elements of the tensor). pad: the value of a padded pixel.
+    Args:
+        x: (rows, elements of the tensor).
+        pad: the value of a padded pixel.
     """
     pads = ((0, 0), (seen.pad_top, seen.pad_bottom), (seen.pad_left, seen.pad_right), (0, 0))
     images = np.pad(x.reshape(-1, *tensor.image), pads, constant_values=pad)

@@ -18,8 +18,11 @@ from hypersonic.hls.packing.layout import Field, Packing
 class Codes:
     """Consecutive codes of one field that are converted alike: what one converter of the kernel takes.
 
-    first_bit: of the first code in the row. codes: their number. exponents: the scale exponents of the elements of one code.
-    select_bit: the lowest of the field.select_bits bits of the row that select.
+    Attributes:
+        first_bit: of the first code in the row.
+        codes: their number.
+        exponents: the scale exponents of the elements of one code.
+        select_bit: the lowest of the field.select_bits bits of the row that select.
     """
 
     field: Field
@@ -51,8 +54,11 @@ class Codes:
 
 
 def converters(packing: Packing, exponents: tuple[int, ...]) -> Iterator[Codes]:
-    """The codes that are converted alike, in the order of the network's elements. exponents: one per element; empty means
-    zero."""
+    """The codes that are converted alike, in the order of the network's elements.
+
+    Args:
+        exponents: one per element; empty means zero.
+    """
     firsts, at = dict(zip(packing.by_name, packing.first_bits, strict=True)), 0
     for field in packing.fields:
         if not field.is_input:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of a packed row, and how its bytes become an input's numbers.
 
+::
+
     fields   ieta 6, iphi 7, depth 3       bits 0-5, 6-12, 13-15: two bytes
 
 The fields follow one another without gaps. Bits are little-endian: bit 0 of a row is bit 0 of its byte 0, and a code's low bit
@@ -47,8 +49,10 @@ class Field:
       low bits of the field `select` choose the tuple. Only the low 12 bits of a wider code are used.
     - `one_hot` elements: the one at index code - first is 1, the others 0; all are 0 if it is out of range.
 
-    Numbers are in the wire's units: scale exponents apply to them as to any input. is_input: False for bits that are not given
-    to the network, because they only select, or are spare. Raises PackingError.
+    Numbers are in the wire's units: scale exponents apply to them as to any input.
+
+    Attributes:
+        is_input: False for bits that are not given to the network, because they only select, or are spare. Raises PackingError.
     """
 
     name: str
@@ -148,7 +152,11 @@ class Field:
         return np.asarray(self.table, np.float64)[..., None]
 
     def numbers(self, codes: NDArray[np.int64], selected: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Convert codes (rows, count) to numbers in the wire's units (rows, size). selected: codes (rows,) of `select`."""
+        """Convert codes (rows, count) to numbers in the wire's units (rows, size).
+
+        Args:
+            selected: codes (rows,) of `select`.
+        """
         if not self.is_input:
             return np.empty((len(codes), 0))
         if not self.table and not self.one_hot:
@@ -270,7 +278,11 @@ class Packing:
         return sum(field.size for field in self.fields)
 
     def unpack(self, data: NDArray[np.uint8]) -> dict[str, NDArray[np.int64]]:
-        """Return the codes (rows, count) int64 of each field. data: (rows, row_bytes) uint8."""
+        """Return the codes (rows, count) int64 of each field.
+
+        Args:
+            data: (rows, row_bytes) uint8.
+        """
         padded = np.pad(data, ((0, 0), (0, 2))).astype(np.uint32)
         return {field.name: _codes(padded, field, first) for field, first in zip(self.fields, self.first_bits, strict=True)}
 
@@ -335,7 +347,11 @@ class Packing:
 
 
 def _codes(padded: NDArray[np.uint32], field: Field, first: int) -> NDArray[np.int64]:
-    """Codes (rows, count) of a field. padded: rows of bytes with two bytes behind them, which a code's window may cover."""
+    """Codes (rows, count) of a field.
+
+    Args:
+        padded: rows of bytes with two bytes behind them, which a code's window may cover.
+    """
     at = first + field.bits * np.arange(field.count)
     place = at >> 3
     window = padded[:, place] | padded[:, place + 1] << 8 | padded[:, place + 2] << 16

@@ -17,9 +17,15 @@ from hypersonic.hls.model_graph import TensorType, tensor_types
 def compare(hls_model: Any, predict: Callable[[Any], Any], rows: Any) -> Comparison:
     """Compare a converted and compiled model with the trained one.
 
-    hls_model: hls4ml's ModelGraph, after compile(). predict: the trained model, such as Keras' `model.predict`. rows: as both
-    take them, (rows, *shape), or a list of such arrays for several inputs. Print `.lines()` of the result, and ask its outputs
-    for `far_because`. Raises UnsupportedLayerError for inputs or outputs that are not fixed point.
+    Print `.lines()` of the result, and ask its outputs for `far_because`.
+
+    Args:
+        hls_model: hls4ml's ModelGraph, after compile().
+        predict: the trained model, such as Keras' `model.predict`.
+        rows: as both take them, `(rows, *shape)`, or a list of such arrays for several inputs.
+
+    Raises:
+        UnsupportedLayerError: For inputs or outputs that are not fixed point.
     """
     inputs, outputs = tensor_types(hls_model, wide_outputs=True)
     given = [np.ascontiguousarray(each, np.float32) for each in (rows if isinstance(rows, list | tuple) else [rows])]

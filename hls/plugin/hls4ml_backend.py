@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hls4ml backend `Hypersonic`, which gives users of hls4ml the RTL core without the rest of the stack:
+"""The hls4ml backend `Hypersonic`, which gives users of hls4ml the RTL core without the rest of the stack::
 
     model = hls4ml.converters.convert_from_keras_model(keras_model, hls_config=config, backend="Hypersonic", output_dir="prj")
     model.compile()       # writes prj/ (Vitis HLS project) and prj/core/ (SystemVerilog), and Verilates the core
@@ -138,12 +138,18 @@ class HypersonicBackend(VitisBackend):  # type: ignore[misc]
         return str(super().compile(model)) if model.config.trace_output else str(library)
 
     def predict(self, model: Any, x: Arrays) -> Arrays:
-        """Simulate the RTL. x: (rows, ...) float32 or float64 -> (rows, n_out) in x's dtype; a single row gives (n_out,).
+        """Simulate the RTL.
 
         Several inputs are a list of such arrays, and so are several outputs. Shapes are those of hls4ml's own predict, and
-        inputs are rounded by the input type's modes, as in its C++. Raises TypeError for other dtypes, as hls4ml does: the
-        answers have the inputs' dtype, and integers would lose the fraction. Raises ValueError for arrays that are not rows of
-        the input's shape, which hls4ml would cut into rows regardless.
+        inputs are rounded by the input type's modes, as in its C++. Raises ValueError for arrays that are not rows of the
+        input's shape, which hls4ml would cut into rows regardless.
+
+        Args:
+            x: (rows, ...) float32 or float64 -> (rows, n_out) in x's dtype; a single row gives (n_out,).
+
+        Raises:
+            TypeError: For other dtypes, as hls4ml does: the answers have the inputs' dtype, and integers would lose the
+                fraction.
         """
         core = _written(model)
         parts = [np.asarray(part) for part in (x if len(core.inputs.tensors) > 1 else [x])]

@@ -37,9 +37,12 @@ def word_bits(fixed: FixedPoint) -> int:
 
 
 def to_floats(words: NDArray[np.int64], fixed: FixedPoint, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Convert a core's output to floats. words: (rows, size * words of an element) -> (rows, size) float32 or float64.
+    """Convert a core's output to floats.
 
     Each number is rounded once, to nearest even, as ap_fixed's conversions do.
+
+    Args:
+        words: (rows, size * words of an element) -> (rows, size) float32 or float64.
     """
     if fixed.width <= _EXACT:
         return fixed.to_float(words).astype(dtype)

@@ -89,7 +89,8 @@ def skid_cost(width: int) -> Amounts:
 def cast_cost(width: int, numbers: Numbers) -> Amounts:
     """Return the cost of an rf_cast from `width` bits. Rounding is a carry chain without LUTs; zeros shifted in cost nothing.
 
-    numbers: the parameters of the stage that has the cast.
+    Args:
+        numbers: the parameters of the stage that has the cast.
     """
     y, shift = numbers["Y_WIDTH"], numbers.get("RESULT_SHIFT", 8)
     whole, zeros = max(width + 1 - shift, 1), max(-shift, 0)
@@ -99,5 +100,9 @@ def cast_cost(width: int, numbers: Numbers) -> Amounts:
 
 
 def roms_cost(memories: Iterable[tuple[int, int]]) -> Amounts:
-    """Return the cost of a stage's memories that are filled from files. memories: words and bits of each."""
+    """Return the cost of a stage's memories that are filled from files.
+
+    Args:
+        memories: words and bits of each.
+    """
     return sum((rom_cost(words, width) for words, width in memories), NOTHING)

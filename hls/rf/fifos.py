@@ -45,7 +45,10 @@ def _by_clocks(fifo: Stage, join: Stage, timed: Clocks) -> int:
 def _by_needs(fifo: Stage, join: Stage, needed: _Beats) -> int:
     """Return the beats that a fork must pass to this branch before the other branch can produce the first matching beat.
 
-    This bound does not depend on clocks. needed: dependences() of that fork.
+    This bound does not depend on clocks.
+
+    Args:
+        needed: dependences() of that fork.
     """
     mine, first = join.inputs.index(fifo.outputs[0]), _first_takers(fifo, join)
     source, other = fifo.inputs[0].name, join.inputs[1 - mine].name

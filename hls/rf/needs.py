@@ -46,7 +46,11 @@ def vectors(count: int, beats: int, results: int) -> Beats:
 
 
 def in_turn(one: Beats, images: int, beats: int) -> Beats:
-    """Return the needs of a row of several images of `beats` input beats. one: those of an image."""
+    """Return the needs of a row of several images of `beats` input beats.
+
+    Args:
+        one: those of an image.
+    """
     return shared((np.arange(images, dtype=np.int64)[:, None] * beats + one[None]).reshape(-1))
 
 

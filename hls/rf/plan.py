@@ -33,7 +33,11 @@ def plan(network: Network, whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
 
 
 def build(network: Network, whole_row_bits: int, weight_widths: Mapping[str, int] | None = None) -> Pipeline:
-    """Return the pipeline with FIFOs of two beats in front of joins. weight_widths: given for a sketch (fit/sketch.py)."""
+    """Return the pipeline with FIFOs of two beats in front of joins.
+
+    Args:
+        weight_widths: given for a sketch (fit/sketch.py).
+    """
     builder = Builder(network, whole_row_bits, weight_widths)
     for layer in network.layers:
         layer_plan(layer).plan(builder, layer)
@@ -141,8 +145,11 @@ class Builder:
         return fitting[0] if fitting else channels
 
     def take_elements(self, tensor: Tensor, period: int) -> Stream:
-        """Return a stream of the tensor with the fewest lanes that keep up and convert easily. period: a multiple of the
-        lanes."""
+        """Return a stream of the tensor with the fewest lanes that keep up and convert easily.
+
+        Args:
+            period: a multiple of the lanes.
+        """
         stream = self.take(tensor)
         fewest = self.fewest_lanes(period, tensor.size)
         fewest = next((d for d in divisors(period) if d >= fewest and gcd(d, stream.lanes) in (d, stream.lanes)), fewest)

@@ -37,8 +37,10 @@ class Stream:
 class Memory:
     """A memory filled by $readmemh.
 
-    file: its name. words: (depth, fields) integers of any size; field 0 is in the low bits of a word. widths: bits of the
-    fields, either one for all fields or a sequence that repeats.
+    Attributes:
+        file: its name.
+        words: (depth, fields) integers of any size; field 0 is in the low bits of a word.
+        widths: bits of the fields, either one for all fields or a sequence that repeats.
     """
 
     file: str
@@ -120,8 +122,10 @@ def _bits(words: NDArray[np.int64], each: list[int], total: int) -> NDArray[np.u
 class Feed:
     """Weights that a stage receives at run time on its port s_axis_w.
 
-    words: in the layout of rf_mac's memory, whose file is not written. repeats: True if they are read from the card's memory
-    for every vector, False if they are loaded once after a reset; then ultra says whether into UltraRAM.
+    Attributes:
+        words: in the layout of rf_mac's memory, whose file is not written.
+        repeats: True if they are read from the card's memory for every vector, False if they are loaded once after a reset.
+            then ultra says whether into UltraRAM.
     """
 
     words: Memory
@@ -133,9 +137,12 @@ class Feed:
 class Timing:
     """When a stage's output beats are available, for one row without stalls, and how often rows can follow.
 
-    needs: for each input stream, an array with the index of the last input beat that each output beat waits for; -1 for none.
-    latency: clocks from the edge that accepts that input beat to the edge at which the output beat can be accepted. gap:
-    minimum clocks between output beats. ii: clocks for which a row occupies the stage.
+    Attributes:
+        needs: for each input stream, an array with the index of the last input beat that each output beat waits for; -1 for
+            none.
+        latency: clocks from the edge that accepts that input beat to the edge at which the output beat can be accepted.
+        gap: minimum clocks between output beats.
+        ii: clocks for which a row occupies the stage.
     """
 
     needs: tuple[NDArray[np.int64], ...]
@@ -146,7 +153,8 @@ class Timing:
     def departures(self, arrivals: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
         """Return the clock edges at which the output beats can be accepted.
 
-        arrivals: for each input stream, the edges (beats,) at which its beats are accepted.
+        Args:
+            arrivals: for each input stream, the edges (beats,) at which its beats are accepted.
         """
         waits = [np.where(need < 0, 0, arrival[need]) for arrival, need in zip(arrivals, self.needs, strict=True)]
         ready = np.max(waits, axis=0) + self.latency
@@ -168,8 +176,14 @@ def one_to_one(beats: int, latency: int, streams: int = 1) -> Timing:
 class Stage:
     """An instance of an RTL module.
 
-    layer: name of the layer that it computes. memories: filled from files. multipliers: in hardware. multiplications: per row.
-    ram_bits: of buffers. feed: weights that it receives at run time. loaded: its constants that are loaded with them.
+    Attributes:
+        layer: name of the layer that it computes.
+        memories: filled from files.
+        multipliers: in hardware.
+        multiplications: per row.
+        ram_bits: of buffers.
+        feed: weights that it receives at run time.
+        loaded: its constants that are loaded with them.
     """
 
     name: str
@@ -189,7 +203,12 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Pipeline:
-    """A whole core. inputs, outputs: the streams at its ports, one per tensor, in the model's order. notes: for the report."""
+    """A whole core.
+
+    Attributes:
+        inputs, outputs: the streams at its ports, one per tensor, in the model's order.
+        notes: for the report.
+    """
 
     name: str
     stages: tuple[Stage, ...]

@@ -37,14 +37,21 @@ class Planner(Protocol):
         """Return a stream of the tensor for one reader; every reader takes its own."""
 
     def take_elements(self, tensor: Tensor, period: int) -> Stream:
-        """Return a stream of the tensor with the fewest lanes that keep up and convert easily. period: a multiple of the
-        lanes."""
+        """Return a stream of the tensor with the fewest lanes that keep up and convert easily.
+
+        Args:
+            period: a multiple of the lanes.
+        """
 
     def with_lanes(self, stream: Stream, lanes: int, layer: str) -> Stream:
         """Return the stream in beats of `lanes` elements."""
 
     def buffered(self, stream: Stream, layer: str, side: str) -> Stream:
-        """Return the stream behind a new FIFO, for an input of a join. side: "a" or "b"."""
+        """Return the stream behind a new FIFO, for an input of a join.
+
+        Args:
+            side: "a" or "b".
+        """
 
     def fewest_lanes(self, channels: int, elements_a_row: int) -> int:
         """Return the smallest divisor of `channels` that is enough lanes to move a row within the interval."""
@@ -66,9 +73,11 @@ class Planner(Protocol):
 class Sharing(Generic[P]):
     """How a layer's multiplications share multipliers.
 
-    taken: layer -> clocks of one vector (or of one pixel's channels), which is the supported reuse factor nearest to the one
-    asked for. vectors: layer -> vectors per row. choices: layer -> {supported reuse factor: clocks per row, including its
-    window}.
+    Attributes:
+        taken: layer -> clocks of one vector (or of one pixel's channels), which is the supported reuse factor nearest to the
+            one asked for.
+        vectors: layer -> vectors per row.
+        choices: layer -> {supported reuse factor: clocks per row, including its window}.
     """
 
     taken: Callable[[P], int]
@@ -80,8 +89,11 @@ class Sharing(Generic[P]):
 class LayerPlan(Generic[L]):
     """How a kind of layer becomes stages.
 
-    noun: its class. plan: adds its stages. sharing: for subclasses of Products and PairProducts. check: raises
-    UnsupportedLayerError for a layer that the stages do not compute exactly.
+    Attributes:
+        noun: its class.
+        plan: adds its stages.
+        sharing: for subclasses of Products and PairProducts.
+        check: raises UnsupportedLayerError for a layer that the stages do not compute exactly.
     """
 
     noun: type[L]
@@ -94,9 +106,13 @@ class LayerPlan(Generic[L]):
 class StageType:
     """A kind of stage.
 
-    modules: RTL modules of hls/rtl that it instantiates. cost: estimated resources of one stage, with weights in block RAM, or
-    in LUTs if there are few. limits: widths of numbers inside it. layer: None for a stage between layers. text: yields its
-    instance, if that has other ports than streams. long: parameters of 64 bits; all others are SystemVerilog's int.
+    Attributes:
+        modules: RTL modules of hls/rtl that it instantiates.
+        cost: estimated resources of one stage, with weights in block RAM, or in LUTs if there are few.
+        limits: widths of numbers inside it.
+        layer: None for a stage between layers.
+        text: yields its instance, if that has other ports than streams.
+        long: parameters of 64 bits; all others are SystemVerilog's int.
     """
 
     modules: tuple[str, ...]

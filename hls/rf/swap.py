@@ -52,7 +52,11 @@ def _load_clocks(beats: int, read_latency_clocks: int) -> float:
 
 
 def _latency(pipeline: Pipeline, ends: dict[str, float]) -> float:
-    """Return the clocks of a row's last result. ends: stage name -> the clock at which its weights are there."""
+    """Return the clocks of a row's last result.
+
+    Args:
+        ends: stage name -> the clock at which its weights are there.
+    """
     arrivals: dict[str, NDArray[np.float64]] = {name: beats.astype(float) for name, beats in offered(pipeline).items()}
     for stage in pipeline.stages:
         departed = _departures(stage, tuple(arrivals[stream.name] for stream in stage.inputs), ends.get(stage.name, 0.0))

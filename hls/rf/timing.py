@@ -17,7 +17,9 @@ from hypersonic.hls.rf.stage import Pipeline, Stage, Timing, is_whole, port_beat
 class Clocks:
     """Predicted clocks of one row.
 
-    arrivals: stream name -> the clock edges (beats,) at which its beats can be taken. ii, latency: of the network, as in Core.
+    Attributes:
+        arrivals: stream name -> the clock edges (beats,) at which its beats can be taken.
+        ii, latency: of the network, as in Core.
     """
 
     arrivals: dict[str, NDArray[np.int64]]
@@ -74,7 +76,8 @@ def offered(pipeline: Pipeline) -> dict[str, NDArray[np.int64]]:
 def dependences(pipeline: Pipeline, fork: Stage | None) -> dict[str, NDArray[np.int64]]:
     """Return, for every stream and beat, the index of the last beat of the fork that it depends on; -1 for none.
 
-    fork: a stage whose outputs are copies of each other; None: the port, whose beats go to one input after the other.
+    Args:
+        fork: a stage whose outputs are copies of each other; None: the port, whose beats go to one input after the other.
     """
     if fork is None:
         known = offered(pipeline)
@@ -102,7 +105,11 @@ def common_forks(pipeline: Pipeline, join: Stage) -> tuple[Stage | None, ...]:
 
 
 def _forks_behind(pipeline: Pipeline, last: Stage | None = None) -> dict[str, set[str]]:
-    """Return stream name -> names of the forks that it depends on. last: a fork at which the search ends."""
+    """Return stream name -> names of the forks that it depends on.
+
+    Args:
+        last: a fork at which the search ends.
+    """
     behind: dict[str, set[str]] = {stream.name: set() for stream in pipeline.inputs}
     for stage in pipeline.stages:
         forks = set[str]().union(*(behind[stream.name] for stream in stage.inputs)) if stage is not last else set()
@@ -114,7 +121,8 @@ def _forks_behind(pipeline: Pipeline, last: Stage | None = None) -> dict[str, se
 def waiting(early: NDArray[np.int64], taken: NDArray[np.int64], ii: int) -> int:
     """Return the largest number of beats in a FIFO that beat j enters at early[j] and leaves at taken[j].
 
-    ii: clocks between rows.
+    Args:
+        ii: clocks between rows.
     """
     rows = int(max(0, (taken - early).max()) // max(ii, 1)) + 2
     shifts = np.arange(rows, dtype=np.int64)[:, None] * ii

@@ -34,7 +34,11 @@ def write_rf_core(
 ) -> tuple[Core, dict[str, Any]]:
     """Write <name>_core.sv, the files it reads and core.json into `directory`; return the core and its figures.
 
-    whole_row_bits: rows of up to this many bits are one beat at the ports. Raises UnsupportedLayerError with the layer's name.
+    Args:
+        whole_row_bits: rows of up to this many bits are one beat at the ports.
+
+    Raises:
+        UnsupportedLayerError: With the layer's name.
     """
     pipeline = plan(network, whole_row_bits)
     timed = clocks(pipeline)

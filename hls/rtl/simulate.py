@@ -87,7 +87,8 @@ _MAX_STREAMS = 64
 def compile_cores(cores: Sequence[Core], optimisation: str = "-O1") -> Path:
     """The shared library of some cores side by side, Verilated; kept by content hash. Raises ToolError.
 
-    optimisation: g++'s level; -O1 simulates fastest, -O0 compiles fastest.
+    Args:
+        optimisation: g++'s level; -O1 simulates fastest, -O0 compiles fastest.
     """
     top = _top(cores)
     sources = list(dict.fromkeys(source for core in cores for source in core.sources))
@@ -131,7 +132,10 @@ def _lanes(row: Row) -> NDArray[np.int32]:
 class RtlCore:
     """One simulated core; used by one thread at a time, closed by close() or a with statement.
 
-    clocks: of the last run. beside: the cores it shares a library with, itself among them (see compile_cores).
+    clocks: of the last run.
+
+    Args:
+        beside: the cores it shares a library with, itself among them (see compile_cores).
     """
 
     def __init__(self, core: Core, beside: Sequence[Core] = (), optimisation: str = "-O1") -> None:
@@ -154,10 +158,15 @@ class RtlCore:
         stalls: Stalls = Stalls(),
         clock_limit: int = 0,
     ) -> NDArray[np.int64]:
-        """x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64, as the core's registers hold them, tensor by tensor.
+        """Compute rows of raw numbers.
 
-        clock_limit: stop there with rows still inside and return those that came out; call reset() before the next run.
-        Raises SpecMismatchError for a wrong shape, SimulationError when the core breaks a rule of its streams.
+        Args:
+            x_raw: (rows, inputs.size) int64 -> (rows, outputs.size) int64, as the core's registers hold them, tensor by tensor.
+            clock_limit: stop there with rows still inside and return those that came out; call reset() before the next run.
+
+        Raises:
+            SpecMismatchError: For a wrong shape.
+            SimulationError: When the core breaks a rule of its streams.
         """
         x = np.ascontiguousarray(x_raw, dtype=np.int64)
         source, sink = self.core.inputs, self.core.outputs
@@ -216,7 +225,14 @@ def _load(file: Path) -> ctypes.CDLL:
 
 
 def _weight_streams(cores: Sequence[Core], weights: Sequence[NDArray[np.uint8]]) -> ctypes.Array[_WeightStream]:
-    """weights: of each core its file's bytes. Raises SpecMismatchError for a file shorter than its streams."""
+    """Cut each core's weights into its streams.
+
+    Args:
+        weights: of each core its file's bytes.
+
+    Raises:
+        SpecMismatchError: For a file shorter than its streams.
+    """
     size, streams = WEIGHT_BITS // 8, list[_WeightStream]()
     for select, (core, data) in enumerate(zip(cores, weights, strict=True)):
         if len(data) < core.weight_beats * size:
@@ -242,7 +258,11 @@ def _top(cores: Sequence[Core]) -> str:
 
 
 def _body(core: Core, k: int, first: int) -> str:
-    """Core number k, and the wires of its outputs. first: which of all weight streams is its first."""
+    """Core number k, and the wires of its outputs.
+
+    Args:
+        first: which of all weight streams is its first.
+    """
     end = first + len(core.weight_streams)
     wires = {
         "s_axis_w_tvalid": f"s_axis_w_tvalid[{end - 1}:{first}]", "s_axis_w_tready": f"s_axis_w_tready[{end - 1}:{first}]",

@@ -11,7 +11,13 @@ from hypersonic.hls.core import Core, Port
 
 
 def size_of(name: str, cores: Sequence[Core], sources: Sequence[Path], *, kernel: bool = False) -> Rtl:
-    """Return the size of a design. name: for messages. sources: all of its SystemVerilog. kernel: it converts the rows."""
+    """Return the size of a design.
+
+    Args:
+        name: for messages.
+        sources: all of its SystemVerilog.
+        kernel: it converts the rows.
+    """
     lines = sum(source.read_bytes().count(b"\n") for source in dict.fromkeys(sources))
     layers = tuple(Share(*layer) for core in cores for layer in core.layers)
     inputs, outputs = (tuple(map(_side, ports)) for ports in ([core.x for core in cores], [core.y for core in cores]))

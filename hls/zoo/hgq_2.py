@@ -27,8 +27,13 @@ Array = NDArray[np.float32]
 class Schedule:
     """How to train: Adam with a cosine-decayed learning rate.
 
-    epochs: passes over the sample. rate: initial learning rate. batch: rows per step. beta: the weight of the cost in the loss,
-    per effective bit operation (EBOP); it grows exponentially from the first value to the second. trial: epochs without cost.
+    Attributes:
+        epochs: passes over the sample.
+        rate: initial learning rate.
+        batch: rows per step.
+        beta: the weight of the cost in the loss, per effective bit operation (EBOP); it grows exponentially from the first
+            value to the second.
+        trial: epochs without cost.
     """
 
     epochs: int
@@ -75,7 +80,11 @@ def widths() -> Iterator[None]:
 def fit(model: Any, x: Array, label: NDArray[np.int64], schedule: Schedule, progress: Callable[[str], None]) -> float:
     """Train a classifier of logits in place by cross entropy and cost; return its cost in EBOPs.
 
-    x: (n, ...). label: (n,). Afterwards the ranges of all activations are set to those that occur on x.
+    Afterwards the ranges of all activations are set to those that occur on x.
+
+    Args:
+        x: (n, ...).
+        label: (n,).
     """
     from hgq.utils import trace_minmax
     from hgq.utils.sugar import BetaScheduler

@@ -35,8 +35,11 @@ def keras() -> tuple[Any, Any]:
 class Schedule:
     """How long and how fast to train: Adam with a cosine-decayed learning rate.
 
-    epochs: passes over the sample. rate: initial learning rate. batch: rows per step. floor: final learning rate as a fraction
-    of the initial one.
+    Attributes:
+        epochs: passes over the sample.
+        rate: initial learning rate.
+        batch: rows per step.
+        floor: final learning rate as a fraction of the initial one.
     """
 
     epochs: int
@@ -56,9 +59,13 @@ def fit(
 ) -> float:
     """Train `model` in place and return the mean loss of the last epoch.
 
-    x: one float32 array per input; target: float32; all have the same number of rows. loss: (target, output) of a batch -> a
-    scalar tensor. variables: those to train, by default all trainable ones of the model. The same data and initial weights give
-    the same result on the same machine.
+    The same data and initial weights give the same result on the same machine.
+
+    Args:
+        x: one float32 array per input.
+        target: float32; all have the same number of rows.
+        loss: (target, output) of a batch -> a scalar tensor.
+        variables: those to train, by default all trainable ones of the model.
     """
     tf, tf_keras = keras()
     steps = max(1, len(target) // schedule.batch)
@@ -88,19 +95,33 @@ def fit(
 
 
 def cross_entropy(label: Any, probability: Any) -> Any:
-    """Return the mean cross entropy of a batch. label: (n,), indices of classes; probability: (n, classes)."""
+    """Return the mean cross entropy of a batch.
+
+    Args:
+        label: (n,), indices of classes.
+        probability: (n, classes).
+    """
     tf, _ = keras()
     wanted = tf.one_hot(tf.cast(label, tf.int32), probability.shape[1])
     return -tf.reduce_mean(tf.reduce_sum(wanted * tf.math.log(probability + 1e-7), axis=1))
 
 
 def binary_cross_entropy(wanted: Any, found: Any, *, logits: bool = False) -> Any:
-    """Return the mean cross entropy of a batch of probabilities, or of logits. wanted, found: (n, 1)."""
+    """Return the mean cross entropy of a batch of probabilities, or of logits.
+
+    Args:
+        wanted, found: (n, 1).
+    """
     return keras()[1].losses.BinaryCrossentropy(from_logits=logits)(wanted, found)
 
 
 def predict(model: Any, x: Array | Sequence[Array], batch: int = 4096) -> NDArray[np.float64]:
-    """Return the output of a model with one output. x: an array, or one per input. batch: rows per step."""
+    """Return the output of a model with one output.
+
+    Args:
+        x: an array, or one per input.
+        batch: rows per step.
+    """
     return np.asarray(model.predict(x, batch_size=batch, verbose=0), np.float64)
 
 

@@ -33,7 +33,9 @@ class Graph:
     def node(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
         """Add a node with one output and return the output's name.
 
-        kind: the ONNX operator. name: of node and output; "" generates one from `kind` and a number.
+        Args:
+            kind: the ONNX operator.
+            name: of node and output; "" generates one from `kind` and a number.
         """
         import onnx.helper
 
@@ -42,7 +44,11 @@ class Graph:
         return output
 
     def top(self, values: str, count: str) -> str:
-        """Return the indices (..., count) of the largest values along the last axis, largest first. count: INT64 [1]."""
+        """Return the indices (..., count) of the largest values along the last axis, largest first.
+
+        Args:
+            count: INT64 [1].
+        """
         import onnx.helper
 
         indices = f"topk_{len(self._nodes)}"
@@ -92,7 +98,11 @@ class Graph:
         return self.node("BatchNormalization", x, *vectors, name=name, epsilon=epsilon)
 
     def dense(self, x: str, name: str, sizes: tuple[int, int], output: str = "") -> str:
-        """Apply a dense layer: x (n, sizes[0]) -> (n, sizes[1]). output: the tensor's name; "" uses the layer's name."""
+        """Apply a dense layer: x (n, sizes[0]) -> (n, sizes[1]).
+
+        Args:
+            output: the tensor's name; "" uses the layer's name.
+        """
         kernel = self.uniform(f"{name}/kernel", sizes, *_he(sizes[0]))
         bias = self.uniform(f"{name}/bias", (sizes[1],), -0.1, 0.1)
         return self.node("Gemm", x, kernel, bias, name=output or name)

@@ -33,7 +33,8 @@ def on_grid(values: NDArray[Any], grid: Grid) -> Array:
 def layer_output(model: Any, name: str, inputs: Sequence[Array], batch: int = 64) -> Array:
     """Return the output of layer `name` (float32) for these inputs, which have the same number of rows.
 
-    batch: rows per call of the model.
+    Args:
+        batch: rows per call of the model.
     """
     tf, tf_keras = keras_2.keras()
     part = tf_keras.Model(model.inputs, model.get_layer(name).output)
@@ -45,8 +46,10 @@ def layer_output(model: Any, name: str, inputs: Sequence[Array], batch: int = 64
 def spread(model: Any, inputs: Sequence[Array], grids: Mapping[str, Grid], size: float) -> None:
     """Scale the kernel of each named layer, in this order, until 99.9 % of its outputs for `inputs` are within +-size.
 
-    grids: layer name -> type to which its kernel is rounded. Biases are left unchanged. Rounding to a coarse grid changes the
-    outputs' size, hence several passes.
+    Biases are left unchanged. Rounding to a coarse grid changes the outputs' size, hence several passes.
+
+    Args:
+        grids: layer name -> type to which its kernel is rounded.
     """
     for name, grid in grids.items():
         layer = model.get_layer(name)
@@ -63,8 +66,12 @@ def fit_last(
 ) -> tuple[Array, Array]:
     """Fit a linear layer with one output by weighted least squares; return its kernel (n, 1), on `grid`, and its bias (1,).
 
-    features: (rows, n); wanted: (rows,), the target; weights: (rows,), which multiply the residuals. ridge: penalty on the
-    kernel in units of the features' mean square, which keeps the fit from subtracting large numbers from each other.
+    Args:
+        features: (rows, n).
+        wanted: (rows,), the target.
+        weights: (rows,), which multiply the residuals.
+        ridge: penalty on the kernel in units of the features' mean square, which keeps the fit from subtracting large numbers
+            from each other.
     """
     x = np.column_stack([features.astype(np.float64), np.ones(len(features))]) * weights[:, None]
     square = x.T @ x

@@ -26,7 +26,11 @@ class NoTaskError(ValueError):
 
 @dataclass(frozen=True)
 class Sample:
-    """Generated rows and their true values. truth: the second argument of the task's `measure`; its type is the model's own."""
+    """Generated rows and their true values.
+
+    Attributes:
+        truth: the second argument of the task's `measure`; its type is the model's own.
+    """
 
     inputs: Inputs
     truth: Any = None
@@ -41,12 +45,16 @@ class Sample:
 class Task:
     """A model's generator, its figure of merit, and how many rows the commands use.
 
-    sample: (rows, seed) -> Sample with about that many rows. figure: name and unit of the figure of merit. measure: (outputs,
-    truth) -> figure; None for a model that is not trained, in which case `figure` says so. float_predict: the network before
-    quantisation; None if the model file itself holds that network. rows: rows that `hypersonic report` gives to csim.
-    rtl_rows: how many of them also run in the Verilated core; 0 if the model has no core. event_rows: rows in one request of
-    `hypersonic infer`. given: the number of rows if they are a user's, which are used once each, instead of generated ones.
-    larger_is_better: of two values of the figure.
+    Attributes:
+        sample: (rows, seed) -> Sample with about that many rows.
+        figure: name and unit of the figure of merit.
+        measure: (outputs, truth) -> figure; None for a model that is not trained, in which case `figure` says so.
+        float_predict: the network before quantisation; None if the model file itself holds that network.
+        rows: rows that `hypersonic report` gives to csim.
+        rtl_rows: how many of them also run in the Verilated core; 0 if the model has no core.
+        event_rows: rows in one request of `hypersonic infer`.
+        given: the number of rows if they are a user's, which are used once each, instead of generated ones.
+        larger_is_better: of two values of the figure.
     """
 
     sample: Callable[[int, int], Sample]
@@ -73,7 +81,9 @@ def held_out(
 ) -> Callable[[int, int], Sample]:
     """Return a task's `sample`: rows of generate(rows, first + seed), flattened as on the wire.
 
-    first: the first seed that is not trained on. truth, inputs: names of the fields of what is generated.
+    Args:
+        first: the first seed that is not trained on.
+        truth, inputs: names of the fields of what is generated.
     """
 
     def sample(rows: int, seed: int) -> Sample:

@@ -25,8 +25,13 @@ SEED = 1  # of the shipped weights
 class Recipe:
     """A training with Keras 2; the values in a model's train.py gave the shipped weights.
 
-    model: its name. network: returns it with initial weights. sample: (count, seed) -> inputs of the network and targets.
-    loss, schedule: see keras_2.fit. count: rows of the sample. quality: a text about a trained model, on rows not trained on.
+    Attributes:
+        model: its name.
+        network: returns it with initial weights.
+        sample: (count, seed) -> inputs of the network and targets.
+        loss, schedule: see keras_2.fit.
+        count: rows of the sample.
+        quality: a text about a trained model, on rows not trained on.
     """
 
     model: str
@@ -40,7 +45,11 @@ class Recipe:
 
 
 def train(recipe: Recipe, progress: Progress = lambda _: None) -> Any:
-    """Return the trained tf_keras model, its QKeras layers rounded to their types. progress: receives one line per epoch."""
+    """Return the trained tf_keras model, its QKeras layers rounded to their types.
+
+    Args:
+        progress: receives one line per epoch.
+    """
     keras_2.seed_weights(recipe.seed)
     model = recipe.network()
     inputs, target = recipe.sample(recipe.count, recipe.seed)
@@ -61,7 +70,8 @@ def main(recipe: Recipe, about: str | None, argv: Sequence[str] | None = None) -
 def merit(task: Task, predict: Callable[[Any, NDArray[Any]], NDArray[np.float64]], count: int) -> Callable[[Any], str]:
     """Return a Recipe's `quality`: the task's figure of merit on `count` rows.
 
-    predict: (model, rows in wire units) -> output.
+    Args:
+        predict: (model, rows in wire units) -> output.
     """
 
     def quality(model: Any) -> str:
@@ -80,8 +90,11 @@ def arguments(
 ) -> argparse.Namespace:
     """Return a training's arguments: output, an existing directory, seed, and progress, which receives a line per epoch.
 
-    files: names of those that are written. about: the description. argv: without the program name; None: sys.argv. add: adds
-    the model's own options.
+    Args:
+        files: names of those that are written.
+        about: the description.
+        argv: without the program name; None: sys.argv.
+        add: adds the model's own options.
     """
     parser = argparse.ArgumentParser(prog=f"hypersonic train {model}", description=about)
     parser.add_argument("--output", type=Path, required=True, help=f"directory for {files}")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """AWS F2 cards, without XRT: registers through BAR0, and buffers in pinned huge pages with known physical addresses.
 
+::
+
     driver.py   F2Driver: a driver (host/driver.py) that uses the registers
     unit.py     Unit: a compute unit's runs, started and acknowledged by ap_ctrl_chain
     access.py   Access: a window of registers and memory: the interface that a real card and a simulated one implement

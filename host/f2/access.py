@@ -18,8 +18,12 @@ GONE = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Memory:
-    """Host memory that the card reads and writes. array: (size_bytes,) uint8. address: of its first byte, as the card sees it;
-    the memory is contiguous for the card."""
+    """Host memory that the card reads and writes.
+
+    Attributes:
+        array: (size_bytes,) uint8.
+        address: of its first byte, as the card sees it; the memory is contiguous for the card.
+    """
 
     array: NDArray[np.uint8]
     address: int
@@ -55,15 +59,26 @@ class Access(Protocol):
 
 @dataclass(frozen=True)
 class Identity:
-    """The contents of the identity block (firmware/f2/registers.py). uuid: 32 hexadecimal digits."""
+    """The contents of the identity block (firmware/f2/registers.py).
+
+    Attributes:
+        uuid: 32 hexadecimal digits.
+    """
 
     compute_units: int
     uuid: str
 
 
 def read_identity(access: Access, what: str) -> Identity:
-    """Read the identity block. what: the card, for messages. Raises DeviceLostError when the card does not respond,
-    XclbinMismatchError when it has other custom logic."""
+    """Read the identity block.
+
+    Args:
+        what: the card, for messages.
+
+    Raises:
+        DeviceLostError: When the card does not respond.
+        XclbinMismatchError: When it has other custom logic.
+    """
     magic = access.read(f2.IDENTITY + f2.MAGIC)
     if magic == GONE:
         raise DeviceLostError(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real F2 card: BAR0 mapped from sysfs, buffers in huge pages.
 
+::
+
     <sysfs>/bus/pci/devices/<address>/
         vendor, device          0x1d0f and the image's device id, or AWS' own id when no image is loaded
         resource0               BAR0, the shell's OCL window

@@ -110,8 +110,14 @@ class F2Driver:
         return opened.identity.uuid
 
     def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
-        """Open a compute unit. uuid: of the xclbin on the card. name: "kernel:{compute_unit}". Raises XclbinMismatchError,
-        ComputeUnitNotFoundError."""
+        """Open a compute unit.
+
+        Raises XclbinMismatchError, ComputeUnitNotFoundError.
+
+        Args:
+            uuid: of the xclbin on the card.
+            name: "kernel:{compute_unit}".
+        """
         opened = _find(self._devices, device)
         access, contents, identity = opened.loaded()
         if uuid != identity.uuid:
@@ -144,7 +150,13 @@ class F2Driver:
         _find(self._units, kernel).write(_checked(offset), value & 0xFFFFFFFF)
 
     def allocate(self, device: Handle, size_bytes: int, group: int) -> Handle:
-        """A buffer in host memory. group: 0, the only bank. Raises BufferObjectError."""
+        """A buffer in host memory.
+
+        Raises BufferObjectError.
+
+        Args:
+            group: 0, the only bank.
+        """
         opened = _find(self._devices, device)
         if size_bytes < 1 or group != _BANK:
             raise BufferObjectError(
@@ -182,7 +194,13 @@ class F2Driver:
         opened.arguments[argument] = _find(self._buffers, buffer).memory.address
 
     def set_scalar(self, run: Handle, argument: int, value: int) -> None:
-        """Set a scalar argument. value: 32 bits, unsigned. Raises RunError."""
+        """Set a scalar argument.
+
+        Raises RunError.
+
+        Args:
+            value: 32 bits, unsigned.
+        """
         if argument in _POINTERS or not 0 <= argument < len(ARGUMENTS) or not 0 <= value < 1 << 32:
             raise RunError(f"argument {argument} does not take {value}: expected argument 2, 0 to 2**32 - 1")
         _find(self._runs, run)[1].arguments[argument] = value

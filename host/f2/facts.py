@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of an F2 card in sysfs, without opening the card: the id of its image, its link, the IOMMU in front of it.
 
+::
+
     <sysfs>/bus/pci/devices/<address>/device                 the image's id, or the shell's without an image
                                       current_link_speed     "16.0 GT/s PCIe"
                                       current_link_width     "8"
@@ -24,8 +26,12 @@ _OURS = f"{DEVICES[0]:#06x}"
 
 @dataclass(frozen=True)
 class F2Facts:
-    """The state of one F2 card; None where a fact is not known. index: the argument of open_device, which is AWS' slot.
-    device_id: 0xf010 for an image of this project."""
+    """The state of one F2 card; None where a fact is not known.
+
+    Attributes:
+        index: the argument of open_device, which is AWS' slot.
+        device_id: 0xf010 for an image of this project.
+    """
 
     index: int
     address: str

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Amazon FPGA images on the cards of this machine, by AWS' own commands (aws-fpga, sdk/userspace/fpga_mgmt_tools).
 
+::
+
     fpga-describe-local-image-slots         AFIDEVICE    0       0x1d0f      0x9048      0000:34:00.0
     fpga-load-local-image -S 0 -I agfi-..   AFI          0       agfi-..  loaded            0        ok     0       0x10212415
                                             AFIDEVICE    0       0x1d0f      0xf010      0000:34:00.0

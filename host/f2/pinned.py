@@ -41,7 +41,11 @@ def map_huge(size_bytes: int, shift: int) -> mmap.mmap:
 
 
 class PinnedMemory:
-    """The buffers of one card. pagemap, mapping: replaced by tests."""
+    """The buffers of one card.
+
+    Args:
+        pagemap, mapping: replaced by tests.
+    """
 
     def __init__(self, pagemap: Path = PAGEMAP, mapping: Map = map_huge) -> None:
         self._pagemap, self._map = pagemap, mapping

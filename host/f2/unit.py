@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs of a compute unit, controlled by its registers: ap_ctrl_chain as XRT uses it, with several runs in the unit at once.
 
+::
+
     waiting ---start---> running ---ap_done, ap_continue---> COMPLETED
     (any number)         (at most MAX_RUNS, in order)
 
@@ -28,7 +30,11 @@ ARGUMENTS = ((registers.X, 2), (registers.Y, 2), (registers.ROWS, 1), (registers
 
 @dataclass(eq=False)
 class Run:
-    """One set of arguments, None for one that is not set yet. state: of the last start."""
+    """One set of arguments, None for one that is not set yet.
+
+    Attributes:
+        state: of the last start.
+    """
 
     arguments: list[int | None]
     state: RunState = RunState.NEW
@@ -36,7 +42,12 @@ class Run:
 
 
 class Unit:
-    """Compute unit `number` of a card. Any thread. lock: the card's. arguments: the number of ARGUMENTS that the unit has."""
+    """Compute unit `number` of a card. Any thread.
+
+    Args:
+        lock: the card's.
+        arguments: the number of ARGUMENTS that the unit has.
+    """
 
     def __init__(self, access: Access, lock: Lock, number: int, name: str, arguments: int) -> None:
         self.name, self.arguments = name, arguments

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PYNQ on Alveo cards and in emulation: importing this module adds the cards that XRT drives to PYNQ's devices.
 
+::
+
     import pynq
     import hypersonic.host.pynq
 

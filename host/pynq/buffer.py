@@ -42,7 +42,11 @@ class Buffer(PynqBuffer):  # type: ignore[misc] # pynq has no types
     offset: int  # bytes from the start of the buffer
 
     def __new__(cls, shape: Any, dtype: Any, block: Block, memory: Any) -> Buffer:
-        """memory: the bank, for PYNQ's attribute of that name, which only the array from allocate has, not its views."""
+        """Create the view of a block.
+
+        Args:
+            memory: the bank, for PYNQ's attribute of that name, which only the array from allocate has, not its views.
+        """
         host, device = block.memory.array, memory.device
         given = {"bo": block, "device": device, "device_address": block.address, "buffer": host}
         buffer: Buffer = super().__new__(cls, shape, dtype, **given)

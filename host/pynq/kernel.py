@@ -45,10 +45,13 @@ class Handle:
         return self.poll()
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the run has ended; a second call returns at once. timeout_ms: None waits without a limit.
+        """Wait until the run has ended; a second call returns at once.
 
         Raises ComputeUnitTimeoutError after timeout_ms (the run continues, and can be waited for again), RunError when the run
         failed, ComputeUnitOutOfServiceError, DeviceLostError.
+
+        Args:
+            timeout_ms: None waits without a limit.
         """
         unit = self._kernel.unit
         while not self.poll(_ROUND_MS if timeout_ms is None else timeout_ms):
@@ -181,7 +184,11 @@ def _weights_beside(xclbin: Path, uuid: str, unit: ComputeUnit) -> WeightsFile:
 
 
 def _signature(entries: dict[str, Any], optional: str) -> Signature:
-    """The signature with the kernel's arguments in their order. optional: the argument that may be left out."""
+    """The signature with the kernel's arguments in their order.
+
+    Args:
+        optional: the argument that may be left out.
+    """
     kind = Parameter.POSITIONAL_OR_KEYWORD
     default = {optional: None}
     return Signature([

@@ -15,7 +15,9 @@ class UnitClocks:
     """The counter BUSY_CYCLES of a compute unit, divided among its models. Any thread may use it.
 
     Runs of different flows do not overlap on a unit, so it is enough to read the counter when another flow begins.
-    read_register: None for a unit whose registers are not to be read; every count is then 0.
+
+    Args:
+        read_register: None for a unit whose registers are not to be read; every count is then 0.
     """
 
     def __init__(self, read_register: Callable[[int], int] | None) -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gates for the resources that models share: a direction of the card's PCIe link, and a compute unit. Any thread may use them.
 
-Gate       one turn at a time; FairOrder chooses the next
-UnitGate   runs in flight on a compute unit, all of one flow: runs of different models never overlap in the kernel, so that an
-           access error or a hang is one model's own
+::
+
+    Gate       one turn at a time; FairOrder chooses the next
+    UnitGate   runs in flight on a compute unit, all of one flow: runs of different models never overlap in the kernel, so that
+               an access error or a hang is one model's own
 """
 
 from __future__ import annotations
@@ -83,7 +85,11 @@ class UnitGate(_Gate):
         self._closed = False
 
     def join(self, flow: Flow, weights_bytes: int) -> None:
-        """Let a flow use the unit. weights_bytes: size of the weights that its first run after another flow's reloads."""
+        """Let a flow use the unit.
+
+        Args:
+            weights_bytes: size of the weights that its first run after another flow's reloads.
+        """
         with self._lock:
             self._flows.append(flow)
             self._slack[flow] = weights_bytes

@@ -18,7 +18,11 @@ from dataclasses import dataclass
 
 @dataclass(eq=False, slots=True)
 class Flow:
-    """A competitor: a model version. share: its part of the shared resource, relative to the others' shares, above 0."""
+    """A competitor: a model version.
+
+    Attributes:
+        share: its part of the shared resource, relative to the others' shares, above 0.
+    """
 
     name: str
     share: float = 1.0
@@ -26,7 +30,12 @@ class Flow:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """A flow's request to be served once. size_bytes: how much. tag: its place in the order, set by FairOrder."""
+    """A flow's request to be served once.
+
+    Attributes:
+        size_bytes: how much.
+        tag: its place in the order, set by FairOrder.
+    """
 
     flow: Flow
     size_bytes: int
@@ -61,8 +70,11 @@ class FairOrder:
         return bool(self._waiting)
 
     def next(self, preferred: Flow | None = None, slack: float = 0.0) -> Turn | None:
-        """Return the next turn, which keeps waiting until take(). preferred: a flow that may be ahead of its place by
-        slack bytes of a flow with share 1."""
+        """Return the next turn, which keeps waiting until take().
+
+        Args:
+            preferred: a flow that may be ahead of its place by slack bytes of a flow with share 1.
+        """
         if not self._waiting:
             return None
         first = min(self._waiting, key=lambda turn: turn.tag)

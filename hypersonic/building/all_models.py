@@ -14,7 +14,11 @@ from hypersonic.hls.frontend.description import read_zoo_yaml, zoo_models
 def check_models(
     models: Sequence[str], everything: bool, name: str, together: str, units: Mapping[str, int], rates: Mapping[str, float]
 ) -> None:
-    """Raise BuildError for options that exclude each other. everything: --all; the others are the options of that name."""
+    """Raise BuildError for options that exclude each other.
+
+    Args:
+        everything: --all; the others are the options of that name.
+    """
     if everything == bool(models):
         raise BuildError("expected names or files of models, or --all for those of the zoo" + "; got both" * everything)
     names = zoo_models() if everything else [model_name(model) for model in models]

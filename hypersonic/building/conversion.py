@@ -29,7 +29,10 @@ def convert(
 ) -> Converted:
     """Convert the request's model and write its kernel.
 
-    card: the card to fill (--fit) as JSON, or empty. The other arguments are build()'s. Raises what build() raises.
+    Raises what build() raises. The other arguments are build()'s.
+
+    Args:
+        card: the card to fill (--fit) as JSON, or empty.
     """
     project, core = _set_datatypes(
         *convert_model(request.model, core=request.conversion, card=card, progress=request.progress), datatypes
@@ -65,7 +68,11 @@ def _tell(gate: Mapping[str, Any] | None, on_gate: Progress) -> None:
 
 
 def describe_gate(figures: Mapping[str, Any]) -> str:
-    """Return the accuracy gate's figures as one line. figures: "gate" of a project's or manifest's report."""
+    """Return the accuracy gate's figures as one line.
+
+    Args:
+        figures: "gate" of a project's or manifest's report.
+    """
     given = {name: figures.get(name) for name in ("tolerance", "quantised_tolerance")}
     judged = ", ".join(f"{name} {_tolerances(value)}" for name, value in given.items() if value is not None)
     worst = figures["max_abs_difference"]

@@ -19,7 +19,9 @@ from hypersonic.sim.card.simulator import software_digest
 class Converted:
     """A model that is ready to be linked.
 
-    core, kernel: None for sw_emu. name: the model's name in the repository.
+    Attributes:
+        core, kernel: None for sw_emu.
+        name: the model's name in the repository.
     """
 
     request: Request

@@ -19,8 +19,12 @@ Progress = Callable[[str], None]
 def build_csim(model: str, progress: Progress = lambda _: None) -> tuple[HlsProject, Path]:
     """Convert a model and compile its C++; return the project and the library, for Csim(library, project).
 
-    model: a zoo name or a path, as for build(). The C++ does not depend on the core, so an existing conversion for sw_emu or
-    hw_emu is used. progress: called with one line per step. Raises ConversionError, ConversionFailedError, ToolError.
+    Raises ConversionError, ConversionFailedError, ToolError.
+
+    Args:
+        model: a zoo name or a path, as for build(). The C++ does not depend on the core, so an existing conversion for sw_emu
+            or hw_emu is used.
+        progress: called with one line per step.
     """
     description = describe(model)
     try:

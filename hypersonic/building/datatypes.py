@@ -11,8 +11,12 @@ from hypersonic.hls.row import Row
 def set_datatypes(rows: tuple[Row, Row], datatypes: tuple[str, str]) -> tuple[Row, Row]:
     """Return the inputs and outputs with other datatypes on the wire. The network itself does not change.
 
-    rows: inputs and outputs. datatypes: for all inputs and for all outputs; "" keeps them. Raises SpecMismatchError for a
-    datatype that does not fit a tensor.
+    Args:
+        rows: inputs and outputs.
+        datatypes: for all inputs and for all outputs; "" keeps them.
+
+    Raises:
+        SpecMismatchError: For a datatype that does not fit a tensor.
     """
     x, y = (_set_datatype(row, datatype) for row, datatype in zip(rows, datatypes, strict=True))
     return x, y

@@ -23,7 +23,13 @@ def check_directory(directory: Path) -> None:
 def leave(project: HlsProject, kernel: Kernel | None, directory: Path) -> None:
     """Write hls/ (for Vitis HLS), core/ (the network's RTL) and kernel/ (the top module around it) into `directory`.
 
-    kernel: None if there is none (sw_emu). An older copy is replaced. Raises BuildError as check_directory does.
+    An older copy is replaced.
+
+    Args:
+        kernel: None if there is none (sw_emu).
+
+    Raises:
+        BuildError: As check_directory does.
     """
     check_directory(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)

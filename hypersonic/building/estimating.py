@@ -5,7 +5,7 @@ Yosys needs minutes for a large kernel, and an emulated card does not need the e
 first, and the estimate is added to its manifest. Place and route take hours, so they wait for the estimate, which may refuse
 the design.
 
-The estimate is made in a separate process. Ctrl-C and a failed build end this process and its tools:
+The estimate is made in a separate process. Ctrl-C and a failed build end this process and its tools::
 
     python -m hypersonic.building.estimating WANTED MADE
 """
@@ -52,8 +52,13 @@ def publish_estimated(
 ) -> list[Path]:
     """Publish the models as publish_models does, with the estimate of their resources.
 
-    on_resources: called with the lines of the estimate. Raises ResourceError, before place and route, for a design that does
-    not fit the card. For an emulated card the models are published anyway, with a warning on standard error.
+    For an emulated card the models are published anyway, with a warning on standard error.
+
+    Args:
+        on_resources: called with the lines of the estimate.
+
+    Raises:
+        ResourceError: Before place and route, for a design that does not fit the card.
     """
     request = models[0].request
     for model in models:
@@ -98,7 +103,10 @@ def unit_amounts(kernel: Kernel, platform: Platform, progress: Progress) -> Amou
 def estimating(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> Iterator[Callable[[], Estimates]]:
     """Make the estimates in a separate process while the body runs; yield a function that waits for them.
 
-    kernels: each with its number of compute units. If the body raises, Ctrl-C included, the process and its tools are ended.
+    If the body raises, Ctrl-C included, the process and its tools are ended.
+
+    Args:
+        kernels: each with its number of compute units.
     """
     with tempfile.TemporaryDirectory(prefix="hypersonic-estimate-") as scratch:
         wanted, made = Path(scratch) / "wanted", Path(scratch) / "made"

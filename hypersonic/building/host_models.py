@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hypersonic build` of zoo models with layers that hls4ml lacks: no kernel is built; another backend of the server runs them.
 
+::
+
     hls/zoo/<zoo name>/<zoo name>.yaml                 hls/zoo/<zoo name>/repository/<model>/
         name: <model>                                      config.pbtxt and the labels it names
         backend: onnxruntime                               1/model.py, of the python backend
@@ -39,9 +41,12 @@ class OnHostError(ValueError):
 class HostModel:
     """A zoo folder whose models run on the server's host.
 
-    name: the served model. because: why there is no kernel. events: "module:function" that returns the inputs of a request of
-    `rows` rows, for a seed. networks: "module:function" that returns a model's ONNX file, by model. repository: the folder with
-    the models' files.
+    Attributes:
+        name: the served model.
+        because: why there is no kernel.
+        events: "module:function" that returns the inputs of a request of `rows` rows, for a seed.
+        networks: "module:function" that returns a model's ONNX file, by model.
+        repository: the folder with the models' files.
     """
 
     name: str
@@ -79,7 +84,11 @@ class KernelOptions(NamedTuple):
 
 
 def find_host_model(model: str, zoo_yaml: object, zoo: Path = ZOO) -> HostModel | None:
-    """Return the zoo folder of a model whose YAML names a backend, or None. zoo_yaml: the result of read_zoo_yaml(model)."""
+    """Return the zoo folder of a model whose YAML names a backend, or None.
+
+    Args:
+        zoo_yaml: the result of read_zoo_yaml(model).
+    """
     if not isinstance(zoo_yaml, dict) or "backend" not in zoo_yaml:
         return None
     backend, because = zoo_yaml["backend"], zoo_yaml["because"]
@@ -90,9 +99,12 @@ def find_host_model(model: str, zoo_yaml: object, zoo: Path = ZOO) -> HostModel 
 def build_on_host(model: HostModel, repository: Path, options: KernelOptions, progress: Progress) -> Path:
     """Publish a zoo model that runs on the host, and the models that it consists of; return its version's directory.
 
-    If the newest version has exactly these files, it is returned. progress: called with one line per step, first with the
-    reason why there is no kernel. Raises OnHostError for options that only a kernel can have (a card, a core, compute units,
-    datatypes), and PublishError.
+    If the newest version has exactly these files, it is returned.
+
+    Raises OnHostError for options that only a kernel can have (a card, a core, compute units, datatypes), and PublishError.
+
+    Args:
+        progress: called with one line per step, first with the reason why there is no kernel.
     """
     if refused := [option for option, given in options.list_given() if given]:
         raise OnHostError(f"{model.line}; there is no kernel for {', '.join(refused)}: leave it out")

@@ -33,7 +33,11 @@ _PLACED = ("kernel_mhz", "timing", "clocks", "utilisation", "afi")
 
 @dataclass(frozen=True)
 class Linked:
-    """An xclbin. report, tools: fields of every model's manifest, in addition to those of the model's project."""
+    """An xclbin.
+
+    Attributes:
+        report, tools: fields of every model's manifest, in addition to those of the model's project.
+    """
 
     xclbin: bytes
     report: Mapping[str, Any] = field(default_factory=dict)
@@ -43,8 +47,12 @@ class Linked:
 def link(models: Sequence[Converted], builds: Path, name: str, unit: Estimate) -> Linked:
     """Make the xclbin of these models' kernels: with place and route for a card, with simulators otherwise.
 
-    builds: the directory for place and route. name: of the xclbin there. unit: estimates a compute unit before place and route.
     All models have the same target, platform and options.
+
+    Args:
+        builds: the directory for place and route.
+        name: of the xclbin there.
+        unit: estimates a compute unit before place and route.
     """
     request = models[0].request
     if request.toolchain:
@@ -58,8 +66,10 @@ def publish_models(
     """Publish each model with its kernel in the xclbin; return the versions' directories. If the newest version of a model is
     the same build, that is returned.
 
-    make: makes the xclbin. If a published xclbin has the same kernel, apart from weights that are loaded at run time, a single
-    model uses that xclbin, without place and route. on_gate: called with a sentence that says so.
+    Args:
+        make: makes the xclbin. If a published xclbin has the same kernel, apart from weights that are loaded at run time, a
+            single model uses that xclbin, without place and route.
+        on_gate: called with a sentence that says so.
     """
     sharer, linked = _shared(repository, models[0], make) if len(models) == 1 else (None, make())
     versions = []

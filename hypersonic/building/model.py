@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds a trained model into an xclbin in a model repository.
 
+::
+
     model --hls--> HLS project, core --firmware--> kernel --sim--> simulator --firmware--> xclbin --> repository
 
 The result of every step is cached by the hash of its inputs, so repeating a build takes a second and does not load TensorFlow.
@@ -45,23 +47,6 @@ def build(
 ) -> Path:
     """Build `model`, publish it, and return the version's directory. If the newest version is the same build, return that.
 
-    model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it.
-    target: sw_emu, hw_emu or hw.
-    platform: the card's name.
-    core: how the RTL computes the network: da, rf or hls; "" as the YAML's Strategy says. sw_emu always runs the C++.
-    repository: the model repository.
-    name: the model's name in the repository; "" the YAML's. The kernel always has the YAML's name.
-    compute_units: instances of the kernel on the card.
-    datatypes: of all inputs and of all outputs on the wire; "" as in the YAML.
-    directory: where to leave the HLS project and the RTL for users, in directory/<name>; an older copy is replaced.
-    options: options of target hw only.
-    fit: the card whose resources an rf core should fill; by default none.
-    progress: called with one line per step.
-    on_resources: called with the lines of the resource estimate, which is also written into the manifest's report; for an
-        emulated card this happens after the model is published. If no estimate can be made, a line gives the reason. None: no
-        estimate is made, and any design can be emulated.
-    on_gate: called with the comparison of the fixed-point network with the trained model, and with the results of a fit.
-
     Two kinds of warnings always go to standard error: outputs that are far from the trained model's, and a version for another
     target that this build displaces.
     For hw, place and route take hours. They run in directory/bitstream (build/bitstream without a directory). If they are
@@ -69,6 +54,24 @@ def build(
     no kernel is published for one of the server's other backends.
     Raises BuildError for a build that is not possible on this machine, and ConversionError, KernelError, PlatformError,
     LinkError, ResourceError, PublishError, ToolError, VendorError.
+
+    Args:
+        model: a zoo name, or a path to a .keras, .h5 or .onnx file with a YAML beside it.
+        target: sw_emu, hw_emu or hw.
+        platform: the card's name.
+        core: how the RTL computes the network: da, rf or hls; "" as the YAML's Strategy says. sw_emu always runs the C++.
+        repository: the model repository.
+        name: the model's name in the repository; "" the YAML's. The kernel always has the YAML's name.
+        compute_units: instances of the kernel on the card.
+        datatypes: of all inputs and of all outputs on the wire; "" as in the YAML.
+        directory: where to leave the HLS project and the RTL for users, in directory/<name>; an older copy is replaced.
+        options: options of target hw only.
+        fit: the card whose resources an rf core should fill; by default none.
+        progress: called with one line per step.
+        on_resources: called with the lines of the resource estimate, which is also written into the manifest's report; for an
+            emulated card this happens after the model is published. If no estimate can be made, a line gives the reason. None:
+            no estimate is made, and any design can be emulated.
+        on_gate: called with the comparison of the fixed-point network with the trained model, and with the results of a fit.
     """
     zoo_yaml = read_zoo_yaml(model)
     if host_model := find_host_model(model, zoo_yaml):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles the parts of a simulator that do not depend on the model, while the model is converted. It runs in a separate
-process, which can be stopped:
+process, which can be stopped::
 
     python -m hypersonic.building.preparing TARGET
 

@@ -36,7 +36,9 @@ CARD_DEFAULTS = CardOptions()
 class Request:
     """A checked build request.
 
-    kind: how the network is computed, a CoreKind. toolchain: the tools for a card's build; None for emulation.
+    Attributes:
+        kind: how the network is computed, a CoreKind.
+        toolchain: the tools for a card's build; None for emulation.
     """
 
     model: ModelDescription
@@ -65,8 +67,10 @@ def check_request(
 ) -> Request:  # fmt: skip
     """Check a build request. The arguments are build()'s; the model's YAML is checked last.
 
-    zoo_yaml: the result of read_zoo_yaml(model). Raises BuildError, DescriptionError, LinkError, MissingVendorError,
-    PlatformError, PublishError.
+    Raises BuildError, DescriptionError, LinkError, MissingVendorError, PlatformError, PublishError.
+
+    Args:
+        zoo_yaml: the result of read_zoo_yaml(model).
     """
     wanted = _parse_target(target)
     platform = find_platform(platform_name)

@@ -56,12 +56,16 @@ def build_together(
 ) -> list[Path]:
     """Build the models into one xclbin, publish it for each, and return the versions' directories in the same order.
 
-    models: zoo names or paths, as for build(). name: of the xclbin in directory/bitstream. units: model -> compute units, for
-    those that need another number than compute_units. fit, rates: the card to share, and the requested rates, model
-    -> inferences per second; the models then have rf cores, and the fit chooses their numbers of units. The other arguments are
-    build()'s, and apply to every model: core and datatypes are each model's own where they are empty.
-
     Raises what build() raises. Errors on names and sizes name the models.
+
+    The other arguments are build()'s, and apply to every model: core and datatypes are each model's own where they are empty.
+
+    Args:
+        models: zoo names or paths, as for build().
+        name: of the xclbin in directory/bitstream.
+        units: model -> compute units, for those that need another number than compute_units.
+        fit, rates: the card to share, and the requested rates, model -> inferences per second; the models then have rf cores,
+            and the fit chooses their numbers of units.
     """
     check_name(name)
     check_rates(models, fit, rates or {})

@@ -57,8 +57,13 @@ class TuneError(ConversionError):
 class TuneOptions:
     """The options of `hypersonic tune`.
 
-    loss: the largest loss, as a fraction. card, fill_percent: as for --fit. trials: the most candidates. minutes: 0 for no
-    limit. output: the YAML to write; None: beside the model. force: replace an existing one.
+    Attributes:
+        loss: the largest loss, as a fraction.
+        card, fill_percent: as for --fit.
+        trials: the most candidates.
+        minutes: 0 for no limit.
+        output: the YAML to write; None: beside the model.
+        force: replace an existing one.
     """
 
     rows: Path
@@ -115,8 +120,10 @@ def _hopeless(model: Path, trials: Sequence[Trial], limit: float) -> str:
 class _Job:
     """The model, rows and types that all candidates share.
 
-    x: rows that are computed, the first `searched` for the search. picked: their indices in the file, which has `count` rows.
-    most: the bits by which each group can be narrowed, at most.
+    Attributes:
+        x: rows that are computed, the first `searched` for the search.
+        picked: their indices in the file, which has `count` rows.
+        most: the bits by which each group can be narrowed, at most.
     """
 
     model: Path

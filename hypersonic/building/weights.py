@@ -10,7 +10,11 @@ from hypersonic.hls.core import Core
 
 
 def describe_weights(report: Mapping[str, Any], core: Core | None) -> str:
-    """Return a line about the weights of a core that reads them at run time; empty for another core. report: of the project."""
+    """Return a line about the weights of a core that reads them at run time; empty for another core.
+
+    Args:
+        report: of the project.
+    """
     figures = report.get("core")
     if core is None or not core.takes_weights or not figures:
         return ""

@@ -84,7 +84,11 @@ def run(args: argparse.Namespace) -> int:
 def bench(step: Callable[[str], None], scripts: Path = SCRIPTS) -> dict[str, Any]:
     """Run the scripts of KINDS in the directory `scripts` with --json; return their figures by the scripts' names.
 
-    step: called with a line for each script. Raises BenchError if there are no scripts, or one fails.
+    Args:
+        step: called with a line for each script.
+
+    Raises:
+        BenchError: If there are no scripts, or one fails.
     """
     files = sorted(file for file in scripts.glob("*.py") if file.name.startswith(KINDS))
     if not files:

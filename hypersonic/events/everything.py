@@ -43,9 +43,10 @@ class FailedModelsError(RuntimeError):
 class Line:
     """The answers of one model, in figures.
 
-    compared: the number of integers equal to csim's; 0: the model has no csim, or the answers were not checked. merit, before:
-    the figure of merit of the answers and of the float network; None where there is none. problem: why there are no figures;
-    empty if there are.
+    Attributes:
+        compared: the number of integers equal to csim's; 0: the model has no csim, or the answers were not checked.
+        merit, before: the figure of merit of the answers and of the float network; None where there is none.
+        problem: why there are no figures; empty if there are.
     """
 
     model: str
@@ -61,7 +62,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Asked:
-    """The settings for asking each model. infer: hypersonic.events.infer.infer. The other fields are its arguments."""
+    """The settings for asking each model.
+
+    Attributes:
+        infer: hypersonic.events.infer.infer. The other fields are its arguments.
+    """
 
     infer: Callable[..., Outcome]
     url: str

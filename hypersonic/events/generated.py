@@ -18,11 +18,14 @@ _FLOATS = {"FP16", "BF16", "FP32", "FP64"}
 
 
 def generated_requests(spec: ModelSpec, rows: int, seed: int, *, count: int = 0) -> list[dict[str, NDArray[Any]]] | None:
-    """Return `count` requests with events of the zoo model of this name, arrays (rows, *shape) by input name.
+    """Return `count` requests with events of the zoo model of this name, arrays `(rows, *shape)` by input name.
 
-    rows: 0 for those of the model's task, but no more than the model takes. count: 0 for as many as random_requests() makes.
     None if the zoo has no generator for the model, the compiler side is not installed, or the server's inputs are not the
     generator's.
+
+    Args:
+        rows: 0 for those of the model's task, but no more than the model takes.
+        count: 0 for as many as random_requests() makes.
     """
     try:
         from hypersonic.hls.zoo.task import NoTaskError, task_of

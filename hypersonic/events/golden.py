@@ -32,7 +32,11 @@ class WrongAnswerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Golden:
-    """A model's compiled C++. inputs, outputs: with the server's datatypes, which may differ from the YAML's."""
+    """A model's compiled C++.
+
+    Attributes:
+        inputs, outputs: with the server's datatypes, which may differ from the YAML's.
+    """
 
     project: HlsProject
     library: Path
@@ -55,7 +59,11 @@ class Golden:
     def compare(self, inputs: Tensors, answers: Tensors) -> int:
         """Compare the server's answers with csim's, bit for bit; return the number of equal answers, which is all of them.
 
-        inputs, answers: wire numbers, one array for each input and each output. Raises WrongAnswerError if any differs.
+        Args:
+            inputs, answers: wire numbers, one array for each input and each output.
+
+        Raises:
+            WrongAnswerError: If any differs.
         """
         expected = self.outputs.from_raw(golden_integers(self.project, self.library, self.inputs.to_raw(inputs)))
         for tensor, got, wanted in zip(self.outputs.tensors, answers, expected, strict=True):

@@ -32,8 +32,11 @@ def write_events(
 ) -> int:
     """Write a file of generated events; return its number of rows.
 
-    kind: a key of SUFFIXES; "": by the suffix, and a TTree for .root. progress: called with the events written so far.
     Raises OutputError.
+
+    Args:
+        kind: a key of SUFFIXES; "": by the suffix, and a TTree for .root.
+        progress: called with the events written so far.
     """
     by_suffix = sink_kind(path, "")
     if kind and SUFFIXES[kind] != SUFFIXES[by_suffix]:

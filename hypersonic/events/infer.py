@@ -61,12 +61,17 @@ def infer(
 ) -> Outcome:
     """Send `events` generated events to the server at `url`; with `check`, compare each answer with csim as integers.
 
-    model: a zoo name; with data the path of a user's model file, whose rows are sent once each, in at most `events` requests.
-    url: the gRPC address, host:port. metrics_url: from which the kernel's clocks are read. name: the model's name on the
-    server; "" the zoo name, or that of the user's YAML. event_rows: the rows of an event, which is one request; 0: those of the
-    model's task.
-    on: the card whose rate is predicted. progress: called with one line per step.
     Raises NoTaskError, NoEventsError, PlatformError, ClientError, MetricsError, WrongAnswerError, and what own_task raises.
+
+    Args:
+        model: a zoo name; with data the path of a user's model file, whose rows are sent once each, in at most `events`
+            requests.
+        url: the gRPC address, host:port.
+        metrics_url: from which the kernel's clocks are read.
+        name: the model's name on the server; "" the zoo name, or that of the user's YAML.
+        event_rows: the rows of an event, which is one request; 0: those of the model's task.
+        on: the card whose rate is predicted.
+        progress: called with one line per step.
     """
     platform = find_platform(on.platform)
     labels: tuple[Labels, ...] = ()
@@ -141,7 +146,8 @@ def merit(task: Task, sample: Sample, served: Outputs) -> Merit:
 def compare_methods(sample: Sample, served: NDArray[np.float64]) -> tuple[tuple[Resolution, ...], tuple[EmptyChannels, ...]]:
     """Return the tables that compare FACILE's served energies with those of the float network and of simple methods.
 
-    served: (rows,) energies in GeV of the sample's channels.
+    Args:
+        served: (rows,) energies in GeV of the sample's channels.
     """
     (given,) = sample.inputs
     rows = channels_of(given) if given.dtype == np.uint8 else given
@@ -155,7 +161,11 @@ def travels_as_float32(served: ModelSpec) -> bool:
 
 
 def row_bytes(served: ModelSpec, side: str) -> int:
-    """Return the bytes of a row on the wire. side: "inputs" or "outputs"."""
+    """Return the bytes of a row on the wire.
+
+    Args:
+        side: "inputs" or "outputs".
+    """
     return sum(prod(tensor.shape) * DATATYPES[tensor.datatype].bytes for tensor in getattr(served, side))
 
 
@@ -175,6 +185,10 @@ def read_kernel_clocks(metrics_url: str, model: str) -> dict[str, int]:
 
 
 def count_units(worked: Mapping[str, int]) -> int:
-    """Return the number of compute units that worked, on the card with most of them. worked: clocks by labels."""
+    """Return the number of compute units that worked, on the card with most of them.
+
+    Args:
+        worked: clocks by labels.
+    """
     cards = Counter(match[1] for labels, clocks in worked.items() if clocks and (match := _CARD.search(labels)))
     return max(cards.values(), default=1)

@@ -20,7 +20,12 @@ SERVED = "served"
 
 @dataclass(frozen=True)
 class OnCard:
-    """The card of a predicted rate. network_gbps: the server's network, Gb/s. kernel_mhz: 0 is the card's default clock."""
+    """The card of a predicted rate.
+
+    Attributes:
+        network_gbps: the server's network, Gb/s.
+        kernel_mhz: 0 is the card's default clock.
+    """
 
     platform: str = "u250"
     network_gbps: float = NETWORK_GBPS
@@ -34,8 +39,11 @@ ON_U250 = OnCard()
 class Merit:
     """A model's figure of merit on the events that were sent.
 
-    name: what the figure is, or why there is none. served: the figure of the server's answers, or None. before: that of the
-    network before it was quantised, or None. warning: a sentence if it is worse by more than a tenth.
+    Attributes:
+        name: what the figure is, or why there is none.
+        served: the figure of the server's answers, or None.
+        before: that of the network before it was quantised, or None.
+        warning: a sentence if it is worse by more than a tenth.
     """
 
     name: str
@@ -48,8 +56,11 @@ class Merit:
 class Judged:
     """The answers to a user's rows.
 
-    answers: of the server and of the trained model, (rows, elements) for each output, in the wire's units. labels: of the
-    outputs that have any. figures: (name, value by engine, meaning), for the engines "served" and "trained".
+    answers: of the server and of the trained model, (rows, elements) for each output, in the wire's units.
+
+    Attributes:
+        labels: of the outputs that have any.
+        figures: (name, value by engine, meaning), for the engines "served" and "trained".
     """
 
     served: tuple[NDArray[np.float64], ...]
@@ -62,9 +73,13 @@ class Judged:
 class Outcome:
     """The result of sending events.
 
-    compared: the number of integers that equal csim's; 0: not checked. clocks: kernel clocks of all events. rows: rows of an
-    event. resolution, empty: FACILE's tables; empty for other models. rate: the predicted rate on a card; None if no clocks
-    were counted (sw_emu has no clock). judged: of a user's own rows; None for generated ones.
+    Attributes:
+        compared: the number of integers that equal csim's; 0: not checked.
+        clocks: kernel clocks of all events.
+        rows: rows of an event.
+        resolution, empty: FACILE's tables; empty for other models.
+        rate: the predicted rate on a card; None if no clocks were counted (sw_emu has no clock).
+        judged: of a user's own rows; None for generated ones.
     """
 
     model: str

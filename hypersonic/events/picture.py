@@ -32,7 +32,8 @@ def show(outcome: Outcome, directory: Path) -> None:
 def print_table(outcome: Outcome, picture: Path) -> None:
     """Print one table: rate, latency, clocks and figure of merit, and for FACILE bias and sigma68 per energy bin.
 
-    picture: the file that the last line names.
+    Args:
+        picture: the file that the last line names.
     """
     console = Console(width=None if Console().is_terminal else 120)
     table = Table(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hypersonic.client.settings import Limits, Retry, Settings, Timeout
 from hypersonic.client.sync import Client
 
-#: one array for each input (or output) of a model, in its order: (rows, *shape), or (rows, elements)
+#: one array for each input (or output) of a model, in its order: `(rows, *shape)`, or (rows, elements)
 Tensors = tuple[NDArray[Any], ...]
 
 
@@ -30,8 +30,10 @@ class NoEventsError(ValueError):
 class Answers:
     """The answers to a list of events, and their timing.
 
-    outputs: the answers, in the order of the events. latencies_ns: (events,) int64, as the client measured them. wall_ns: the
-    time for all events.
+    Attributes:
+        outputs: the answers, in the order of the events.
+        latencies_ns: (events,) int64, as the client measured them.
+        wall_ns: the time for all events.
     """
 
     outputs: tuple[Tensors, ...]
@@ -51,7 +53,8 @@ class Answers:
 def closed_loop(in_flight: int, timeout_s: float = 60.0) -> Settings:
     """Return the settings of a client that keeps `in_flight` requests in flight, whatever their size, and tries each once.
 
-    timeout_s: of one request.
+    Args:
+        timeout_s: of one request.
     """
     limits = Limits(in_flight=in_flight, bytes_in_flight=1 << 62)
     return Settings(timeout=Timeout(total_s=timeout_s), limits=limits, retry=Retry(()))
@@ -60,9 +63,9 @@ def closed_loop(in_flight: int, timeout_s: float = 60.0) -> Settings:
 def send(client: Client, model: str, events: Sequence[Tensors]) -> Answers:
     """Send every event once, with as many in flight as the client's limits allow, and return the answers.
 
-    An event is an array for each input, (rows, *shape) or (rows, elements), of the input's dtype (BF16: float32). Answers are
-    arrays (rows, *shape) for each output. The clock starts when the client is connected. Raises ClientError for the first event
-    that fails; those in flight are cancelled.
+    An event is an array for each input, `(rows, *shape)` or (rows, elements), of the input's dtype (BF16: float32). Answers are
+    arrays `(rows, *shape)` for each output. The clock starts when the client is connected. Raises ClientError for the first
+    event that fails; those in flight are cancelled.
     """
     served = client.model(model)
     inputs, outputs = ([tensor.name for tensor in side] for side in (served.inputs, served.outputs))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hypersonic-cmsTriton`: a server for the jobs of one host, started and stopped as CMSSW's cmsTriton does it.
 
-CMSSW's TritonService starts it as its fallback server, and reads two lines of its output:
+CMSSW's TritonService starts it as its fallback server, and reads two lines of its output::
 
     CMS_TRITON_GRPC_PORT: 40001
     CMS_TRITON_CHOSEN_DEVICE: cpu          gpu would mean CUDA memory, so it is cpu even if a card computes

@@ -53,7 +53,12 @@ class UsageError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """The parsed command line. port: None for any free ones. watched: the process whose end stops the server, or 0."""
+    """The parsed command line.
+
+    Attributes:
+        port: None for any free ones.
+        watched: the process whose end stops the server, or 0.
+    """
 
     operation: str
     directory: Path

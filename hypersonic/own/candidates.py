@@ -30,8 +30,9 @@ _PROGRAM, _DONE = "hypersonic.own.converting", "hypersonic: answered"
 class Candidates:
     """A process that has a model loaded. It starts with the first request; any thread may ask.
 
-    model: the model file. Every method raises ConversionError if the conversion refuses a request or the process ends,
-    and ToolMemoryError if the process needs more memory than its limit.
+    Args:
+        model: the model file. Every method raises ConversionError if the conversion refuses a request or the process ends, and
+            ToolMemoryError if the process needs more memory than its limit.
     """
 
     def __init__(self, model: Path) -> None:
@@ -65,7 +66,11 @@ class Candidates:
         return survey_from_json(self._ask(do="survey", rows=str(rows or "")))
 
     def answers(self, rows: Path) -> tuple[NDArray[np.float64], ...]:
-        """Return the trained model's answers (rows, size) for each output. rows: a .npz with the inputs as "0", "1", ..."""
+        """Return the trained model's answers (rows, size) for each output.
+
+        Args:
+            rows: a .npz with the inputs as "0", "1", ...
+        """
         place = Path(self._scratch.name) / "answers.npz"
         count = self._ask(do="answers", rows=str(rows), answers=str(place))["outputs"]
         with np.load(place) as stored:
@@ -74,7 +79,9 @@ class Candidates:
     def convert(self, described: Path, directory: Path, card: str) -> HlsProject:
         """Write the HLS project and the core of a description into `directory`.
 
-        described: a model file of any content with its YAML beside it. card: as for convert_model; for rf cores only.
+        Args:
+            described: a model file of any content with its YAML beside it.
+            card: as for convert_model; for rf cores only.
         """
         self._ask(do="convert", described=str(described), directory=str(directory), card=card)
         return HlsProject.load(directory)
@@ -82,8 +89,10 @@ class Candidates:
     def judge(self, described: Path, directory: Path, core: str, limit: float) -> Verdict:
         """Convert and judge a description, in `directory`, as a build does.
 
-        described: as for convert, with the gate's file of rows as a build would find it. core: a CoreKind, or "" for the
-        description's. limit: the loss above which the verdict names the layer in which the difference begins.
+        Args:
+            described: as for convert, with the gate's file of rows as a build would find it.
+            core: a CoreKind, or "" for the description's.
+            limit: the loss above which the verdict names the layer in which the difference begins.
         """
         answer = self._ask(do="judge", described=str(described), directory=str(directory), core=core, limit=str(limit))
         return verdict_from_json(answer)

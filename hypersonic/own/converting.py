@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts one model with many descriptions, in a process of its own that loads the framework once:
+"""Converts one model with many descriptions, in a process of its own that loads the framework once::
 
     python -m hypersonic.own.converting MODEL_FILE
 

@@ -57,8 +57,9 @@ def check_place(model: Path, output: Path | None, *, force: bool) -> Path:
 def describe_model(model: Path, found: Survey, rows: str | None, *, typed: bool = False) -> str:
     """Return the YAML's text.
 
-    rows: the path of the rows' file, relative to the YAML, as it is written into the gate; or None. typed: the types were
-    trained with the model, as in HGQ2, so the YAML gives none.
+    Args:
+        rows: the path of the rows' file, relative to the YAML, as it is written into the gate; or None.
+        typed: the types were trained with the model, as in HGQ2, so the YAML gives none.
     """
     name = _name(model.stem)
     layers = {layer.name: layer for layer in found.layers}

@@ -19,10 +19,14 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Labels:
-    """The true values of one output. output: its index among the model's outputs. name: its name.
+    """The true values of one output.
 
-    classes: (rows,) the true class of each row, for a classifier; None for a regression. values: (rows, elements), the true
-    numbers, or one-hot classes. threshold: a single output above it means class 1; not used for several.
+    Attributes:
+        output: its index among the model's outputs.
+        name: its name.
+        classes: (rows,) the true class of each row, for a classifier; None for a regression.
+        values: (rows, elements), the true numbers, or one-hot classes.
+        threshold: a single output above it means class 1; not used for several.
     """
 
     output: int
@@ -57,8 +61,13 @@ def read_labels(file: Path, outputs: Row, rows: int, trained: tuple[Numbers, ...
     """Read the labels of a .npy, for the only output, or of a .npz by the outputs' names (an output may be left out).
 
     Integers (rows,) from 0, or one-hot rows, are classes; other numbers, one for each element of the output, are true values.
-    trained: the trained model's answers, which say whether a single output is a probability or a logit. Raises RowsError for
-    labels that do not fit, and OSError for a file that cannot be opened.
+
+    Args:
+        trained: the trained model's answers, which say whether a single output is a probability or a logit.
+
+    Raises:
+        RowsError: For labels that do not fit.
+        OSError: For a file that cannot be opened.
     """
     arrays = read_arrays(file)
     names = [tensor.name for tensor in outputs.tensors]

@@ -27,7 +27,11 @@ _MOST_VALUES = 16_384
 
 
 def verdict_of(judgement: Judgement, limit: float) -> Verdict:
-    """Return the verdict. limit: above this loss, it names the layer in which the difference begins."""
+    """Return the verdict.
+
+    Args:
+        limit: above this loss, it names the layer in which the difference begins.
+    """
     loss = max(map(_loss, judgement.found.outputs))
     edits = _of_wraps(judgement)
     refused, is_far = judgement.project.refused, bool(judgement.found.far) and not edits

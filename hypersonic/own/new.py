@@ -28,7 +28,11 @@ LOSS = 0.01
 
 @dataclass(frozen=True)
 class Written:
-    """A YAML that was written. warnings: sentences about what a build of it does not do, or does badly."""
+    """A YAML that was written.
+
+    Attributes:
+        warnings: sentences about what a build of it does not do, or does badly.
+    """
 
     file: Path
     settled: Settled
@@ -40,11 +44,16 @@ def write_description(
 ) -> Written:
     """Write a YAML that a build accepts for the model file, and return what was found.
 
-    rows: .npy or .npz with rows of the model's inputs. Their numbers decide the types; hls4ml's C++ is compared with the
-    trained model on them, as a build does, and types are widened until the loss is within `loss`: the rms difference over the
-    answers' spread. Without rows the description is only converted. output: default beside the model, where the commands look
-    for it. Raises DescriptionError for a wrong suffix, a missing model, or a YAML that exists if not `force`; ConversionError
-    for a model or rows that cannot be read, a model that does not convert, and if no types were found that a build accepts.
+    Args:
+        rows: .npy or .npz with rows of the model's inputs. Their numbers decide the types; hls4ml's C++ is compared with the
+            trained model on them, as a build does, and types are widened until the loss is within `loss`: the rms difference
+            over the answers' spread. Without rows the description is only converted.
+        output: default beside the model, where the commands look for it.
+
+    Raises:
+        DescriptionError: For a wrong suffix, a missing model, or a YAML that exists if not `force`.
+        ConversionError: For a model or rows that cannot be read, a model that does not convert, and if no types were found that
+            a build accepts.
     """
     place = check_place(model, output, force=force)
     with Candidates(model) as candidates, tempfile.TemporaryDirectory() as scratch:
@@ -63,8 +72,12 @@ def write_description(
 def write_copy(model: Path, shapes: dict[str, tuple[int, ...]], *, force: bool) -> Path:
     """Copy a model file with sizes for the inputs that leave theirs open; return the copy's path, beside the model.
 
-    shapes: as write_sized takes them. Raises DescriptionError for a wrong suffix, a missing model, or a copy that exists if not
-    `force`, and ConversionError as write_sized does.
+    Args:
+        shapes: as write_sized takes them.
+
+    Raises:
+        DescriptionError: For a wrong suffix, a missing model, or a copy that exists if not `force`.
+        ConversionError: As write_sized does.
     """
     copy = named_with(model, shapes)
     check_place(model, copy, force=force)
@@ -84,7 +97,11 @@ def describe_if_missing(model: str, rows: Path | None, progress: Callable[[str],
 
 @dataclass(frozen=True)
 class _Judging:
-    """Judges descriptions of one model. scratch: a directory for the conversions."""
+    """Judges descriptions of one model.
+
+    Attributes:
+        scratch: a directory for the conversions.
+    """
 
     model: Path
     rows: Path | None

@@ -19,8 +19,10 @@ _POINTS, _WRITTEN = 20_000, 12
 def draw_own(left: Any, right: Any, served: Outputs, trained: Outputs, labels: tuple[Labels, ...]) -> None:
     """Draw into two of matplotlib's axes.
 
-    left: for classes the confusion matrix of the first labelled output, for numbers answers against labels, without labels
-    answers against the trained model's. right: the difference from the trained model, of all outputs.
+    Args:
+        left: for classes the confusion matrix of the first labelled output, for numbers answers against labels, without labels
+            answers against the trained model's.
+        right: the difference from the trained model, of all outputs.
     """
     if labels and labels[0].classes is not None:
         _confusion(left, labels[0], served[labels[0].output])

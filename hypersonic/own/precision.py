@@ -20,8 +20,10 @@ _ROOM = 1.25
 def type_for(numbers: Numbers, *, modes: str, width: int = WIDTH, fine: bool = False, unsigned: bool = False) -> str:
     """Return an ap_fixed type that holds the numbers, with room for numbers that are larger by a quarter.
 
-    modes: rounding and overflow, such as "AP_RND,AP_SAT"; "" for hls4ml's. fine: make the type wider, up to MOST_WIDTH, where
-    the smallest element would have few bits. unsigned: ap_ufixed if no number is negative.
+    Args:
+        modes: rounding and overflow, such as "AP_RND,AP_SAT"; "" for hls4ml's.
+        fine: make the type wider, up to MOST_WIDTH, where the smallest element would have few bits.
+        unsigned: ap_ufixed if no number is negative.
     """
     is_signed = numbers.least < 0 or not unsigned
     integer = integer_bits(max(abs(numbers.least), abs(numbers.greatest))) + is_signed

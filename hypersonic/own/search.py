@@ -17,10 +17,14 @@ _WIDER, _MOST_FEWER = (4, 8), 14
 class Trial:
     """A candidate.
 
-    fewer: the bits removed from the first types, by group. loss: on the rows of the search. judged: the loss on the other rows,
-    which the search does not use. cost: None if it was refused. refused: why. factors: the reuse factors of an rf core that
-    fills the card, 0 where hls4ml's C++ does not support it. far: why its answers are far from the trained model's
-    (hls/closeness/difference.py), as a clause; "" if they are not.
+    Attributes:
+        fewer: the bits removed from the first types, by group.
+        loss: on the rows of the search.
+        judged: the loss on the other rows, which the search does not use.
+        cost: None if it was refused.
+        refused: why.
+        factors: the reuse factors of an rf core that fills the card, 0 where hls4ml's C++ does not support it.
+        far: why its answers are far from the trained model's (hls/closeness/difference.py), as a clause; "" if they are not.
     """
 
     fewer: Mapping[str, int]
@@ -38,9 +42,14 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result. trials: all, in order. best: one of them, whose YAML is in `file`. bits: the first width of each group.
+    """The result.
 
-    rows, judged: the numbers of rows that the search used and that judged its result. ended: why the search ended.
+    Attributes:
+        trials: all, in order.
+        best: one of them, whose YAML is in `file`.
+        bits: the first width of each group.
+        rows, judged: the numbers of rows that the search used and that judged its result.
+        ended: why the search ended.
     """
 
     file: Path
@@ -60,9 +69,12 @@ Try = Callable[[Sequence[dict[str, int]]], list[Trial]]
 def search(most: Mapping[str, int], limit: float, attempt: Try, on_best: Callable[[Trial], None]) -> None:
     """Narrow all types together, by bisection, then those of each group, as long as the loss stays within the limit.
 
-    most: the bits that can be removed from each group, by name, in the order in which groups are narrowed. attempt: see Try.
-    on_best: called with each candidate that is within the limit and better than all before it. Ends when nothing is left to
-    narrow, or the budget is used up.
+    Ends when nothing is left to narrow, or the budget is used up.
+
+    Args:
+        most: the bits that can be removed from each group, by name, in the order in which groups are narrowed.
+        attempt: see Try.
+        on_best: called with each candidate that is within the limit and better than all before it.
     """
     start = _start(most, limit, attempt)
     if start is None:

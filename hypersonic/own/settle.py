@@ -32,7 +32,11 @@ _MOST_REPAIRS, _MOST_ROUNDS = 6, 8
 
 @dataclass(frozen=True)
 class Settled:
-    """A description that converts. core: "csim" if no RTL core computes it, with the reason in no_core; "" otherwise."""
+    """A description that converts.
+
+    Attributes:
+        core: "csim" if no RTL core computes it, with the reason in no_core; "" otherwise.
+    """
 
     described: Described
     verdict: Verdict
@@ -50,8 +54,12 @@ class Settled:
 def settle(described: Described, judge: Judge, limit: float, progress: Callable[[str], None] = lambda _: None) -> Settled:
     """Return a description that converts, with types whose loss is within the limit, or as close to it as was found.
 
-    limit: of Verdict.loss. progress: called with a sentence for each change. Raises ConversionError, with all that was found,
-    for a model that no choice of IOType, Strategy and core converts.
+    Args:
+        limit: of Verdict.loss.
+        progress: called with a sentence for each change.
+
+    Raises:
+        ConversionError: With all that was found, for a model that no choice of IOType, Strategy and core converts.
     """
     best = _converting(described, judge, progress)
     for _ in range(_MOST_ROUNDS):

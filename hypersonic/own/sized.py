@@ -28,9 +28,14 @@ _SHAPE_KEYS = ("batch_shape", "batch_input_shape")
 def write_sized(file: Path, shapes: Shapes, copy: Path) -> None:
     """Write a copy of a .keras, .h5 or .onnx file whose inputs have these shapes.
 
-    shapes: of one row, without the batch, by the input's name; "" names the only input. The copy of an ONNX file contains its
-    external data. Raises ConversionError for a file that cannot be read, for an input that the model does not have, and for
-    a shape that differs from a size that the file gives.
+    The copy of an ONNX file contains its external data.
+
+    Args:
+        shapes: of one row, without the batch, by the input's name; "" names the only input.
+
+    Raises:
+        ConversionError: For a file that cannot be read, for an input that the model does not have, and for a shape that differs
+            from a size that the file gives.
     """
     write = {".onnx": _write_onnx, ".keras": _write_keras, ".h5": _write_h5}[file.suffix]
     try:
@@ -123,7 +128,11 @@ def _by_name(shapes: Shapes, names: list[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _check(name: str, sizes: Sequence[Any], shape: tuple[int, ...]) -> None:
-    """Refuse a shape with another number of axes, or another size than the file gives. sizes: a name or None if open."""
+    """Refuse a shape with another number of axes, or another size than the file gives.
+
+    Args:
+        sizes: a name or None if open.
+    """
     fits = len(sizes) == len(shape) and all(not isinstance(a, int) or a == b for a, b in zip(sizes, shape, strict=True))
     if not fits:
         listed = ", ".join("?" if size is None else str(size) for size in sizes)

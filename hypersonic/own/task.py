@@ -25,7 +25,12 @@ _RTL_ROWS = 1000
 
 @dataclass(frozen=True)
 class OwnData:
-    """A user's files. rows: .npy or .npz with the rows of the inputs; labels: the same with the true outputs, or None."""
+    """A user's files.
+
+    Attributes:
+        rows: .npy or .npz with the rows of the inputs.
+        labels: the same with the true outputs, or None.
+    """
 
     rows: Path
     labels: Path | None = None
@@ -38,8 +43,12 @@ class DataOptionError(ValueError):
 def trained_file(model: str, progress: Callable[[str], None] = lambda _: None) -> str:
     """Return the model file for the path of a YAML, or for "file.py:function", a PyTorch module, which is exported to ONNX.
 
-    Anything else is returned as it is. progress: called with one line for an export. Raises DescriptionError if a YAML has
-    no model file beside it or several, and TorchError.
+    Anything else is returned as it is.
+
+    Raises DescriptionError if a YAML has no model file beside it or several, and TorchError.
+
+    Args:
+        progress: called with one line for an export.
     """
     if names_function(model):
         return str(export_module(model, progress))
@@ -82,8 +91,9 @@ def own_data(model: str, rows: Path | None, labels: Path | None) -> OwnData | No
 class Own:
     """A user's model in the form that the commands need.
 
-    rows: float32 (rows, size) for each input, in the wire's units. parameters: returns their number; -1 if the format does not
-    contain it.
+    Attributes:
+        rows: float32 (rows, size) for each input, in the wire's units.
+        parameters: returns their number; -1 if the format does not contain it.
     """
 
     task: Task
@@ -95,8 +105,11 @@ class Own:
 def own_task(model: str, project: HlsProject, data: OwnData) -> Own:
     """Return the Task of a user's model, with all of its rows once, and the labels.
 
-    model: the path. project: the model's. The rows are numbers in the wire's units, whatever the datatype on the wire. Raises
-    RowsError and ConversionError.
+    Raises RowsError and ConversionError. The rows are numbers in the wire's units, whatever the datatype on the wire.
+
+    Args:
+        model: the path.
+        project: the model's.
     """
     file = describe(model).file
     names = {side.name: side.tensor or side.name for side in describe(model).inputs}

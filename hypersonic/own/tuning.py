@@ -28,7 +28,12 @@ LEAST_BITS = 2
 
 @dataclass(frozen=True)
 class Group:
-    """Types that become narrower together. name: for display. places: the keys that lead to each type in the YAML."""
+    """Types that become narrower together.
+
+    Attributes:
+        name: for display.
+        places: the keys that lead to each type in the YAML.
+    """
 
     name: str
     places: tuple[tuple[str, ...], ...]
@@ -89,9 +94,12 @@ def _at(yaml: Mapping[str, Any], place: Sequence[str]) -> str:
 class Cost:
     """The resources that a candidate takes, and its rate.
 
-    core: resources of one core without its shell, estimated by rules, without a vendor's tool. clocks: from row to row. units:
-    on the card. rate_hz: rows per second of all units, at the card's kernel clock. share: the share of the card that all cores
-    take, averaged over the kinds of resources.
+    Attributes:
+        core: resources of one core without its shell, estimated by rules, without a vendor's tool.
+        clocks: from row to row.
+        units: on the card.
+        rate_hz: rows per second of all units, at the card's kernel clock.
+        share: the share of the card that all cores take, averaged over the kinds of resources.
     """
 
     core: Amounts
@@ -109,7 +117,10 @@ class Cost:
 def cost_of(project: HlsProject, card: Card) -> tuple[Cost, dict[str, int]]:
     """Return a conversion's cost, and the reuse factors that were chosen to fill the card, by layer; none for a da core.
 
-    project: converted by converting.py. A factor is 0 where hls4ml's C++ does not support the one that was chosen.
+    A factor is 0 where hls4ml's C++ does not support the one that was chosen.
+
+    Args:
+        project: converted by converting.py.
     """
     figures = project.report["core"]
     if figures["kind"] == CoreKind.DA:

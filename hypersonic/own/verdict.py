@@ -14,12 +14,16 @@ from hypersonic.hls.errors import Edit
 class Verdict:
     """The verdict on a description that converts.
 
-    refused: why a build refuses it; "" if it does not. is_far: only because it is far from the trained model. loss: the
-    rms difference from the trained model over the answers' spread, or the share of rows with another class, of the worst
-    output.
-    edits: wider types for numbers that would wrap or exceed their type, in the model's names. binding: the layer in which the
-    difference begins, and begin: a sentence about it; "" if the loss is within the limit or no layer is known.
-    table: a larger table for the layer with the largest difference among those with a table; it need not be the binding one.
+    Attributes:
+        refused: why a build refuses it; "" if it does not.
+        is_far: only because it is far from the trained model.
+        loss: the rms difference from the trained model over the answers' spread, or the share of rows with another class, of
+            the worst output.
+        edits: wider types for numbers that would wrap or exceed their type, in the model's names.
+        binding: the layer in which the difference begins, and begin: a sentence about it; "" if the loss is within the limit or
+            no layer is known.
+        table: a larger table for the layer with the largest difference among those with a table; it need not be the binding
+            one.
     """
 
     refused: str

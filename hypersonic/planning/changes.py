@@ -17,8 +17,14 @@ _SPEEDS = (1.0, 10.0, 25.0, 100.0, 200.0, 400.0, 800.0)
 
 @dataclass(frozen=True)
 class Change:
-    """One change. name: in words. jobs, events_per_s: N* and the capacity with the same cards. gain: that capacity over the
-    present one. cards: needed for the same load, 0 = no number is enough. binding: the part that then limits.
+    """One change.
+
+    Attributes:
+        name: in words.
+        jobs, events_per_s: N* and the capacity with the same cards.
+        gain: that capacity over the present one.
+        cards: needed for the same load, 0 = no number is enough.
+        binding: the part that then limits.
     """
 
     name: str
@@ -30,7 +36,11 @@ class Change:
 
 
 def changes(question: Question, cards: int, required_per_s: float) -> tuple[Change, ...]:
-    """Return all changes, the one with the largest gain first. required_per_s: the load that the cards are counted for."""
+    """Return all changes, the one with the largest gain first.
+
+    Args:
+        required_per_s: the load that the cards are counted for.
+    """
     today = capacity_of(question, cards)
     found = []
     for name, changed in _changed(question, today.binding.part):

@@ -31,7 +31,11 @@ LOADS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
 
 @dataclass(frozen=True)
 class Case:
-    """A farm with one kind of card, one wire format and one speed of the servers' links. rows: FP32, FP16 or packed."""
+    """A farm with one kind of card, one wire format and one speed of the servers' links.
+
+    Attributes:
+        rows: FP32, FP16 or packed.
+    """
 
     farm: str
     platform: str
@@ -113,7 +117,11 @@ def _cards(case: Case) -> tuple[str, ...]:
 
 
 def latency_table(simulated: dict[Case, tuple[Point, ...]]) -> str:
-    """Return the simulated times of SHOWN at LOADS as Markdown. simulated: what Case.simulate returned."""
+    """Return the simulated times of SHOWN at LOADS as Markdown.
+
+    Args:
+        simulated: what Case.simulate returned.
+    """
     head = ("farm", *(f"{load:g} N*" for load in LOADS))
     return _markdown(head, ((str(case), *(_point(point) for point in points)) for case, points in simulated.items()))
 

@@ -40,11 +40,15 @@ BY_DEFAULT = Mark(Basis.ASSUMED, "default")
 class Workload:
     """The jobs that call the model.
 
-    jobs: the number that run at the same time, each on one event. events_per_s: of all jobs; one of the two may be 0, which
-    means that it follows from the other. cpu_s: processor time of an event if nothing is accelerated. share: the part of it,
-    0 to 1, that calls replace. rows: per call. calls: per event, one after the other.
-
     The defaults are an HLT job: 0.667 s with a share of 0.1 leave 0.600 s between two calls, of 16 000 rows.
+
+    Attributes:
+        jobs: the number that run at the same time, each on one event.
+        events_per_s: of all jobs; one of the two may be 0, which means that it follows from the other.
+        cpu_s: processor time of an event if nothing is accelerated.
+        share: the part of it, 0 to 1, that calls replace.
+        rows: per call.
+        calls: per event, one after the other.
     """
 
     jobs: int = 0
@@ -64,9 +68,13 @@ class Workload:
 class Service:
     """A measured distribution of executions, from a server's histogram.
 
-    bounds_s: upper bounds of the buckets, the last may be infinite. counts: cumulative. mean_s: of an execution as requests saw
-    it. rows: mean rows of an execution. requests: mean requests of an execution. transfer_s: mean time of a request's transfers
-    outside of the execution.
+    Attributes:
+        bounds_s: upper bounds of the buckets, the last may be infinite.
+        counts: cumulative.
+        mean_s: of an execution as requests saw it.
+        rows: mean rows of an execution.
+        requests: mean requests of an execution.
+        transfer_s: mean time of a request's transfers outside of the execution.
     """
 
     bounds_s: tuple[float, ...]
@@ -81,10 +89,13 @@ class Service:
 class ModelCost:
     """The cost of a row of the model.
 
-    input_bytes, output_bytes: of a row on the wire. ii: clocks between two rows in the core; a row takes its bytes / 64 clocks
-    at least. units: compute units per card. half_bytes, packed_bytes: (input, output) of a row in FP16, and with each number in
-    the smallest whole number of bytes that holds the network's own type; None if it is not known or not smaller. measured: a
-    server's executions, which then replace clocks, PCIe and memory bank.
+    Attributes:
+        input_bytes, output_bytes: of a row on the wire.
+        ii: clocks between two rows in the core; a row takes its bytes / 64 clocks at least.
+        units: compute units per card.
+        half_bytes, packed_bytes: (input, output) of a row in FP16, and with each number in the smallest whole number of bytes
+            that holds the network's own type; None if it is not known or not smaller.
+        measured: a server's executions, which then replace clocks, PCIe and memory bank.
     """
 
     name: str
@@ -106,10 +117,16 @@ class ModelCost:
 class Site:
     """The servers and the network between them and the jobs.
 
-    platform: a name of firmware/platforms. cards: 0 = as many as the target needs. kernel_mhz: 0 = the platform's default.
-    server_gbps: link of a server, Gb/s (10**9 bits per second) in each direction. switch_gbps: link that all servers share; 0 =
-    it never limits. background_gbps: other traffic on that link. rtt_ms: round trip between job and server. cores: of a server.
-    request_cpu_ms: time that a core works on a request.
+    Attributes:
+        platform: a name of firmware/platforms.
+        cards: 0 = as many as the target needs.
+        kernel_mhz: 0 = the platform's default.
+        server_gbps: link of a server, Gb/s (10**9 bits per second) in each direction.
+        switch_gbps: link that all servers share; 0 = it never limits.
+        background_gbps: other traffic on that link.
+        rtt_ms: round trip between job and server.
+        cores: of a server.
+        request_cpu_ms: time that a core works on a request.
     """
 
     platform: str = "u250"
@@ -128,8 +145,11 @@ class Site:
 class Target:
     """The target of a plan.
 
-    added_percent: most time that queueing may add to an event. p99_ms: of a call, 0 = not asked. event_s: time per event, 0 =
-    not asked. headroom: the part of every capacity that may be used, above 0 and at most 1.
+    Attributes:
+        added_percent: most time that queueing may add to an event.
+        p99_ms: of a call, 0 = not asked.
+        event_s: time per event, 0 = not asked.
+        headroom: the part of every capacity that may be used, above 0 and at most 1.
     """
 
     added_percent: float = 3.0
@@ -140,7 +160,11 @@ class Target:
 
 @dataclass(frozen=True)
 class Question:
-    """All inputs of a plan. marks: field such as `workload.jobs` -> its source; a field without a mark is a default."""
+    """All inputs of a plan.
+
+    Attributes:
+        marks: field such as `workload.jobs` -> its source; a field without a mark is a default.
+    """
 
     workload: Workload
     model: ModelCost
@@ -158,7 +182,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Rule:
-    """The values that a field may have. whole: whole numbers only. low, high: inclusive; above: `low` itself is excluded."""
+    """The values that a field may have.
+
+    Attributes:
+        whole: whole numbers only.
+        low, high: inclusive.
+        above: `low` itself is excluded.
+    """
 
     low: float
     high: float = math.inf
@@ -228,7 +258,11 @@ def check_ranges(question: Question) -> None:
 
 
 def check_value(name: str, value: Any, rule: Rule) -> None:
-    """Raise PlanError unless the rule allows the value. name: section and field."""
+    """Raise PlanError unless the rule allows the value.
+
+    Args:
+        name: section and field.
+    """
     if name == "site.server_gbps" and (value is None or value == 0):
         raise PlanError(
             f"{name} is {value}, expected the Gb/s of a server's link: a plan needs a network, which is often what limits; "

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The throughput law of a closed loop: N jobs, each of which works, calls a server, and waits for the answer.
 
+::
+
     X(N) = min(N / t_ideal, c / S, B / b, cores / cpu_per_request)
     t(N) = N / X(N)
     N*   = t_ideal * the lowest capacity
@@ -23,10 +25,14 @@ class LawError(ValueError):
 
 
 def throughput(jobs: float, ideal_s: float, capacities_per_s: Iterable[float]) -> float:
-    """Return the rate of events of `jobs` jobs, in events per second: min(jobs / ideal_s, *capacities_per_s).
+    """Return the rate of events of `jobs` jobs, in events per second: `min(jobs / ideal_s, *capacities_per_s)`.
 
-    ideal_s: the time of one event without queueing, in s. capacities_per_s: of each shared part, in events per second; none
-    means that nothing limits. Raises LawError for negative or non-finite jobs, for ideal_s or a capacity not above 0.
+    Args:
+        ideal_s: the time of one event without queueing, in s.
+        capacities_per_s: of each shared part, in events per second; none means that nothing limits.
+
+    Raises:
+        LawError: For negative or non-finite jobs, for ideal_s or a capacity not above 0.
     """
     if not 0 <= jobs < math.inf:
         raise LawError(f"jobs is {jobs}, expected a number of 0 or more")

@@ -16,7 +16,10 @@ from hypersonic.planning.law import saturation_jobs, throughput
 class Limit:
     """The capacity of one part for the whole site.
 
-    part: its name. what: the figures it follows from. scope: `card` or `server`, of which more would raise it, or `site`.
+    Attributes:
+        part: its name.
+        what: the figures it follows from.
+        scope: `card` or `server`, of which more would raise it, or `site`.
     """
 
     part: str
@@ -30,8 +33,12 @@ class Limit:
 class Unqueued:
     """The time of an event when nothing queues, in seconds: t_ideal = own + calls * call.
 
-    own_s: the job's own work. network_s: round trip and transfers of one call. server_s: processor time of one request. card_s:
-    PCIe, kernel and back. service_s: the part of card_s that one execution occupies a compute unit for.
+    Attributes:
+        own_s: the job's own work.
+        network_s: round trip and transfers of one call.
+        server_s: processor time of one request.
+        card_s: PCIe, kernel and back.
+        service_s: the part of card_s that one execution occupies a compute unit for.
     """
 
     own_s: float
@@ -54,7 +61,11 @@ class Unqueued:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The capacities of a site with given numbers of cards and servers. limits: the lowest first."""
+    """The capacities of a site with given numbers of cards and servers.
+
+    Attributes:
+        limits: the lowest first.
+    """
 
     cards: int
     servers: int

@@ -30,8 +30,11 @@ Samples = dict[str, list[tuple[dict[str, str], float]]]
 def read_service(place: str, model: str) -> Service:
     """Return the measured executions of `model`.
 
-    place: the URL of a metrics page, or a file with one. Raises PlanError if nothing answers, or the page has no observations
-    of this model.
+    Args:
+        place: the URL of a metrics page, or a file with one.
+
+    Raises:
+        PlanError: If nothing answers, or the page has no observations of this model.
     """
     return parse_service(_read(place), model, place)
 

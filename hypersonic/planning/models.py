@@ -17,7 +17,12 @@ from hypersonic.planning.inputs import ModelCost
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A zoo model. cost: of a row on the wire as its YAML has it. event_rows: rows of one request of `hypersonic infer`."""
+    """A zoo model.
+
+    Attributes:
+        cost: of a row on the wire as its YAML has it.
+        event_rows: rows of one request of `hypersonic infer`.
+    """
 
     cost: ModelCost
     event_rows: int
@@ -79,8 +84,13 @@ def is_published(folder: Path) -> bool:
 def read_model(folder: Path, version: int = 0) -> tuple[ModelCost, Path]:
     """Return the cost that the manifest of a published model gives, and the manifest's path.
 
-    folder: <repository>/<model>. version: 0 = the latest. Raises PlanError if there is no manifest, ManifestError if it is not
-    valid.
+    Args:
+        folder: <repository>/<model>.
+        version: 0 = the latest.
+
+    Raises:
+        PlanError: If there is no manifest.
+        ManifestError: If it is not valid.
     """
     found = sorted(
         (int(file.parent.name), file) for file in folder.glob(f"*/{manifests.FILE_NAME}") if file.parent.name.isdecimal()
@@ -118,8 +128,13 @@ def with_bytes(cost: ModelCost, row_bytes: tuple[int, int]) -> ModelCost:
 
 
 def _row_bytes(row: Row, most: int, *, packed: bool = False) -> int:
-    """Return the bytes of a row with at most `most` per element; packed: 1 where the network's own type has 8 bits or fewer.
-    A tensor of packed rows keeps its size."""
+    """Return the bytes of a row with at most `most` per element.
+
+    A tensor of packed rows keeps its size.
+
+    Args:
+        packed: 1 where the network's own type has 8 bits or fewer.
+    """
     least = {
         tensor.name: 1 if packed and tensor.fixed.width <= 8 else min(most, tensor.element.bytes) for tensor in row.tensors
     }

@@ -13,7 +13,11 @@ _SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_path(file: Path, *, simulated: bool) -> None:
-    """Raise PlanError unless a picture can be written into a file of this name. simulated: whether the plan has latencies."""
+    """Raise PlanError unless a picture can be written into a file of this name.
+
+    Args:
+        simulated: whether the plan has latencies.
+    """
     if not simulated:
         raise PlanError("--plot draws the simulated latencies, and --no-simulation leaves them out; give one of them")
     if file.suffix.lower() not in _SUFFIXES:

@@ -19,9 +19,15 @@ _CONTRADICTION, _ATTEMPTS = 0.05, 6
 
 
 def make_plan(question: Question, *, batching: Batching | None = None, simulate: bool = True, seed: int = 1) -> Plan:
-    """Answer a question. batching: the servers' rule for the simulation. simulate: False leaves the latencies out.
+    """Answer a question.
 
-    Raises PlanError for inputs that are out of range or contradict each other, PlatformError for an unknown platform.
+    Args:
+        batching: the servers' rule for the simulation.
+        simulate: False leaves the latencies out.
+
+    Raises:
+        PlanError: For inputs that are out of range or contradict each other.
+        PlatformError: For an unknown platform.
     """
     check_question(question)
     required = required_rate(question)

@@ -13,8 +13,14 @@ RATIOS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
 class Point:
     """A simulated load.
 
-    ratio: of N*. jobs: of the whole site. events_per_s: of the whole site, simulated. event_s: mean time per event. law_s: the
-    same by the law. p50_s, p99_s: of a call, from request to answer. busy: share of time that units work.
+    Attributes:
+        ratio: of N*.
+        jobs: of the whole site.
+        events_per_s: of the whole site, simulated.
+        event_s: mean time per event.
+        law_s: the same by the law.
+        p50_s, p99_s: of a call, from request to answer.
+        busy: share of time that units work.
     """
 
     ratio: float
@@ -29,7 +35,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Part:
-    """The part of a site that is simulated. servers: of `all_servers`. share: of the site's jobs and cards, above 0 to 1."""
+    """The part of a site that is simulated.
+
+    Attributes:
+        servers: of `all_servers`.
+        share: of the site's jobs and cards, above 0 to 1.
+    """
 
     servers: int
     all_servers: int

@@ -74,9 +74,12 @@ def simulate_load(
 ) -> Point:
     """Simulate `ratio` of the saturation's jobs on the site of `capacity`.
 
-    batching: the servers' rule (None: each request is an execution). failing: the share of the simulated cards, a whole number
-    of them, that fail in the middle of the warm-up, and do not return; the balancer has taken them out before its end. Raises
-    FarmError, PlatformError.
+    Raises FarmError, PlatformError.
+
+    Args:
+        batching: the servers' rule (None: each request is an execution).
+        failing: the share of the simulated cards, a whole number of them, that fail in the middle of the warm-up, and do not
+            return; the balancer has taken them out before its end.
     """
     part, work, model = part_of(question, capacity, size), question.workload, question.model
     cycle_s, own_s = capacity.unqueued.ideal_s / work.calls, capacity.unqueued.own_s / work.calls

@@ -30,7 +30,13 @@ _HLT_S, _ROWS, _PING_S = 0.600, 16_000, 0.0117
 
 @dataclass(frozen=True)
 class Figure:
-    """A published figure. talk: its short name. inputs, formula: in words. published, computed: in `unit`."""
+    """A published figure.
+
+    Attributes:
+        talk: its short name.
+        inputs, formula: in words.
+        published, computed: in `unit`.
+    """
 
     name: str
     talk: str
@@ -53,7 +59,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Point:
-    """A measured point of nuSONIC's data. event_s, module_s: time of an event, and of its ML module, in seconds."""
+    """A measured point of nuSONIC's data.
+
+    Attributes:
+        event_s, module_s: time of an event, and of its ML module, in seconds.
+    """
 
     jobs: int
     event_s: float
@@ -64,8 +74,11 @@ class Point:
 class MeasuredSet:
     """Measured points of one setting, and the constants of the law for it.
 
-    own_s: the job's own work for an event. fixed_s: transfer and travel. service_s: of one GPU for an event. held: True if
-    the check fails when a point from HELD_FROM_JOBS deviates by more than POINT_LIMIT.
+    Attributes:
+        own_s: the job's own work for an event.
+        fixed_s: transfer and travel.
+        service_s: of one GPU for an event.
+        held: True if the check fails when a point from HELD_FROM_JOBS deviates by more than POINT_LIMIT.
     """
 
     name: str

@@ -37,7 +37,11 @@ _TEXTS = ("model.name", "model.repository", "model.metrics", "site.platform")
 
 @dataclass(frozen=True)
 class Given:
-    """Values by `section.field`, with their sources. service: what the metrics said when an earlier plan was made."""
+    """Values by `section.field`, with their sources.
+
+    Attributes:
+        service: what the metrics said when an earlier plan was made.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     marks: Mapping[str, Mark] = field(default_factory=dict)

@@ -64,9 +64,13 @@ def report_models(
 ) -> str:
     """Write the reports of `models` into `directory`, and return the table.
 
-    everything: report on every zoo model with a generator instead. on: the card whose rate is predicted. data: of a user's
-    model, the only one of `models`; its figures follow the table. progress: called with one line per step.
-    The files are written after each model. Raises NoTaskError, PlatformError, and what report() raises.
+    Raises NoTaskError, PlatformError, and what report() raises. The files are written after each model.
+
+    Args:
+        everything: report on every zoo model with a generator instead.
+        on: the card whose rate is predicted.
+        data: of a user's model, the only one of `models`; its figures follow the table.
+        progress: called with one line per step.
     """
     wanted = list(tasks()) if everything else list(models)
     if not wanted:
@@ -85,9 +89,14 @@ def report_models(
 
 
 def report(model: str, progress: Step = lambda _: None, on: OnCard = ON_U250, data: OwnData | None = None) -> Answers:
-    """Run all four engines of one model. data: of a user's model. If the core refuses the model, the RTL is left out.
+    """Run all four engines of one model.
 
     Raises NoTaskError, ReportError, and what own_task, convert_model and compile_csim raise.
+
+    If the core refuses the model, the RTL is left out.
+
+    Args:
+        data: of a user's model.
     """
     if data:
         return _report_own(model, data, progress, on)

@@ -19,7 +19,8 @@ from hypersonic.hls.project import HlsProject
 def explain_difference(model_file: Path, project: HlsProject, rows: Sequence[NDArray[float32]]) -> list[str]:
     """Return lines about the layers, for a model that is far from the trained one; one line if the layers cannot be compared.
 
-    rows: (rows, size) for each input, in the wire's units.
+    Args:
+        rows: (rows, size) for each input, in the wire's units.
     """
     try:
         return describe_layers(trace_layers(model_file, project, rows))
@@ -37,7 +38,10 @@ _HEAD = ("layer", "variable", "type", "rows that wrap", "rows that saturate", "n
 def overflow_lines(report: Mapping[str, Any]) -> list[str]:
     """Return a table of the variables whose numbers wrapped or saturated on the gate's rows; one line if there are none.
 
-    report: of a project. No lines if nothing was counted (docs/overflows.md).
+    No lines if nothing was counted (docs/overflows.md).
+
+    Args:
+        report: of a project.
     """
     counted, gate = report.get("overflows"), report.get("gate") or {}
     if counted is None or not gate or gate.get("source") == "random":

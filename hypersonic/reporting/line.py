@@ -17,8 +17,13 @@ from hypersonic.own.labels import Labels
 class CoreReport:
     """The figures of a Verilated core.
 
-    core: its kind. ii, latency: clocks. equal: the number of compared integers, all equal to csim's. clocks, predicted: the
-    clocks of rtl_rows rows, measured and by the core's plan. rtl_us: CPU microseconds per row. rate: predicted on a card.
+    Attributes:
+        core: its kind.
+        ii, latency: clocks.
+        equal: the number of compared integers, all equal to csim's.
+        clocks, predicted: the clocks of rtl_rows rows, measured and by the core's plan.
+        rtl_us: CPU microseconds per row.
+        rate: predicted on a card.
     """
 
     core: str
@@ -37,9 +42,13 @@ class CoreReport:
 class ModelReport:
     """One model's line.
 
-    parameters: their number; -1 if unknown. figure: the name of the figure of merit. merit: its value for each engine, on the
-    same rows; None if there is no such engine or no figure. difference: the largest |csim - model file| of any output, in its
-    units on the wire. csim_us: CPU microseconds per row. core: None for a model that is too large to simulate.
+    Attributes:
+        parameters: their number; -1 if unknown.
+        figure: the name of the figure of merit.
+        merit: its value for each engine, on the same rows; None if there is no such engine or no figure.
+        difference: the largest difference of csim from the model file's answers, of any output, in its units on the wire.
+        csim_us: CPU microseconds per row.
+        core: None for a model that is too large to simulate.
     """
 
     model: str
@@ -73,7 +82,9 @@ class OwnAnswers:
 class Answers:
     """A model's line, and the answers of each engine for the same rows, float64 (rows, all outputs), for the picture.
 
-    lines: below the table. own: of a user's model: what its picture shows.
+    Attributes:
+        lines: below the table.
+        own: of a user's model: what its picture shows.
     """
 
     report: ModelReport

@@ -16,10 +16,14 @@ from types import MappingProxyType
 class BackendProperties:
     """The properties of one backend. Each backend declares its own in its folder; server/backends/known.py lists them.
 
-    name: `backend` in config.pbtxt. model_file: the file in a version's directory, unless default_model_filename names another;
-    the backend is inferred from it if config.pbtxt does not name one. platform: `platform` in config.pbtxt, "" = none.
-    on_card: its models run on cards of the host, and their files drive a card's DMA. A backend without it has no devices to
-    choose from, and KIND_GPU is refused. runs_code: the model file is code that runs as the server's user.
+    Attributes:
+        name: `backend` in config.pbtxt.
+        model_file: the file in a version's directory, unless default_model_filename names another; the backend is inferred from
+            it if config.pbtxt does not name one.
+        platform: `platform` in config.pbtxt, "" = none.
+        on_card: its models run on cards of the host, and their files drive a card's DMA. A backend without it has no devices to
+            choose from, and KIND_GPU is refused.
+        runs_code: the model file is code that runs as the server's user.
     """
 
     name: str

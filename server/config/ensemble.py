@@ -138,7 +138,11 @@ class _Place(NamedTuple):
 def check_members(config: ModelConfig, member: Callable[[EnsembleStep], ModelConfig]) -> None:
     """Check that an ensemble matches its models in names, datatypes, shapes and batch sizes.
 
-    member: returns the configuration of a step's model. Raises ModelConfigError for the first mismatch.
+    Args:
+        member: returns the configuration of a step's model.
+
+    Raises:
+        ModelConfigError: For the first mismatch.
     """
     places = {tensor.name: _place(config, tensor) for tensor in (*config.inputs, *config.outputs)}
     for step in config.ensemble:

@@ -138,8 +138,10 @@ def parse_json_config(text: str, directory_name: str) -> model_config_pb2.ModelC
 def infer_backend(message: model_config_pb2.ModelConfig, files: Collection[str], backends: Backends) -> None:
     """Fill in backend, platform and default_model_filename, each from the others, or from a version's file names.
 
-    As in Triton, the backend is inferred from the platform, and if there is none, from the model file. files: the names in a
-    version's directory.
+    As in Triton, the backend is inferred from the platform, and if there is none, from the model file.
+
+    Args:
+        files: the names in a version's directory.
     """
     if not message.backend:
         message.backend = _backend_of_platform(message.platform, backends) or _backend_of_files(message, files, backends)

@@ -122,7 +122,11 @@ def read_sequence_batching(message: model_config_pb2.ModelConfig) -> SequenceBat
 
 
 class _Control(NamedTuple):
-    """A control of a control tensor. kind: its name in model_config.proto."""
+    """A control of a control tensor.
+
+    Attributes:
+        kind: its name in model_config.proto.
+    """
 
     tensor: str
     kind: str

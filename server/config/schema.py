@@ -24,9 +24,12 @@ Dims = tuple[int, ...]
 class TensorConfig:
     """One input or output of a model.
 
-    datatype: the protocol's name, for example "FP32". dims: without the batch dimension, -1 = any size; () only with a reshape.
-    reshape: the dims that the backend uses, None = the same as on the wire. optional, ragged (requests of different shapes may
-    share a batch): only for inputs. label_filename: only for outputs, relative to the model's directory, "" = none.
+    Attributes:
+        datatype: the protocol's name, for example "FP32".
+        dims: without the batch dimension, -1 = any size; () only with a reshape.
+        reshape: the dims that the backend uses, None = the same as on the wire. optional, ragged (requests of different shapes
+            may share a batch): only for inputs.
+        label_filename: only for outputs, relative to the model's directory, "" = none.
     """
 
     name: str
@@ -47,8 +50,11 @@ class TensorConfig:
 class QueuePolicy:
     """How many requests may wait in a queue, and how long.
 
-    timeout_us: 0 = no limit. allow_timeout_override: a request may set a shorter timeout. max_queue_size: in requests, 0 = no
-    limit. delay_on_timeout: a request past its timeout is served after all others (DELAY) instead of being refused (REJECT).
+    Attributes:
+        timeout_us: 0 = no limit.
+        allow_timeout_override: a request may set a shorter timeout.
+        max_queue_size: in requests, 0 = no limit.
+        delay_on_timeout: a request past its timeout is served after all others (DELAY) instead of being refused (REJECT).
     """
 
     timeout_us: int = 0
@@ -70,10 +76,13 @@ class QueuePolicy:
 class DynamicBatching:
     """The settings of the dynamic batcher.
 
-    preferred_batch_sizes: ascending. max_queue_delay_us: how long a batch may wait to reach a preferred size.
-    preserve_ordering: answers are sent in the order in which the requests arrived. priority_levels: 0 = one queue for all;
-    otherwise the levels are 1 (highest) to `priority_levels`, and a request that names none gets `default_priority_level`.
-    priority_policies: level -> queue policy, for the levels that have their own.
+    Attributes:
+        preferred_batch_sizes: ascending.
+        max_queue_delay_us: how long a batch may wait to reach a preferred size.
+        preserve_ordering: answers are sent in the order in which the requests arrived.
+        priority_levels: 0 = one queue for all; otherwise the levels are 1 (highest) to `priority_levels`, and a request that
+            names none gets `default_priority_level`.
+        priority_policies: level -> queue policy, for the levels that have their own.
     """
 
     preferred_batch_sizes: tuple[int, ...] = ()
@@ -90,7 +99,12 @@ ControlKind = Literal["START", "END", "READY", "CORRID"]
 
 @dataclass(frozen=True)
 class SequenceControl:
-    """An input that the scheduler fills in. datatype: the protocol's name. false_true: its two values, None for CORRID."""
+    """An input that the scheduler fills in.
+
+    Attributes:
+        datatype: the protocol's name.
+        false_true: its two values, None for CORRID.
+    """
 
     kind: ControlKind
     input_name: str
@@ -112,7 +126,10 @@ class InitialState:
 class SequenceState:
     """A tensor that is kept from one request of a sequence to the next.
 
-    The model returns it as `output_name` and gets it back as `input_name`. initial: None = zeros.
+    The model returns it as `output_name` and gets it back as `input_name`.
+
+    Attributes:
+        initial: None = zeros.
     """
 
     input_name: str
@@ -126,10 +143,11 @@ class SequenceState:
 class SequenceBatching:
     """The settings of the sequence batcher.
 
-    max_idle_us: a sequence without requests for longer than this is ended (Triton's default: one second). strategy "direct":
-    each sequence has a slot of the batch; while less than minimum_slot_utilization (0..1) of the slots are used, the batch
-    waits up to max_queue_delay_us. strategy "oldest": requests of the oldest sequences, at most max_candidate_sequences of
-    them, are batched dynamically.
+    Attributes:
+        max_idle_us: a sequence without requests for longer than this is ended (Triton's default: one second). strategy
+            "direct": each sequence has a slot of the batch; while less than minimum_slot_utilization (0..1) of the slots are
+            used, the batch waits up to max_queue_delay_us. strategy "oldest": requests of the oldest sequences, at most
+            max_candidate_sequences of them, are batched dynamically.
     """
 
     max_idle_us: int = 1_000_000
@@ -149,7 +167,12 @@ class SequenceBatching:
 
 @dataclass(frozen=True)
 class EnsembleStep:
-    """One step of an ensemble. version: -1 = the latest. input_map, output_map: the model's tensor -> the ensemble's tensor."""
+    """One step of an ensemble.
+
+    Attributes:
+        version: -1 = the latest.
+        input_map, output_map: the model's tensor -> the ensemble's tensor.
+    """
 
     model_name: str
     version: int
@@ -171,7 +194,9 @@ BatchInputKind = Literal[
 class BatchInput:
     """An input that the server computes from the shapes in a batch.
 
-    datatype: INT32 or FP32. source_inputs: the inputs whose elements are counted.
+    Attributes:
+        datatype: INT32 or FP32.
+        source_inputs: the inputs whose elements are counted.
     """
 
     kind: BatchInputKind
@@ -193,7 +218,9 @@ class BatchOutput:
 class InstanceGroup:
     """Instances of a model.
 
-    count: per device, or in total for kinds without devices. devices: card indices, () = the backend chooses.
+    Attributes:
+        count: per device, or in total for kinds without devices.
+        devices: card indices, () = the backend chooses.
     """
 
     name: str
@@ -204,7 +231,12 @@ class InstanceGroup:
 
 @dataclass(frozen=True)
 class WarmupInput:
-    """An input of a warm-up request. dims: fixed, without the batch dimension. file: in <model>/warmup/, for source "file"."""
+    """An input of a warm-up request.
+
+    Attributes:
+        dims: fixed, without the batch dimension.
+        file: in <model>/warmup/, for source "file".
+    """
 
     datatype: str
     dims: Dims
@@ -214,7 +246,11 @@ class WarmupInput:
 
 @dataclass(frozen=True)
 class Warmup:
-    """A request that each instance runs `count` times before the model is READY. batch_size: 0 for models that do not batch."""
+    """A request that each instance runs `count` times before the model is READY.
+
+    Attributes:
+        batch_size: 0 for models that do not batch.
+    """
 
     name: str
     batch_size: int
@@ -241,10 +277,14 @@ class VersionPolicy:
 class ModelConfig:
     """A checked model configuration.
 
-    max_batch_size: 0 = the model does not batch. dynamic_batching, sequence: None if the model does not ask for them.
-    parameters: key -> string value. ensemble: the steps, () for other models.
-    fallback: the backend that takes over when no instance is left, "" = none. labels: output -> labels in the order of class
-    indices, for outputs with a label file; read at load, see classification.py.
+    Attributes:
+        max_batch_size: 0 = the model does not batch.
+        dynamic_batching, sequence: None if the model does not ask for them.
+        parameters: key -> string value.
+        ensemble: the steps, () for other models.
+        fallback: the backend that takes over when no instance is left, "" = none.
+        labels: output -> labels in the order of class indices, for outputs with a label file; read at load, see
+            classification.py.
     """
 
     name: str

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """EnsembleModel: a model that consists of other models, its steps; tensors are passed from step to step in memory.
 
+::
+
     X --> embedding --> graph building --> filter --> Y          request's thread: runs step after step, each as if it were
       \\-> features ------------------------^                     the step's own request; steps that are ready together are
                                                                  queued with their models, and their answers waited for

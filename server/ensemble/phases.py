@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ensembles with decoupled steps: each response of such a step passes separately through the steps that follow.
 
+::
+
     X -> normalise -> repeat (decoupled) -+-> response 1 -> scale -> Y, sent
                                           +-> response 2 -> scale -> Y, sent
     \\____ phase 0 _____________________/      \\__ phase 1 ________/
@@ -31,7 +33,8 @@ MOST_WAITING_BYTES = 256 << 20
 class Phase(NamedTuple):
     """Steps in the order of the configuration.
 
-    decoupled: the step whose responses each begin the next phase, None for the last.
+    Attributes:
+        decoupled: the step whose responses each begin the next phase, None for the last.
     """
 
     steps: tuple[EnsembleStep, ...]
@@ -39,9 +42,13 @@ class Phase(NamedTuple):
 
 
 def split_phases(config: ModelConfig, member: Callable[[EnsembleStep], ModelConfig]) -> tuple[Phase, ...]:
-    """Return the phases; one for an ensemble without decoupled steps. member: step -> the configuration of its model.
+    """Return the phases; one for an ensemble without decoupled steps.
 
-    Raises ModelConfigError, with Triton's text, if a step combines tensors of different decoupled steps.
+    Args:
+        member: step -> the configuration of its model.
+
+    Raises:
+        ModelConfigError: With Triton's text, if a step combines tensors of different decoupled steps.
     """
     origins: dict[str, EnsembleStep | None] = dict.fromkeys(tensor.name for tensor in config.inputs)
     waiting = list(config.ensemble)

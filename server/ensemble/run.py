@@ -41,7 +41,12 @@ _KINDS = (InvalidRequestError, NotFoundError, UnavailableError, BudgetError, Uns
 
 
 class Tensor(NamedTuple):
-    """A tensor between steps. shape: with the batch dimension. rows: the batch size, 0 without a batch dimension."""
+    """A tensor between steps.
+
+    Attributes:
+        shape: with the batch dimension.
+        rows: the batch size, 0 without a batch dimension.
+    """
 
     datatype: str
     shape: Dims
@@ -99,7 +104,11 @@ class Ending(OpenCall):
     """A call that ends with the outer call, or earlier, when the ensemble gives up."""
 
     def __init__(self, call: Call) -> None:
-        """call: the outer call."""
+        """Create an Ending.
+
+        Args:
+            call: the outer call.
+        """
         super().__init__(call.client)
         self._outer = call
         if not call.add_callback(self.end):

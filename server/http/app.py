@@ -48,7 +48,8 @@ _BACKLOG = 4096
 def metrics_app(text: Callable[[], str]) -> Starlette:
     """Return the application of port 8002: GET /metrics, with or without a slash at the end, as in Triton.
 
-    text: returns the page, in Prometheus' text format.
+    Args:
+        text: returns the page, in Prometheus' text format.
     """
 
     def send(_request: Request) -> Response:  # runs on a thread, because it reads registers of the cards
@@ -73,8 +74,12 @@ class HttpServer:
         tls: ssl.SSLContext | None = None,
         clients: SlowClients | None = None,
     ) -> None:
-        """apps: each application and its socket. tls: for all of them, None = plain HTTP. clients: cuts off slow clients;
-        None = nothing does.
+        """Create a HttpServer.
+
+        Args:
+            apps: each application and its socket.
+            tls: for all of them, None = plain HTTP.
+            clients: cuts off slow clients; None = nothing does.
         """
         protocol = partial(BoundedProtocol, clients=clients or SlowClients())
         self._servers = [(_uvicorn(app, tls, protocol), listener) for app, listener in apps]
@@ -142,8 +147,11 @@ def _uvicorn(app: Application, tls: ssl.SSLContext | None, protocol: Any) -> uvi
 def listen(address: str, port: int, *, shared: bool = False) -> Listener:
     """Return a listening socket; port 0 picks a free one.
 
-    shared: other servers that also set it may listen on the same port (SO_REUSEPORT). Raises StartError if the address cannot
-    be used.
+    Args:
+        shared: other servers that also set it may listen on the same port (SO_REUSEPORT).
+
+    Raises:
+        StartError: If the address cannot be used.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:

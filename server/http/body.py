@@ -53,9 +53,13 @@ def declared_bytes(headers: Mapping[str, str], limit_bytes: int) -> int | None:
 async def read_body(receive: Receive, size_bytes: int | None, limit_bytes: int, held: Held, clients: SlowClients) -> memoryview:
     """Read the whole body. Each piece is admitted when it arrives.
 
-    size_bytes: as declared, None for a chunked body. Raises InvalidRequestError (400) for a body that is too long, too short or
-    too slow, CancelledError when the client disconnects, and BudgetError (503) when the budget has no room: for a declared
-    size, before anything is read.
+    Args:
+        size_bytes: as declared, None for a chunked body.
+
+    Raises:
+        InvalidRequestError: (400) for a body that is too long, too short or too slow.
+        CancelledError: When the client disconnects.
+        BudgetError: (503) when the budget has no room: for a declared size, before anything is read.
     """
     if size_bytes:
         held.check(size_bytes)
@@ -95,9 +99,14 @@ async def _read(chunks: AsyncIterator[bytes], size_bytes: int | None, limit_byte
 
 
 async def _chunks(receive: Receive, window_s: float) -> AsyncIterator[bytes]:
-    """Yield the pieces of the body that are not empty. window_s: the time over which the client's rate is measured.
+    """Yield the pieces of the body that are not empty.
 
-    Raises CancelledError when the client disconnects, and TooSlowError when it sends too little in one window.
+    Args:
+        window_s: the time over which the client's rate is measured.
+
+    Raises:
+        CancelledError: When the client disconnects.
+        TooSlowError: When it sends too little in one window.
     """
     loop = asyncio.get_running_loop()
     least_bytes = SLOWEST_BYTES_PER_S * window_s

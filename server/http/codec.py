@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses the body of an HTTP inference request into an InferRequest.
 
+::
+
     body:  {"id": .., "parameters": .., "inputs": [..], "outputs": [..]} tensor tensor ...
            '--- JSON, Inference-Header-Content-Length bytes -----------' '--- views ---'
 
@@ -31,7 +33,11 @@ _INT64 = range(-(2**63), 2**64)
 
 
 class BinaryOutputs(NamedTuple):
-    """The outputs that are sent as bytes after the JSON. every: all of them, for a request that names no outputs."""
+    """The outputs that are sent as bytes after the JSON.
+
+    Attributes:
+        every: all of them, for a request that names no outputs.
+    """
 
     every: bool = False
     names: frozenset[str] = frozenset()
@@ -51,7 +57,11 @@ class ParsedRequest(NamedTuple):
 def header_bytes(text: str | None, size_bytes: int) -> int:
     """Return how many bytes of a body of `size_bytes` are JSON, 0 = none of them.
 
-    text: the value of Inference-Header-Content-Length, None = the header is absent. Raises InvalidRequestError (400).
+    Args:
+        text: the value of Inference-Header-Content-Length, None = the header is absent.
+
+    Raises:
+        InvalidRequestError: (400).
     """
     if text is None:
         return size_bytes
@@ -69,8 +79,13 @@ def parse_request(
 ) -> ParsedRequest:
     """Parse a body. Whether the request fits the model is checked later.
 
-    json_bytes: how many bytes of the body are JSON, 0 = the body is one raw tensor. regions: the registered shared memory, None
-    = requests cannot use any. headers: the request headers that become parameters. Raises ServerError with Triton's text.
+    Args:
+        json_bytes: how many bytes of the body are JSON, 0 = the body is one raw tensor.
+        regions: the registered shared memory, None = requests cannot use any.
+        headers: the request headers that become parameters.
+
+    Raises:
+        ServerError: With Triton's text.
     """
     if json_bytes == 0:
         return _raw_request(body, config)

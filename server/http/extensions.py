@@ -26,7 +26,11 @@ Serve = Callable[[Mapping[str, str], Any], Any]
 
 
 class Call(NamedTuple):
-    """A call. waits: it may wait for the model in its path, which is being loaded or replaced."""
+    """A call.
+
+    Attributes:
+        waits: it may wait for the model in its path, which is being loaded or replaced.
+    """
 
     group: Group
     path: str

@@ -17,7 +17,11 @@ from hypersonic.server.inference.request import CheckedRequest
 
 
 class FramedAnswer(NamedTuple):
-    """An HTTP body. json_bytes: the value of Inference-Header-Content-Length, None when no bytes follow the JSON."""
+    """An HTTP body.
+
+    Attributes:
+        json_bytes: the value of Inference-Header-Content-Length, None when no bytes follow the JSON.
+    """
 
     body: bytes
     json_bytes: int | None
@@ -27,7 +31,11 @@ class HttpFrame:
     """Encodes the answer of one model version to one request."""
 
     def __init__(self, model: Model, binary: BinaryOutputs) -> None:
-        """binary: the outputs that are sent as bytes."""
+        """Create a HttpFrame.
+
+        Args:
+            binary: the outputs that are sent as bytes.
+        """
         self._model = model
         self._binary = binary
 

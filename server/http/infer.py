@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """POST /v2/models/M[/versions/V]/infer.
 
+::
+
     event loop:  path, headers -> body, admitted piece by piece   disconnect? -> answer sent -> bytes released
     threads:                             decompress -> parse -> infer      (-> compress, on a thread again)
 
@@ -48,8 +50,10 @@ Result = TypeVar("Result")
 class HttpLimits:
     """Limits and settings of HTTP inference.
 
-    max_input_bytes: of a body, both as sent and decompressed. infer_threads: the most requests that run or wait for a model at
-    one time. header_pattern: a regular expression for the request headers that become request parameters, "" = none.
+    Attributes:
+        max_input_bytes: of a body, both as sent and decompressed.
+        infer_threads: the most requests that run or wait for a model at one time.
+        header_pattern: a regular expression for the request headers that become request parameters, "" = none.
     """
 
     max_input_bytes: int = 1 << 26
@@ -61,7 +65,12 @@ class HeldResponse(Response):
     """Releases the request's bytes when the client has read the answer or has disconnected."""
 
     def __init__(self, held: Held, content: bytes, headers: Mapping[str, str]) -> None:
-        """held: the bytes of the request and its answer. content: the body."""
+        """Create a HeldResponse.
+
+        Args:
+            held: the bytes of the request and its answer.
+            content: the body.
+        """
         super().__init__(content, headers=dict(headers))
         self._held = held
 
@@ -76,7 +85,11 @@ class HeldResponse(Response):
 
 
 class _Work(NamedTuple):
-    """A request that has arrived completely. version: as in the path, "" = none."""
+    """A request that has arrived completely.
+
+    Attributes:
+        version: as in the path, "" = none.
+    """
 
     model: Model
     version: str
@@ -91,7 +104,11 @@ class InferEndpoint:
     """The endpoint of the inference routes."""
 
     def __init__(self, service: InferenceService, regions: SharedMemory | None, limits: HttpLimits) -> None:
-        """regions: the registered shared memory, None = requests cannot use any."""
+        """Create an InferEndpoint.
+
+        Args:
+            regions: the registered shared memory, None = requests cannot use any.
+        """
         self._service = service
         self._regions = regions
         self._limits = limits

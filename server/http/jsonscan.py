@@ -41,8 +41,10 @@ _SHAPE = "Unable to parse 'data': Shape does not match true shape of 'data' fiel
 class Brackets(NamedTuple):
     """The brackets of one block that are outside strings.
 
-    places: their positions in the text. steps: 1 for an opening bracket, -1 for a closing one. depths: the depth after each.
-    All have the shape (brackets,).
+    Attributes:
+        places: their positions in the text.
+        steps: 1 for an opening bracket, -1 for a closing one.
+        depths: the depth after each. All have the shape (brackets,).
     """
 
     places: NDArray[np.int64]
@@ -57,9 +59,15 @@ def mask_escapes(data: bytes) -> bytes:
 
 
 def brackets(masked: bytes) -> Iterator[Brackets]:
-    """Yield the brackets, block by block. masked: as mask_escapes() returns it.
+    """Yield the brackets, block by block.
 
-    Raises InvalidRequestError (400) for brackets that are nested deeper than MAX_DEPTH. Other mistakes are not looked for.
+    Other mistakes are not looked for.
+
+    Args:
+        masked: as mask_escapes() returns it.
+
+    Raises:
+        InvalidRequestError: (400) for brackets that are nested deeper than MAX_DEPTH.
     """
     depth, inside = 0, False
     for start in range(0, len(masked), _BLOCK_BYTES):
@@ -98,7 +106,14 @@ class LongArray:
     """
 
     def __init__(self, data: bytes, masked: bytes, start: int, stop: int) -> None:
-        """data: the text. masked: as mask_escapes() returns it. start: after the opening bracket. stop: the closing bracket."""
+        """Create a LongArray.
+
+        Args:
+            data: the text.
+            masked: as mask_escapes() returns it.
+            start: after the opening bracket.
+            stop: the closing bracket.
+        """
         self._data = data
         self._masked = masked
         self._start = start
@@ -137,10 +152,14 @@ class LongArray:
 
 
 def loads(data: bytes, at: int = 0) -> Any:
-    """Parse JSON text in UTF-8. at: where it begins in the whole text, for the error.
+    """Parse JSON text in UTF-8.
 
-    Raises MalformedJsonError (500, as in Triton), also for a number that exceeds the largest double, for an integer of
-    thousands of digits, and for half a surrogate pair, which could not be encoded again.
+    Args:
+        at: where it begins in the whole text, for the error.
+
+    Raises:
+        MalformedJsonError: (500, as in Triton), also for a number that exceeds the largest double, for an integer of thousands
+            of digits, and for half a surrogate pair, which could not be encoded again.
     """
     try:
         value = json.loads(data.decode(), parse_float=_double if _LARGE.search(data) else None)
@@ -174,8 +193,11 @@ class Outline(NamedTuple):
 def outline(data: bytes, token: str) -> Outline:
     """Cut the long arrays out of a JSON text.
 
-    token: a random string, so that the keys cannot be mistaken for text of the client. Raises InvalidRequestError (400) for
-    brackets that are nested deeper than MAX_DEPTH.
+    Args:
+        token: a random string, so that the keys cannot be mistaken for text of the client.
+
+    Raises:
+        InvalidRequestError: (400) for brackets that are nested deeper than MAX_DEPTH.
     """
     masked = mask_escapes(data)
     pieces: list[bytes] = []

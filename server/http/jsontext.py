@@ -91,7 +91,14 @@ def array(value: Any, key: str) -> list[Any]:
 
 
 def members(value: Any, what: str) -> dict[str, Any]:
-    """Return an object's members, none for None. what: begins the error text. Raises MalformedJsonError for another type."""
+    """Return an object's members, none for None.
+
+    Args:
+        what: begins the error text.
+
+    Raises:
+        MalformedJsonError: For another type.
+    """
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -100,6 +107,10 @@ def members(value: Any, what: str) -> dict[str, Any]:
 
 
 def wrong_type(key: str, kind: str, verb: str = "parse") -> MalformedJsonError:
-    """Return the error for a value that is not of the type `kind`, with Triton's text. key: the member, "" = not named."""
+    """Return the error for a value that is not of the type `kind`, with Triton's text.
+
+    Args:
+        key: the member, "" = not named.
+    """
     of_what = f"Unable to {verb} '{key}': " if key else ""
     return MalformedJsonError(f"{of_what}attempt to access JSON non-{kind} as {kind}")

@@ -4,6 +4,8 @@
 A chunk of one byte costs the event loop as much as one of 64 KiB, so a client that sends millions of chunks would delay the
 health checks of all others. h11 limits the size of the headers.
 
+::
+
     connected ... a request begins ... headers read ... body read ... answer sent ... idle ... next request
     |-- keep-alive --|-- headers' time ---|- read_body -|            |- any byte -|- keep-alive -|
 
@@ -73,7 +75,11 @@ class BoundedProtocol(h11_impl.H11Protocol):
     """uvicorn's protocol on a BoundedConnection, which cuts off clients that stop sending or reading."""
 
     def __init__(self, *args: Any, clients: SlowClients, **keywords: Any) -> None:
-        """clients: has the time limits and counts the clients that are cut off. The rest: as for H11Protocol."""
+        """The rest: as for H11Protocol.
+
+        Args:
+            clients: has the time limits and counts the clients that are cut off.
+        """
         super().__init__(*args, **keywords)
         self.conn = BoundedConnection(h11.SERVER, HEADER_BYTES)
         self._clients = clients

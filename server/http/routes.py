@@ -59,7 +59,9 @@ def inference_app(
 ) -> Starlette:
     """Return the application of port 8000.
 
-    limits: None = the defaults. more: further routes, for example the status page's.
+    Args:
+        limits: None = the defaults.
+        more: further routes, for example the status page's.
     """
     limits = limits or HttpLimits()
     served = _Calls(service, limits)

@@ -39,8 +39,12 @@ _KINDS: dict[str, tuple[frozenset[type], str]] = {
 def encode(name: str, datatype: Datatype, shape: tuple[int, ...], data: Any) -> memoryview:
     """Convert JSON values into the tensor's bytes, little endian.
 
-    data: an array or a LongArray. Raises InvalidRequestError (400) for a value that the datatype cannot hold and
-    MalformedJsonError (500, as in Triton) for values of another type or a wrong number of elements.
+    Args:
+        data: an array or a LongArray.
+
+    Raises:
+        InvalidRequestError: (400) for a value that the datatype cannot hold.
+        MalformedJsonError: (500, as in Triton) for values of another type or a wrong number of elements.
     """
     if datatype.name in BINARY_ONLY:
         raise InvalidRequestError(

@@ -14,8 +14,11 @@ NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 class Output(NamedTuple):
     """One output tensor.
 
-    position: the index of the output in the configuration. shape: with the batch dimension. chunks: the bytes, in C order and
-    little endian, in any number of pieces. size_bytes: the total length of the chunks.
+    Attributes:
+        position: the index of the output in the configuration.
+        shape: with the batch dimension.
+        chunks: the bytes, in C order and little endian, in any number of pieces.
+        size_bytes: the total length of the chunks.
     """
 
     position: int
@@ -28,7 +31,9 @@ class Output(NamedTuple):
 class Answer(NamedTuple):
     """One response of a model: outputs in any order, possibly not all of them, and the parameters that the model added.
 
-    fresh: True if the answer owns its memory, so that it may be kept; otherwise the memory is valid until the slot's next run.
+    Attributes:
+        fresh: True if the answer owns its memory, so that it may be kept; otherwise the memory is valid until the slot's next
+            run.
     """
 
     outputs: tuple[Output, ...]

@@ -24,8 +24,10 @@ from hypersonic.server.statistics.exposition import Family
 class Execution(NamedTuple):
     """The start and end of a finished run, in monotonic ns.
 
-    launched_ns: when its input was on the card. done_ns: when the kernel had finished. bytes_in, bytes_out: bytes sent to the
-    card and fetched from it, 0 for a model on the host.
+    Attributes:
+        launched_ns: when its input was on the card.
+        done_ns: when the kernel had finished.
+        bytes_in, bytes_out: bytes sent to the card and fetched from it, 0 for a model on the host.
     """
 
     launched_ns: int
@@ -111,7 +113,12 @@ class LoadedModel(Protocol):
 
 
 class Waiting(NamedTuple):
-    """The requests in a model's queue. since_ns: when the oldest arrived, in monotonic ns, 0 = none waits. rows: of all."""
+    """The requests in a model's queue.
+
+    Attributes:
+        since_ns: when the oldest arrived, in monotonic ns, 0 = none waits.
+        rows: of all.
+    """
 
     since_ns: int
     rows: int
@@ -149,9 +156,13 @@ class Backend(Protocol):
         """Fill in what config.pbtxt leaves out and the version directory determines (auto-complete). Raises ModelLoadError."""
 
     def load(self, directory: Path, config: ModelConfig) -> LoadedModel:
-        """Load a version. directory: <repository>/<model>/<version>.
+        """Load a version.
 
-        Raises ModelLoadError with what is wrong, what was found and what was expected.
+        Args:
+            directory: <repository>/<model>/<version>.
+
+        Raises:
+            ModelLoadError: With what is wrong, what was found and what was expected.
         """
 
 

@@ -12,9 +12,12 @@ from typing import NamedTuple
 class CardReadings(NamedTuple):
     """The current readings of a card; None, or no entry, for a quantity that the card does not report.
 
-    temperatures_c: sensor -> degrees Celsius. power_w, power_limit_w: in watts. xclbin_reloads: the number of times that this
-    server has loaded an xclbin to it after the first one. bytes_to_card, bytes_from_card: copied by this server. held_bytes:
-    in this server's buffers, by the tag of the memory bank.
+    Attributes:
+        temperatures_c: sensor -> degrees Celsius.
+        power_w, power_limit_w: in watts.
+        xclbin_reloads: the number of times that this server has loaded an xclbin to it after the first one.
+        bytes_to_card, bytes_from_card: copied by this server.
+        held_bytes: in this server's buffers, by the tag of the memory bank.
     """
 
     temperatures_c: Mapping[str, float] = MappingProxyType({})
@@ -28,10 +31,13 @@ class CardReadings(NamedTuple):
 
 @dataclass(frozen=True)
 class Card:
-    """A card as monitoring sees it. gpu_uuid: Triton's label; it does not change while the card stays in its PCIe slot.
+    """A card as monitoring sees it.
 
-    memory_bytes: the size of all banks, 0 if unknown. held_bytes: the part in this model version's buffers. read(max_age_s):
-    returns readings at most that many seconds old; any thread may call it, and it never takes long.
+    Attributes:
+        gpu_uuid: Triton's label; it does not change while the card stays in its PCIe slot.
+        memory_bytes: the size of all banks, 0 if unknown.
+        held_bytes: the part in this model version's buffers. read(max_age_s): returns readings at most that many seconds old.
+            any thread may call it, and it never takes long.
     """
 
     gpu_uuid: str
@@ -42,10 +48,14 @@ class Card:
 
 
 class Residency(NamedTuple):
-    """A model that takes turns on a card with others. resident: it is on one now.
+    """A model that takes turns on a card with others.
 
-    loads: how often it came to a card. load_s: how long these loads took, in seconds. waits: requests that arrived while it was
-    on no card. wait_s: the time during which such requests waited for the card, in seconds.
+    Attributes:
+        resident: it is on one now.
+        loads: how often it came to a card.
+        load_s: how long these loads took, in seconds.
+        waits: requests that arrived while it was on no card.
+        wait_s: the time during which such requests waited for the card, in seconds.
     """
 
     resident: bool

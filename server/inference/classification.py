@@ -34,10 +34,13 @@ _DATATYPES = frozenset(name for name, datatype in DATATYPES.items() if datatype.
 
 
 def with_labels(config: ModelConfig, model: Path, links: Links = Links()) -> ModelConfig:  # noqa: B008 - immutable
-    """Return the configuration with the labels from its outputs' label files. model: the model's directory.
+    """Return the configuration with the labels from its outputs' label files.
 
-    Raises ModelLoadError if a file is missing, is longer than 16 MiB, or is a link that leads outside the permitted
-    directories.
+    Args:
+        model: the model's directory.
+
+    Raises:
+        ModelLoadError: If a file is missing, is longer than 16 MiB, or is a link that leads outside the permitted directories.
     """
     files = {tensor.name: tensor.label_filename for tensor in config.outputs if tensor.label_filename}
     labels = {name: tuple(_lines(read_model_file(model, file, _MAX_LABEL_BYTES, links))) for name, file in files.items()}
@@ -53,8 +56,13 @@ def _lines(data: bytes) -> list[bytes]:
 def classify(output: Output, k: int, config: ModelConfig) -> Output:
     """Return the k (at most all) largest values of each row, as a BYTES tensor of shape [rows, k], or [k] without batching.
 
-    k: at least 1. A row's elements are numbered in C order, whatever its shape. Raises InvalidRequestError, with Triton's text,
-    for a datatype that cannot be classified.
+    A row's elements are numbered in C order, whatever its shape.
+
+    Args:
+        k: at least 1.
+
+    Raises:
+        InvalidRequestError: With Triton's text, for a datatype that cannot be classified.
     """
     if output.datatype not in _DATATYPES:
         raise InvalidRequestError(f"class result not available for output due to unsupported type '{output.datatype}'")

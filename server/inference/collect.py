@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion from shares of requests to the arrays of one run, and from a run's output arrays to the answer of each share.
 
+::
+
     shares      [2, 3]  [1, 3]              ragged  [1, 2]  [1, 3]          batch_input of the ragged one
     array       [3, 3]                              [5]                     element counts [2, 3], accumulated [2, 5], ...
 
@@ -164,8 +166,10 @@ _BATCH_INPUTS: dict[BatchInputKind, Callable[[Sequence[Dims]], Array]] = {
 def split(array: Array, position: int, shares: Sequence[Share], config: ModelConfig) -> list[Output | ServerError]:
     """Return each share's slice of an output array, without a copy; an error for a share whose rows the model did not give.
 
-    position: the output's index in the configuration; indices beyond those are a sequence's states. Without a batch dimension
-    the (only) share gets the whole array.
+    Without a batch dimension the (only) share gets the whole array.
+
+    Args:
+        position: the output's index in the configuration; indices beyond those are a sequence's states.
     """
     spec = output_spec(position, config)
     scattered = next((b for b in config.batch_outputs if spec.name in b.target_names), None)

@@ -36,9 +36,17 @@ _RESERVED = {
 
 
 def to_infer_request(message: ModelInferRequest, raw: Sequence[memoryview], regions: HeldRegions | None = None) -> InferRequest:
-    """Convert a message. raw: raw_input_contents. regions: clients' shared memory, None if it is not allowed.
+    """Convert a message.
 
-    Raises InvalidRequestError or UnsupportedError, with Triton's text. Shapes and sizes are checked later, by check().
+    Shapes and sizes are checked later, by check().
+
+    Args:
+        raw: raw_input_contents.
+        regions: clients' shared memory, None if it is not allowed.
+
+    Raises:
+        InvalidRequestError: With Triton's text.
+        UnsupportedError: With Triton's text.
     """
     inputs = tuple(_inputs(message, raw, regions))
     outputs = tuple([_output(output, regions) for output in message.outputs]) if message.outputs else ()
@@ -190,7 +198,10 @@ def _typed(contents: InferTensorContents, name: str, datatype: str, model: str) 
 def _packed(contents: InferTensorContents, size_bytes: int) -> memoryview:
     """Return booleans and floats bit for bit, NaNs included: protobuf's packed encoding holds the same bytes as raw contents.
 
-    contents: a message with no other field set. It is modified.
+    It is modified.
+
+    Args:
+        contents: a message with no other field set.
     """
     contents.DiscardUnknownFields()
     data = contents.SerializeToString()

@@ -13,8 +13,11 @@ from hypersonic.server.inference.parameters import RESERVED, ParameterValue
 def forward_headers(headers: Iterable[tuple[str, str]], pattern: re.Pattern[str] | None) -> dict[str, ParameterValue]:
     """Return the headers that the pattern selects, as parameters.
 
-    pattern: of --http-header-forward-pattern or --grpc-header-forward-pattern, None if the option is not set. Raises
-    InvalidRequestError (INVALID_ARGUMENT, 400) for a header whose name is a reserved parameter.
+    Args:
+        pattern: of --http-header-forward-pattern or --grpc-header-forward-pattern, None if the option is not set.
+
+    Raises:
+        InvalidRequestError: (INVALID_ARGUMENT, 400) for a header whose name is a reserved parameter.
     """
     if pattern is None:
         return {}

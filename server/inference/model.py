@@ -33,7 +33,12 @@ class OpenCall:
     """A Call that its owner ends. Any thread may use it."""
 
     def __init__(self, client: str, traceparent: str = "") -> None:
-        """client: address and port. traceparent: the client's W3C trace context, "" = none."""
+        """Create an OpenCall.
+
+        Args:
+            client: address and port.
+            traceparent: the client's W3C trace context, "" = none.
+        """
         self.client = client
         self.traceparent = traceparent
         self._lock = threading.Lock()
@@ -138,7 +143,8 @@ class Model(Protocol):
     ) -> None:
         """Queue the request and return at once; the answers go to `sink`. Raises as infer() does for a request refused at once.
 
-        here: True if the caller's thread may run the request when it can run at once.
+        Args:
+            here: True if the caller's thread may run the request when it can run at once.
         """
 
     def close(self, timeout_s: float) -> bool:

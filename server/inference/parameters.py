@@ -28,7 +28,11 @@ RESERVED = frozenset(
 
 
 class SequenceMark(NamedTuple):
-    """A request's place in a sequence. id: the correlation ID, 0 or "" for none."""
+    """A request's place in a sequence.
+
+    Attributes:
+        id: the correlation ID, 0 or "" for none.
+    """
 
     id: int | str
     start: bool
@@ -36,7 +40,12 @@ class SequenceMark(NamedTuple):
 
 
 class RequestParameters(NamedTuple):
-    """A request's parameters, sorted. timeout_us, priority: 0 for none. custom: the parameters that the model sees."""
+    """A request's parameters, sorted.
+
+    Attributes:
+        timeout_us, priority: 0 for none.
+        custom: the parameters that the model sees.
+    """
 
     timeout_us: int
     priority: int
@@ -45,7 +54,11 @@ class RequestParameters(NamedTuple):
 
 
 def sort_parameters(values: Mapping[str, Any]) -> RequestParameters:
-    """Separate reserved parameters from those for the model. values: already checked to have the right types."""
+    """Separate reserved parameters from those for the model.
+
+    Args:
+        values: already checked to have the right types.
+    """
     custom = {key: value for key, value in values.items() if key not in RESERVED or key == "headers"}
     mark = SequenceMark(
         values.get("sequence_id", 0), bool(values.get("sequence_start", False)), bool(values.get("sequence_end", False))

@@ -22,7 +22,11 @@ FINAL_RESPONSE = "triton_final_response"
 
 
 class Part(NamedTuple):
-    """The answered rows of one run, for a request that needs several runs. answer: a copy that outlives the slot's next run."""
+    """The answered rows of one run, for a request that needs several runs.
+
+    Attributes:
+        answer: a copy that outlives the slot's next run.
+    """
 
     first_row: int
     answer: Answer
@@ -35,11 +39,14 @@ class PendingRequest:
     The front end's thread creates and submits it. The batcher and the thread that runs its batch do the rest; they own the
     fields below, under the batcher's lock. A request is completed exactly once, with an answer or an error.
 
-    client: the client that it counts against when clients take turns. on_done: called once, at completion, on any thread,
-    possibly with the batcher's lock held. sink: receives the answers of a decoupled model.
-    on_run: for a decoupled model, called when the run that carried the request is over, possibly after on_done, since answers
-    leave as the model gives them. on_response: called for each of those answers with its number, its outcome, and the times to
-    compute and to frame it, in ns.
+    Args:
+        client: the client that it counts against when clients take turns.
+        on_done: called once, at completion, on any thread, possibly with the batcher's lock held.
+        sink: receives the answers of a decoupled model.
+        on_run: for a decoupled model, called when the run that carried the request is over, possibly after on_done, since
+            answers leave as the model gives them.
+        on_response: called for each of those answers with its number, its outcome, and the times to compute and to frame it, in
+            ns.
     """
 
     __slots__ = (
@@ -163,8 +170,13 @@ class PendingRequest:
     def respond(self, answer: Answer, *, final: bool = False) -> None:
         """Send one answer of a decoupled model. On return the outputs' buffers may be reused.
 
-        final: True for the last answer, after which end() follows. Raises ServerError if the answer cannot be framed. Does
-        nothing once the request is completed.
+        Does nothing once the request is completed.
+
+        Args:
+            final: True for the last answer, after which end() follows.
+
+        Raises:
+            ServerError: If the answer cannot be framed.
         """
         if self._sink is None or self.completed:
             return
@@ -195,7 +207,8 @@ class PendingRequest:
     def end(self, error: ServerError | None = None, *, announced: bool = False) -> None:
         """End a decoupled model's request: no more answers follow. Safe to call twice.
 
-        announced: True if the last answer was marked as final.
+        Args:
+            announced: True if the last answer was marked as final.
         """
         if not self.completed and not announced:
             outcome = ResponseOutcome.EMPTY if error is None else ResponseOutcome.FAIL

@@ -13,7 +13,11 @@ from hypersonic.server.inference.request import CheckedRequest
 
 
 class Placed(NamedTuple):
-    """Outputs in the order of the answer. parameters: those of outputs in shared memory, by position."""
+    """Outputs in the order of the answer.
+
+    Attributes:
+        parameters: those of outputs in shared memory, by position.
+    """
 
     outputs: tuple[Output, ...]
     parameters: Mapping[int, Mapping[str, ParameterValue]]

@@ -34,7 +34,11 @@ class ModelState(StrEnum):
 
 
 class IndexEntry(NamedTuple):
-    """A row of RepositoryIndex. version: "" for a row about the model itself."""
+    """A row of RepositoryIndex.
+
+    Attributes:
+        version: "" for a row about the model itself.
+    """
 
     name: str
     version: str
@@ -57,9 +61,11 @@ class Repository(Protocol):
     def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
         """Return the requested version, or the latest in service.
 
-        wait_s: the longest wait for a model whose old version had to be unloaded first. Raises, with Triton's texts,
-        NotFoundError, UnavailableError for a version that is not READY (ReplacingError if it will be), and InvalidRequestError
-        for a version that is not a number.
+        Raises, with Triton's texts, NotFoundError, UnavailableError for a version that is not READY (ReplacingError if it will
+        be), and InvalidRequestError for a version that is not a number.
+
+        Args:
+            wait_s: the longest wait for a model whose old version had to be unloaded first.
         """
 
     def __contains__(self, name: object) -> bool:

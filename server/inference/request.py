@@ -11,7 +11,12 @@ from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
 
 
 class InputTensor(NamedTuple):
-    """One input as sent. shape: with the batch dimension, unchecked. data: its bytes, in C order and little endian."""
+    """One input as sent.
+
+    Attributes:
+        shape: with the batch dimension, unchecked.
+        data: its bytes, in C order and little endian.
+    """
 
     name: str
     datatype: str
@@ -32,8 +37,9 @@ class OutputRegion(Protocol):
 class WantedOutput(NamedTuple):
     """A requested output.
 
-    classification: the number of best classes to return instead of the tensor, 0 for the tensor. region: the shared memory to
-    write it to, None for the answer.
+    Attributes:
+        classification: the number of best classes to return instead of the tensor, 0 for the tensor.
+        region: the shared memory to write it to, None for the answer.
     """
 
     name: str
@@ -52,8 +58,11 @@ _NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 class InferRequest(NamedTuple):
     """A request as sent, not yet matched to its model.
 
-    outputs: the requested outputs, empty for all. timeout_us: 0 = none. priority: 1 is the highest, 0 = the model's default.
-    parameters: without the reserved ones.
+    Attributes:
+        outputs: the requested outputs, empty for all.
+        timeout_us: 0 = none.
+        priority: 1 is the highest, 0 = the model's default.
+        parameters: without the reserved ones.
     """
 
     id: str
@@ -68,11 +77,15 @@ class InferRequest(NamedTuple):
 class CheckedRequest(NamedTuple):
     """A request that matches its model.
 
-    rows: its batch size (1 for a model without a batch dimension). tensors: the bytes of each input, in the order of the
-    configuration, None for an optional input left out; where no dimension varies, row r of input i starts at byte r *
-    len(tensors[i]) // rows. shapes: as sent, with the batch dimension. outputs: indices into the configuration's outputs, in
-    the order of the answer. wanted: the outputs as requested, empty if all are plain tensors. group: requests of different
-    groups cannot share a run; None if all can. extra: inputs that the scheduler adds, by name (sequence controls and states).
+    Attributes:
+        rows: its batch size (1 for a model without a batch dimension).
+        tensors: the bytes of each input, in the order of the configuration, None for an optional input left out; where no
+            dimension varies, row r of input i starts at byte r * len(tensors[i]) // rows.
+        shapes: as sent, with the batch dimension.
+        outputs: indices into the configuration's outputs, in the order of the answer.
+        wanted: the outputs as requested, empty if all are plain tensors.
+        group: requests of different groups cannot share a run; None if all can.
+        extra: inputs that the scheduler adds, by name (sequence controls and states).
     """
 
     id: str

@@ -88,10 +88,15 @@ class Span:
         return data.toreadonly()
 
     def write(self, name: str, output: Output) -> Mapping[str, ParameterValue]:
-        """Write an output tensor here. name: the output's name, for the error.
+        """Write an output tensor here.
 
-        Returns the parameters that the answer carries for it: none, as in Triton. Raises SharedMemoryError (INTERNAL) if the
-        output does not fit, or if the client has truncated the object.
+        Returns the parameters that the answer carries for it: none, as in Triton.
+
+        Args:
+            name: the output's name, for the error.
+
+        Raises:
+            SharedMemoryError: (INTERNAL) if the output does not fit, or if the client has truncated the object.
         """
         if output.size_bytes > self.size_bytes:
             raise SharedMemoryError(
@@ -139,8 +144,9 @@ def _after(chunks: Sequence[memoryview], count: int) -> Sequence[memoryview]:
 class SharedMemory:
     """The regions of all clients, by name. Any thread may use it.
 
-    max_regions: the most regions at a time, since each holds a descriptor. max_read_bytes: the largest input, whatever its
-    region's size (a sparse object costs its owner no memory); 0 = no limit.
+    Args:
+        max_regions: the most regions at a time, since each holds a descriptor.
+        max_read_bytes: the largest input, whatever its region's size (a sparse object costs its owner no memory); 0 = no limit.
     """
 
     def __init__(self, *, max_regions: int = 1024, max_read_bytes: int = 2**31, directory: str = DIRECTORY) -> None:

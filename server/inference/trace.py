@@ -37,7 +37,11 @@ class TracedCall:
     __slots__ = ("add_callback", "client", "is_active", "trace")
 
     def __init__(self, call: Call, trace: StepTrace) -> None:
-        """call: what it is for everything but the trace."""
+        """Create a TracedCall.
+
+        Args:
+            call: what it is for everything but the trace.
+        """
         self.client = call.client
         self.is_active = call.is_active
         self.add_callback = call.add_callback

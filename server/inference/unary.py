@@ -25,8 +25,9 @@ def no_answer() -> BackendError:
 class Unary:
     """A Sink (model.py) for one answer. Any thread may call its methods.
 
-    finish: converts the answer for the front end; called once, by take(). request_id, model_name: for the error's text and the
-    log.
+    Args:
+        finish: converts the answer for the front end; called once, by take(). request_id, model_name: for the error's text and
+            the log.
     """
 
     __slots__ = ("_answer", "_error", "_lock", "_then", "finish", "model_name", "over", "request_id")

@@ -35,7 +35,11 @@ class Admission:
     """Counts requests and their bytes. The front ends' threads call enter() and leave(), the main thread close()."""
 
     def __init__(self, limit_bytes: int, peers: Peers | None = None, limit_requests: int = MOST_REQUESTS) -> None:
-        """limit_bytes, limit_requests: of all requests that are held at one time, 0 = no limit."""
+        """Create an Admission.
+
+        Args:
+            limit_bytes, limit_requests: of all requests that are held at one time, 0 = no limit.
+        """
         self.budget = Budget(limit_bytes, peers, max(1, min(_FRESH_BYTES, limit_bytes // _FRESH_PART)))
         self.places = Budget(limit_requests, peers)
         self.limit_bytes = limit_bytes
@@ -63,9 +67,14 @@ class Admission:
     def enter(self, size_bytes: int, client: str = "", arrived_s: float = math.inf) -> None:
         """Admit a request. A request that is alone in the server is admitted regardless of its size: it is in memory already.
 
-        client: its connection. arrived_s: when it began to arrive, of time.monotonic(); inf = unknown. Raises
-        ShuttingDownError (UNAVAILABLE, 503) for a request that began to arrive after close(), and BudgetError
-        (RESOURCE_EXHAUSTED, 503) if these bytes, or one more request, would exceed the limit or the client's share.
+        Args:
+            client: its connection.
+            arrived_s: when it began to arrive, of time.monotonic(); inf = unknown.
+
+        Raises:
+            ShuttingDownError: (UNAVAILABLE, 503) for a request that began to arrive after close().
+            BudgetError: (RESOURCE_EXHAUSTED, 503) if these bytes, or one more request, would exceed the limit or the client's
+                share.
         """
         with self._changed:
             if self.closed and arrived_s >= self._closed_s:

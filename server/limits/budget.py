@@ -27,8 +27,11 @@ class Budget:
     """The use of one resource. It takes no lock, so its owner has to hold one. A client is named by its connection."""
 
     def __init__(self, limit: int, peers: Peers | None = None, fresh: int = 1) -> None:
-        """limit: 0 = none. fresh: the amount that a typical request takes; full_since is set while a new address could not take
-        it.
+        """Create a Budget.
+
+        Args:
+            limit: 0 = none.
+            fresh: the amount that a typical request takes; full_since is set while a new address could not take it.
         """
         self.limit = limit
         self.used = 0
@@ -99,7 +102,9 @@ class Budget:
 def _room(held: int, used: int, free: int, whole: int) -> int:
     """Return how much more one of several holders may take.
 
-    held: its part of `used`, which all of them hold. free: the part of `whole` that nobody holds.
+    Args:
+        held: its part of `used`, which all of them hold.
+        free: the part of `whole` that nobody holds.
     """
     share = (free - held + 1) // 2
     if held == used:  # it is the only holder

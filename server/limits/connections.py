@@ -33,8 +33,12 @@ class ConnectionLimiter:
         limits: Mapping[str, int],
         descriptors: int,
     ) -> None:
-        """ports: returns front end -> the port it listens on. limits: front end -> the most connections at one time, for the
-        front ends that have a limit. descriptors: how many the process may have open.
+        """Create a ConnectionLimiter.
+
+        Args:
+            ports: returns front end -> the port it listens on.
+            limits: front end -> the most connections at one time, for the front ends that have a limit.
+            descriptors: how many the process may have open.
         """
         self._ports = ports
         self._limits = {front_end: Budget(limit, peers) for front_end, limit in limits.items()}

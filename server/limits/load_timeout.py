@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """LoadTimeout: limits how long the load of a model version may take, and gives up a load that does not end.
 
+::
+
     caller:  run(work) ------- waits -------> the result, or ModelLoadError when the time is up or the server stops
     thread:       work() ---------------------------------------> too late: discard(result)
 
@@ -32,7 +34,11 @@ class LoadTimeout:
     """Runs loads with a time limit, each on a thread of its own. Any thread may use it."""
 
     def __init__(self, seconds: float = 0.0) -> None:
-        """seconds: of each load, 0 = no limit."""
+        """Create a LoadTimeout.
+
+        Args:
+            seconds: of each load, 0 = no limit.
+        """
         self.seconds = seconds
         #: how many loads were given up
         self.abandoned = 0
@@ -50,8 +56,12 @@ class LoadTimeout:
     ) -> Result:
         """Run `work` and return its result.
 
-        discard: called with a result that is too late. give_up: called once if the work is given up. Raises ModelLoadError if
-        the work does not end in time, and the exceptions of the work.
+        Args:
+            discard: called with a result that is too late.
+            give_up: called once if the work is given up.
+
+        Raises:
+            ModelLoadError: If the work does not end in time, and the exceptions of the work.
         """
         future: Future[Result] = Future()
         with self._lock:

@@ -19,9 +19,11 @@ from hypersonic.server.errors import InvalidRequestError
 class Limits:
     """The limits of one request.
 
-    typed_elements, string_elements: of all its typed contents together. fields: protobuf fields of any kind, in addition to
-    string_elements, each of which is a field too. uncounted_bytes: size of a header in which nothing is counted.
-    operation_bytes: of a message without tensors and files.
+    Attributes:
+        typed_elements, string_elements: of all its typed contents together.
+        fields: protobuf fields of any kind, in addition to string_elements, each of which is a field too.
+        uncounted_bytes: size of a header in which nothing is counted.
+        operation_bytes: of a message without tensors and files.
     """
 
     inputs: int = 1024
@@ -59,7 +61,11 @@ def check_dims(name: str, shape: _Shape, limits: Limits = LIMITS) -> _Shape:
 
 
 def check_count(count: int, most: int, what: str) -> None:
-    """Raise InvalidRequestError if `count` exceeds `most`. what: the name in the error."""
+    """Raise InvalidRequestError if `count` exceeds `most`.
+
+    Args:
+        what: the name in the error.
+    """
     if count > most:
         raise InvalidRequestError(f"the request has more than {most} {what}: split it")
 
@@ -67,8 +73,11 @@ def check_count(count: int, most: int, what: str) -> None:
 class _Counted(NamedTuple):
     """A field that is counted.
 
-    limit: the field of Limits. what: the name in the error. inside: the fields of its message. per_byte: how many elements a
-    byte of its body may hold; 0 = each field is one element.
+    Attributes:
+        limit: the field of Limits.
+        what: the name in the error.
+        inside: the fields of its message.
+        per_byte: how many elements a byte of its body may hold; 0 = each field is one element.
     """
 
     limit: str
@@ -118,9 +127,13 @@ def check_wire(data: bytes, limits: Limits = LIMITS) -> int:
 
 
 def check_operation(data: bytes, *, carries_files: bool, limits: Limits = LIMITS) -> None:
-    """Check a serialized request of an RPC other than inference. carries_files: it is a RepositoryModelLoad.
+    """Check a serialized request of an RPC other than inference.
 
-    Raises InvalidRequestError (INVALID_ARGUMENT) for a message that exceeds the limits.
+    Args:
+        carries_files: it is a RepositoryModelLoad.
+
+    Raises:
+        InvalidRequestError: (INVALID_ARGUMENT) for a message that exceeds the limits.
     """
     if carries_files:
         for count, _ in enumerate(_fields(data, 0, len(data), iter(range(limits.all_fields)))):

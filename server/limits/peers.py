@@ -25,13 +25,24 @@ class Peers:
     """Maps connections to addresses. Any thread may use it."""
 
     def __init__(self, trusted_proxies: Iterable[str] = ()) -> None:
-        """trusted_proxies: addresses and networks in CIDR notation. Raises ValueError for a text that is neither."""
+        """Create a Peers.
+
+        Args:
+            trusted_proxies: addresses and networks in CIDR notation.
+
+        Raises:
+            ValueError: For a text that is neither.
+        """
         self._trusted = tuple(ip_network(text, strict=False) for text in trusted_proxies)
         #: connection -> the address as which it counts
         self.address_of = lru_cache(_REMEMBERED)(self._address_of)
 
     def _address_of(self, client: str) -> str:
-        """client: a connection, as gRPC or this server's HTTP writes it. Any other text counts as itself."""
+        """Any other text counts as itself.
+
+        Args:
+            client: a connection, as gRPC or this server's HTTP writes it.
+        """
         if client.startswith("unix"):
             return "unix"
         address = ip_of(client)

@@ -33,7 +33,11 @@ class Saturation:
         self._refused_all = False
 
     def add(self, name: str, budget: Budget) -> Budget:
-        """Watch a budget, and return it. name: its name in the log and in metrics."""
+        """Watch a budget, and return it.
+
+        Args:
+            name: its name in the log and in metrics.
+        """
         self.budgets[name] = budget
         return budget
 

@@ -52,7 +52,13 @@ class Waiting(Protocol):
         """The client's connection."""
 
     def cut_off(self, fault: Fault, text: str) -> None:
-        """End the call. text: the reason, for a client that still listens. Called on the thread of SlowClients."""
+        """End the call.
+
+        Called on the thread of SlowClients.
+
+        Args:
+            text: the reason, for a client that still listens.
+        """
 
 
 #: (the fault if the time runs out, when the wait for the client began, seconds allowed in addition to the timeout). A plain
@@ -66,7 +72,11 @@ class SlowClients:
     """The calls that wait for their clients, and the time limits. Any thread may call."""
 
     def __init__(self, timeout_s: float = 0.0) -> None:
-        """timeout_s: how long a client may send nothing or read nothing, 0 = no limit."""
+        """Create a SlowClients.
+
+        Args:
+            timeout_s: how long a client may send nothing or read nothing, 0 = no limit.
+        """
         #: seconds; inf = no limit
         self.timeout_s = timeout_s or math.inf
         #: clients that were cut off since start, by fault
@@ -96,8 +106,9 @@ class SlowClients:
     def begin_shutdown(self, grace_s: float, most_s: float) -> None:
         """Set the time limits of the shutdown. Called once.
 
-        grace_s: how long a client may do nothing, counted from now or, if that is later, from when the wait for it begins.
-        most_s: how much longer the reader of a large answer may take.
+        Args:
+            grace_s: how long a client may do nothing, counted from now or, if that is later, from when the wait for it begins.
+            most_s: how much longer the reader of a large answer may take.
         """
         self._shutdown_s, self.most_s = time.monotonic(), most_s
         self.grace_s = grace_s

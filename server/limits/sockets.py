@@ -19,7 +19,12 @@ _MOST_DESCRIPTORS = 1 << 17
 
 
 class Connection(NamedTuple):
-    """A connected TCP socket of this process. port: the local port. client: the other end, as `address:port`."""
+    """A connected TCP socket of this process.
+
+    Attributes:
+        port: the local port.
+        client: the other end, as `address:port`.
+    """
 
     descriptor: int
     port: int

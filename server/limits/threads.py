@@ -25,7 +25,11 @@ class ThreadQuota:
     """The threads that wait for models, by model. Any thread may use it."""
 
     def __init__(self, threads: int) -> None:
-        """threads: how many may wait at one time. If no thread waits, the next one always may."""
+        """If no thread waits, the next one always may.
+
+        Args:
+            threads: how many may wait at one time.
+        """
         self._most = max(1, threads)
         self._lock = threading.Lock()
         self._taken = 0
@@ -127,13 +131,22 @@ class FairPool:
     """An executor whose threads are shared fairly among the things that the work waits for."""
 
     def __init__(self, threads: int, name: str) -> None:
-        """threads: how many pieces of work run at one time. name: prefix of the threads' names."""
+        """Create a FairPool.
+
+        Args:
+            threads: how many pieces of work run at one time.
+            name: prefix of the threads' names.
+        """
         self.quota = ThreadQuota(threads)
         #: for work that has to wait for nothing, or takes from the quota itself
         self.executor = ThreadPoolExecutor(threads + RESERVE, thread_name_prefix=name)
 
     def submit(self, name: str, work: Callable[[], Result]) -> Future[Result]:
-        """Run `work` on a thread and return its future. name: the thing that it waits for, for example a model."""
+        """Run `work` on a thread and return its future.
+
+        Args:
+            name: the thing that it waits for, for example a model.
+        """
         future: Future[Result] = Future()
         self.executor.submit(self.quota.run, name, lambda: settle(future, work))
         return future

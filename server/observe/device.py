@@ -78,7 +78,11 @@ def unit_key(model: ModelFacts, unit: UnitFacts) -> str:
 
 
 def device_families(moment: Moment, busy: Mapping[str, float]) -> Iterator[Family]:
-    """Yield all families. busy: the rates of busy_counters()."""
+    """Yield all families.
+
+    Args:
+        busy: the rates of busy_counters().
+    """
     fractions = {key: min(1.0, rate) for key, rate in busy.items()}
     on_card = [(model, unit) for model, unit in moment.units if unit.card is not None]
     on_host = [(model, unit) for model, unit in moment.units if unit.card is None]
@@ -114,7 +118,12 @@ def _utilization(on_card: list[Unit], fractions: Mapping[str, float]) -> Family:
 
 
 def _by_part(name: str, text: str, part: str, cards: Mapping[str, Mapping[str, float]]) -> Family:
-    """Return a family with a series for each part of each card. part: the label. cards: gpu_uuid -> part -> value."""
+    """Return a family with a series for each part of each card.
+
+    Args:
+        part: the label.
+        cards: gpu_uuid -> part -> value.
+    """
     samples = [
         Sample({"gpu_uuid": uuid, part: which}, value)
         for uuid, values in cards.items()

@@ -21,8 +21,9 @@ _LABEL_NAME = re.compile(r"[^A-Za-z0-9_]")
 class UnitFacts(NamedTuple):
     """An instance.
 
-    card: None for an instance on the host, one without a label while the model is on no card. busy_clocks: kernel clock
-    cycles, 0 on the host.
+    Attributes:
+        card: None for an instance on the host, one without a label while the model is on no card.
+        busy_clocks: kernel clock cycles, 0 on the host.
     """
 
     name: str
@@ -33,7 +34,12 @@ class UnitFacts(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A loaded version. tags: config.pbtxt's metric_tags as labels. load_duration_s: in seconds."""
+    """A loaded version.
+
+    Attributes:
+        tags: config.pbtxt's metric_tags as labels.
+        load_duration_s: in seconds.
+    """
 
     name: str
     version: int
@@ -73,8 +79,10 @@ class ModelFacts:
 class CardFacts(NamedTuple):
     """A card that some model uses.
 
-    memory_bytes: its total memory, 0 if unknown. held_bytes: the part in this server's buffers. in_service, out_of_service: the
-    number of its compute units in each state.
+    Attributes:
+        memory_bytes: its total memory, 0 if unknown.
+        held_bytes: the part in this server's buffers.
+        in_service, out_of_service: the number of its compute units in each state.
     """
 
     gpu_uuid: str
@@ -102,7 +110,8 @@ class Moment(NamedTuple):
 def read_moment(models: Iterable[Model], max_age_s: float = 1.0) -> Moment:
     """Read everything now. This asks the cards for their clock counters, which may take as long as reading a register.
 
-    max_age_s: the largest age of sensor readings, in seconds.
+    Args:
+        max_age_s: the largest age of sensor readings, in seconds.
     """
     facts = tuple(_facts(model) for model in models)
     return Moment(time.monotonic_ns(), facts, tuple(_cards(facts, max_age_s)))

@@ -32,7 +32,11 @@ def read_processors(at_ns: int) -> Reading:
 
 
 def host_families(rates: dict[str, float]) -> Iterator[Family]:
-    """Yield the families. rates: of processor_counters(), per second; empty before there is a rate."""
+    """Yield the families.
+
+    Args:
+        rates: of processor_counters(), per second; empty before there is a rate.
+    """
     passed = rates.get("all", 0.0)
     busy = 1 - rates.get("idle", 0.0) / passed if passed else 0.0
     yield plain("nv_cpu_utilization", "gauge", "CPU utilization rate [0.0 - 1.0]", min(1.0, max(0.0, busy)))

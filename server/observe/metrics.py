@@ -26,7 +26,9 @@ from hypersonic.server.statistics.latency_options import MetricsConfig
 class MetricsOptions:
     """The command line's options for metrics.
 
-    interval_ms: the shortest time to average over. gpu, cpu: whether to show those.
+    Attributes:
+        interval_ms: the shortest time to average over.
+        gpu, cpu: whether to show those.
     """
 
     config: MetricsConfig = field(default_factory=MetricsConfig)
@@ -44,7 +46,11 @@ class Metrics:
         options: MetricsOptions | None = None,
         custom: Sequence[Callable[[], Iterable[Family]]] = (),
     ) -> None:
-        """Take the first readings. custom: functions that return the families that models define."""
+        """Take the first readings.
+
+        Args:
+            custom: functions that return the families that models define.
+        """
         self._custom = custom
         self._service = service
         self._options = options or MetricsOptions()

@@ -74,7 +74,11 @@ def _labels(model: ModelFacts) -> dict[str, str]:
 
 
 def _duration_help(kind: str, what: str, cached: bool) -> str:
-    """Return Triton's text of a duration. cached: whether requests that were answered from a cache are included."""
+    """Return Triton's text of a duration.
+
+    Args:
+        cached: whether requests that were answered from a cache are included.
+    """
     return f"{kind} {what} duration in microseconds ({'includes' if cached else 'does not include'} cached requests)"
 
 

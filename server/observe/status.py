@@ -21,7 +21,13 @@ _INTERVAL_NS, _FORGET_NS = 1_000_000_000, 30_000_000_000
 
 
 class ServerStatus(NamedTuple):
-    """The server. bytes_limit: 0 = none. connections: by front end. calls_refused: by reason, only reasons that occurred."""
+    """The server.
+
+    Attributes:
+        bytes_limit: 0 = none.
+        connections: by front end.
+        calls_refused: by reason, only reasons that occurred.
+    """
 
     name: str
     version: str
@@ -58,8 +64,10 @@ class ModelStatus(NamedTuple):
 class UnitStatus(NamedTuple):
     """An instance.
 
-    card, gpu_uuid: "" on the host. away: its model takes turns, and is on no card now. busy: the fraction of time with a run in
-    flight, None if unknown.
+    Attributes:
+        card, gpu_uuid: "" on the host.
+        away: its model takes turns, and is on no card now.
+        busy: the fraction of time with a run in flight, None if unknown.
     """
 
     name: str
@@ -77,7 +85,9 @@ class UnitStatus(NamedTuple):
 class CardStatus(NamedTuple):
     """A card that some model uses.
 
-    units_in_service: of its `units` compute units. busy: the mean of their fractions. None: the card does not report the value.
+    Attributes:
+        units_in_service: of its `units` compute units.
+        busy: the mean of their fractions. None: the card does not report the value.
     """
 
     name: str

@@ -179,7 +179,12 @@ def _meter(busy: float | None) -> str:
 
 
 def _table(name: str, caption: str, head: Sequence[str], texts: int, rows: Iterable[str], nothing: str) -> str:
-    """Return a table. texts: the number of columns before the figures. nothing: the text of a table without rows."""
+    """Return a table.
+
+    Args:
+        texts: the number of columns before the figures.
+        nothing: the text of a table without rows.
+    """
     titles = "".join(
         f'<th scope="col"{_class(title, "" if n < texts else _FIGURE)}>{title}</th>' for n, title in enumerate(head)
     )
@@ -194,7 +199,11 @@ _FIGURE = "figure"
 
 
 def _row(head: Sequence[str], texts: Sequence[str], figures: Sequence[str]) -> str:
-    """Return a row of cells, all of them markup already. head: the titles that a narrow screen shows in front of each cell."""
+    """Return a row of cells, all of them markup already.
+
+    Args:
+        head: the titles that a narrow screen shows in front of each cell.
+    """
     first, *rest = texts
     cells = [(text, "") for text in rest] + [(figure, _FIGURE) for figure in figures]
     row = "".join(

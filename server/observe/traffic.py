@@ -15,7 +15,12 @@ from hypersonic.server.statistics.exposition import Family, Sample, plain
 
 
 class Traffic(NamedTuple):
-    """The connections at one moment. connections: front end -> open connections. cut_off: fault -> clients."""
+    """The connections at one moment.
+
+    Attributes:
+        connections: front end -> open connections.
+        cut_off: fault -> clients.
+    """
 
     connections: Mapping[str, int]
     streams: int

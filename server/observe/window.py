@@ -19,7 +19,8 @@ class Reading(NamedTuple):
 class Window:
     """Readings that are at least `interval_ns` apart. Any thread may use it.
 
-    forget_ns: the largest age of a reading to compare with, 0 = any age.
+    Args:
+        forget_ns: the largest age of a reading to compare with, 0 = any age.
     """
 
     def __init__(self, interval_ns: int, first: Reading, forget_ns: int = 0) -> None:

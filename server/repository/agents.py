@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """model_repository_agents of a configuration. Only `checksum` is supported; it works like Triton's checksum_repository_agent.
 
+::
+
     model_repository_agents { agents [ { name: "checksum"
       parameters { key: "MD5:1/model.onnx" value: "d726e132f91f16ebee703d96f6f73cb1" } } ] }
 
@@ -31,7 +33,9 @@ _shown = partial(escaped, most_chars=_SHOWN_CHARS)
 class Hashed(NamedTuple):
     """A file whose checksum was correct.
 
-    name: below the model's directory. state: device, inode, size, mtime and ctime, by which a later change is detected.
+    Attributes:
+        name: below the model's directory.
+        state: device, inode, size, mtime and ctime, by which a later change is detected.
     """
 
     path: Path
@@ -42,8 +46,13 @@ class Hashed(NamedTuple):
 def run_agents(message: model_config_pb2.ModelConfig, model: Path, links: Links) -> tuple[Hashed, ...]:
     """Run the agents of a configuration, and log the ones that this server does not have.
 
-    model: the model's directory. Returns the files that were hashed. Raises ModelConfigError, with Triton's texts, for a file
-    that is missing or has another checksum.
+    Returns the files that were hashed.
+
+    Args:
+        model: the model's directory.
+
+    Raises:
+        ModelConfigError: With Triton's texts, for a file that is missing or has another checksum.
     """
     agents = message.model_repository_agents.agents
     unknown = dict.fromkeys(agent.name for agent in agents if agent.name != _CHECKSUM)

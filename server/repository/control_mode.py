@@ -29,9 +29,14 @@ class ModelControlMode(StrEnum):
 class ModelControlOptions:
     """The options of model control.
 
-    load_models: loaded at start with EXPLICIT; "*" = all. poll_s: the polling interval. complete_config: backends fill in the
-    fields that config.pbtxt leaves out. override: what load requests may contain. load_timeout_s: for one version, 0 = no
-    limit. load_threads: how many models are loaded in parallel. link_roots: see links.py.
+    Attributes:
+        load_models: loaded at start with EXPLICIT; "*" = all.
+        poll_s: the polling interval.
+        complete_config: backends fill in the fields that config.pbtxt leaves out.
+        override: what load requests may contain.
+        load_timeout_s: for one version, 0 = no limit.
+        load_threads: how many models are loaded in parallel.
+        link_roots: see links.py.
     """
 
     mode: ModelControlMode = ModelControlMode.NONE

@@ -23,9 +23,12 @@ _MOST_NAMED = 20
 class Plan(NamedTuple):
     """The versions of a model that are to be loaded.
 
-    config: None if it is invalid; error is then the reason why none of the versions can be loaded. directories: version ->
-    directory. signature: of the model's directory, () = not watched. scratch: a private directory with files from a load
-    request, removed with the last version. hashed: the files whose checksums were correct.
+    Attributes:
+        config: None if it is invalid; error is then the reason why none of the versions can be loaded.
+        directories: version -> directory.
+        signature: of the model's directory, () = not watched.
+        scratch: a private directory with files from a load request, removed with the last version.
+        hashed: the files whose checksums were correct.
     """
 
     config: ModelConfig | None
@@ -40,7 +43,9 @@ class Plan(NamedTuple):
 class VersionRecord:
     """The state of one version.
 
-    model: set while it serves or drains. reason: why the version is UNAVAILABLE, or why the successor of a READY one failed.
+    Attributes:
+        model: set while it serves or drains.
+        reason: why the version is UNAVAILABLE, or why the successor of a READY one failed.
     """
 
     state: ModelState
@@ -57,9 +62,12 @@ class VersionRecord:
 class ModelEntry:
     """The state of one model name.
 
-    versions: version -> record. state, reason: of the model itself, if it has no versions or a change of it failed; LOADING =
-    its first load has not reached its versions yet. replacing: the old versions had to be unloaded before the new ones can be
-    loaded, and requests wait. plan: what the versions in service were loaded from.
+    Attributes:
+        versions: version -> record.
+        state, reason: of the model itself, if it has no versions or a change of it failed; LOADING = its first load has not
+            reached its versions yet.
+        replacing: the old versions had to be unloaded before the new ones can be loaded, and requests wait.
+        plan: what the versions in service were loaded from.
     """
 
     name: str
@@ -135,7 +143,12 @@ def _left(record: VersionRecord, ended: Collection[Model]) -> VersionRecord:
 def choose(entry: ModelEntry | None, name: str, number: int | None) -> Model:
     """Return a version of a model; number None = the latest in service.
 
-    entry: None = unknown name. Raises NotFoundError and UnavailableError, with Triton's texts.
+    Args:
+        entry: None = unknown name.
+
+    Raises:
+        NotFoundError: With Triton's texts.
+        UnavailableError: With Triton's texts.
     """
     if entry is not None and entry.state is ModelState.LOADING and not entry.tried:
         raise _not_ready(name, number)
@@ -173,7 +186,11 @@ def _refuse(name: str, number: int, record: VersionRecord) -> Model:
 
 
 def served_without(rows: Sequence[IndexEntry], *, strict: bool) -> str:
-    """Return the log line of a server that starts although some models cannot be served. strict: --strict-readiness."""
+    """Return the log line of a server that starts although some models cannot be served.
+
+    Args:
+        strict: --strict-readiness.
+    """
     names = sorted({row.name for row in rows})
     named = ", ".join(names[:_MOST_NAMED]) + (", .." if len(names) > _MOST_NAMED else "")
     ready = (

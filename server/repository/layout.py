@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton's directory layout, which is read and never written.
 
+::
+
     <repository>/<model>/config.pbtxt
     <repository>/<model>/<version>/...
 
@@ -46,7 +48,11 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The model directories of all repositories, by name. away: the errors of repositories that cannot be read now."""
+    """The model directories of all repositories, by name.
+
+    Attributes:
+        away: the errors of repositories that cannot be read now.
+    """
 
     models: Mapping[str, tuple[Place, ...]]
     away: tuple[OSError, ...] = ()

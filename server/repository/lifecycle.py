@@ -47,8 +47,11 @@ class Lifecycle:
         *,
         watched: bool,
     ) -> None:
-        """ensembles: makes ensembles, None = there are none. watched: plans carry the signature of their directory, and a
-        reload keeps the versions that have not changed.
+        """Create a Lifecycle.
+
+        Args:
+            ensembles: makes ensembles, None = there are none.
+            watched: plans carry the signature of their directory, and a reload keeps the versions that have not changed.
         """
         #: the names that were requested
         self.wanted: frozenset[str] = frozenset()
@@ -88,9 +91,14 @@ class Lifecycle:
     ) -> None:
         """Load a model, or replace the one that serves under its name. An ensemble's models are loaded first.
 
-        override: configuration and files of a load request, None = those of the repository. chain: the ensembles that need the
-        model. settled: models that are not loaded, because that has just been tried. Raises InvalidRequestError and
-        ModelLoadError, the errors of a load request.
+        Args:
+            override: configuration and files of a load request, None = those of the repository.
+            chain: the ensembles that need the model.
+            settled: models that are not loaded, because that has just been tried.
+
+        Raises:
+            InvalidRequestError: The errors of a load request.
+            ModelLoadError: The errors of a load request.
         """
         plan = self._plan(name, override)
         try:
@@ -249,7 +257,11 @@ class Lifecycle:
     def _load_versions(self, plan: Plan, old: ModelEntry, *, insist: bool) -> Records:
         """Load every version of a plan.
 
-        insist: raise ModelBusyError, and leave nothing loaded, if a card is taken. Raises ModelLoadError for an ensemble.
+        Args:
+            insist: raise ModelBusyError, and leave nothing loaded, if a card is taken.
+
+        Raises:
+            ModelLoadError: For an ensemble.
         """
         if plan.config is not None and plan.config.ensemble:
             return self._load_ensemble(plan, plan.config)

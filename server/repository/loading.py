@@ -59,13 +59,18 @@ class ServeModel(Protocol):
         metrics: MetricsConfig,
         on_lost: Callable[[], None],
     ) -> Model:
-        """Return the version. load_duration_s: how long its load took, warm-up included."""
+        """Return the version.
+
+        Args:
+            load_duration_s: how long its load took, warm-up included.
+        """
 
 
 class Loader:
     """Plans and loads versions. It keeps no models; any thread may use it.
 
-    links: the rules for symbolic links in the repositories. limit: the time limit of each load.
+    Args:
+        links: the rules for symbolic links in the repositories. limit: the time limit of each load.
     """
 
     def __init__(
@@ -78,7 +83,12 @@ class Loader:
         links: Links,
         on_lost: Callable[[], None],
     ) -> None:
-        """backends: name -> backend. on_lost: called when an instance of a model goes out of service."""
+        """Create a Loader.
+
+        Args:
+            backends: name -> backend.
+            on_lost: called when an instance of a model goes out of service.
+        """
         self._policy = control.override
         self._backends = backends
         self._serve = serve
@@ -216,7 +226,8 @@ class Loader:
     def load(self, plan: Plan, version: int, *, insist: bool) -> VersionRecord:
         """Load one version. Returns its record: READY, or UNAVAILABLE with its reason.
 
-        insist: raise ModelBusyError instead of recording it.
+        Args:
+            insist: raise ModelBusyError instead of recording it.
         """
         directory, config = plan.directories[version], plan.config
         if config is None:
@@ -318,7 +329,8 @@ def _text(error: Exception, model: str) -> str:
 def explain(error: Exception, directory: Path) -> str:
     """Return a version's reason: Triton's name for the kind of error, and the error's text.
 
-    directory: the version's; the path above the repository is removed from the text.
+    Args:
+        directory: the version's; the path above the repository is removed from the text.
     """
     kind = "Invalid argument" if isinstance(error, ModelConfigError) else "Internal"
     return f"{kind}: {scrub(_text(error, directory.parent.name), (directory.parent.parent,))}"

@@ -20,8 +20,10 @@ _LOG = logging.getLogger(__name__)
 class Load(NamedTuple):
     """The load of one model.
 
-    queue: loads of the same queue run one after the other; a load that shares nothing has its own name. after: names whose
-    loads have to be over first. work: loads the model.
+    Attributes:
+        queue: loads of the same queue run one after the other; a load that shares nothing has its own name.
+        after: names whose loads have to be over first.
+        work: loads the model.
     """
 
     name: str
@@ -34,8 +36,12 @@ class Loads:
     """Runs loads, each on a thread of its own. Any thread may use it."""
 
     def __init__(self, threads: int, patience_s: float = 2.0, queue_patience_s: float = 60.0) -> None:
-        """threads: how many loads run at one time. patience_s: after this time, a load does not count towards them any more.
-        queue_patience_s: after this time, the next load of the same queue begins.
+        """Create a Loads.
+
+        Args:
+            threads: how many loads run at one time.
+            patience_s: after this time, a load does not count towards them any more.
+            queue_patience_s: after this time, the next load of the same queue begins.
         """
         self._most = max(1, threads)
         self._patience_s, self._queue_patience_s = patience_s, queue_patience_s
@@ -59,7 +65,11 @@ class Loads:
             return name in self._names()
 
     def wait(self, names: Collection[str], timeout_s: float | None = None) -> bool:
-        """Wait until the loads of these names are over. Returns whether they are. timeout_s: None = no limit."""
+        """Wait until the loads of these names are over. Returns whether they are.
+
+        Args:
+            timeout_s: None = no limit.
+        """
         with self._changed:
             return self._changed.wait_for(lambda: not self._names() & set(names), timeout_s)
 

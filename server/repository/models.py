@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ModelRepository: loads, replaces and unloads the models of some directories while others are served.
 
+::
+
     reader: repository.model(name)  -->  Registry.models, an immutable mapping
     writer: lock of the name -> load while the old one serves -> a new mapping, in one assignment -> drain and close the old one
 
@@ -64,10 +66,16 @@ class ModelRepository:
         ensembles: Ensembles | None = None,
         metrics: MetricsConfig | None = None,
     ) -> None:
-        """directories: the repositories. serve: makes versions of models. ensembles: makes versions of ensembles, None = there
-        are none. on_lost: called, on any thread, when the set of models in service may have changed.
+        """Create a ModelRepository.
 
-        Raises StartError for control options that contradict each other.
+        Args:
+            directories: the repositories.
+            serve: makes versions of models.
+            ensembles: makes versions of ensembles, None = there are none.
+            on_lost: called, on any thread, when the set of models in service may have changed.
+
+        Raises:
+            StartError: For control options that contradict each other.
         """
         self.control = control or ModelControlOptions()
         self.control.check()
@@ -91,9 +99,11 @@ class ModelRepository:
     def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
         """Return a version of a model; version "" = the latest in service.
 
-        wait_s: how long to wait for a model whose old version had to be unloaded first. Raises, with Triton's texts,
-        NotFoundError (NOT_FOUND, 404), UnavailableError (UNAVAILABLE, 503) for a version that is not READY, its subclass
-        ReplacingError for one that will be, and InvalidRequestError for a version that is not a number.
+        Raises, with Triton's texts, NotFoundError (NOT_FOUND, 404), UnavailableError (UNAVAILABLE, 503) for a version that is
+        not READY, its subclass ReplacingError for one that will be, and InvalidRequestError for a version that is not a number.
+
+        Args:
+            wait_s: how long to wait for a model whose old version had to be unloaded first.
         """
         number = parse_version(version)
         entry = self._registry.models.get(name)
@@ -207,9 +217,11 @@ class ModelRepository:
     def load(self, name: str, parameters: Mapping[str, LoadParameter] = MappingProxyType({})) -> None:
         """Serve RepositoryModelLoad. Returns when the model is in service. The models that an ensemble names are loaded too.
 
-        parameters: `config` (JSON) and `file:<version>/<name>` (bytes). Raises, with Triton's texts, UnavailableError
-        (UNAVAILABLE, 503) without explicit control, InvalidRequestError (INVALID_ARGUMENT, 400) and ModelLoadError (INTERNAL,
-        500).
+        Raises, with Triton's texts, UnavailableError (UNAVAILABLE, 503) without explicit control, InvalidRequestError
+        (INVALID_ARGUMENT, 400) and ModelLoadError (INTERNAL, 500).
+
+        Args:
+            parameters: `config` (JSON) and `file:<version>/<name>` (bytes).
         """
         self.control.require_explicit()
         check_requested_name(name)
@@ -225,8 +237,13 @@ class ModelRepository:
     def unload(self, name: str, *, unload_dependents: bool = False) -> None:
         """Serve RepositoryModelUnload. Returns at once; requests that have arrived are still served. The name may be unknown.
 
-        Ensembles that name the model are unloaded too. unload_dependents: unload an ensemble's models too, if they were not
-        asked for by name. Raises UnavailableError (UNAVAILABLE, 503) without explicit control.
+        Ensembles that name the model are unloaded too.
+
+        Args:
+            unload_dependents: unload an ensemble's models too, if they were not asked for by name.
+
+        Raises:
+            UnavailableError: (UNAVAILABLE, 503) without explicit control.
         """
         self.control.require_explicit()
         self._lifecycle.forget(name)

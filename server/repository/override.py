@@ -25,7 +25,12 @@ _MAX_FILES = 256
 
 
 class OverrideFile(NamedTuple):
-    """A file of a load request, whose names are already checked. version: the name of a directory. name: of a file in it."""
+    """A file of a load request, whose names are already checked.
+
+    Attributes:
+        version: the name of a directory.
+        name: of a file in it.
+    """
 
     version: str
     name: str
@@ -33,7 +38,12 @@ class OverrideFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Override:
-    """The configuration and files of a load request. config: JSON. files: name -> content; () = the repository's are used."""
+    """The configuration and files of a load request.
+
+    Attributes:
+        config: JSON.
+        files: name -> content; () = the repository's are used.
+    """
 
     config: str = ""
     files: Mapping[OverrideFile, bytes] = field(default_factory=dict)
@@ -43,8 +53,10 @@ class Override:
 class OverridePolicy:
     """Limits on the contents of load requests.
 
-    limit_bytes: of all files of one request together. allow_xclbin: clients may upload xclbins. allow_python: clients may
-    upload, or choose, code that runs as the server's user.
+    Attributes:
+        limit_bytes: of all files of one request together.
+        allow_xclbin: clients may upload xclbins.
+        allow_python: clients may upload, or choose, code that runs as the server's user.
     """
 
     limit_bytes: int = 1 << 30

@@ -21,7 +21,10 @@ _FALLBACK = "fallback_backend"
 def check_files(message: model_config_pb2.ModelConfig, files: Collection[str], policy: OverridePolicy) -> None:
     """Check a load request that has files: whether files for the backends that `message` uses are accepted.
 
-    files: their names. Fills in the backend of `message`. Raises InvalidRequestError.
+    Raises InvalidRequestError. Fills in the backend of `message`.
+
+    Args:
+        files: their names.
     """
     infer_backend(message, files, BACKENDS)
     for backend in (message.backend, *(parameter.string_value for parameter in message.parameters.values())):
@@ -36,7 +39,11 @@ def check_alone(
 ) -> None:
     """Check a load request that has only a configuration: it may not make the server run a file of the repository as code.
 
-    own: the repository's configuration, None = it cannot be read. directories: of the versions. Raises InvalidRequestError.
+    Raises InvalidRequestError.
+
+    Args:
+        own: the repository's configuration, None = it cannot be read.
+        directories: of the versions.
     """
     if policy.allow_python:
         return

@@ -16,7 +16,11 @@ class Registry:
     """The entries of all models, which any thread may read and change."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
-        """on_change: called after each change, on the thread that made the change."""
+        """Create a Registry.
+
+        Args:
+            on_change: called after each change, on the thread that made the change.
+        """
         #: name -> entry; never changed, only replaced
         self.models: Mapping[str, ModelEntry] = MappingProxyType({})
         self._changed = threading.Condition()

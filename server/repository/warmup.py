@@ -33,9 +33,13 @@ _PATIENCE_S = 600
 
 
 def warm_up(config: ModelConfig, model: Path, loaded: LoadedModel, links: Links = Links()) -> None:  # noqa: B008
-    """Run every sample of the configuration in every instance, including standby ones. model: the model's directory.
+    """Run every sample of the configuration in every instance, including standby ones.
 
-    Raises ModelLoadError, with the sample's name, for a sample that does not match the model or that fails.
+    Args:
+        model: the model's directory.
+
+    Raises:
+        ModelLoadError: With the sample's name, for a sample that does not match the model or that fails.
     """
     for sample in config.warmups:
         request = _checked(sample, config, model, links)

@@ -52,7 +52,9 @@ def rpc_methods(
 ) -> tuple[MethodGroup, ...]:
     """Return the groups of the service's methods: inference, streams, and all others.
 
-    threads: for inference; at least 1 is used. compress: compress the answers of inference with gzip.
+    Args:
+        threads: for inference; at least 1 is used.
+        compress: compress the answers of inference with gzip.
     """
     threads = max(1, threads)
     on_error = partial(service.refusals.add, Protocol.GRPC)
@@ -111,7 +113,11 @@ def _operation_methods(operations: Operations, service: InferenceService) -> Ite
 def _operation(
     method: Callable[[Any], Any], request_type: Any, service: InferenceService, patient: FairPool | None
 ) -> UnaryHandler:
-    """Return the handler of one RPC. patient: threads for a method that may wait for a model; None for one that never waits."""
+    """Return the handler of one RPC.
+
+    Args:
+        patient: threads for a method that may wait for a model; None for one that never waits.
+    """
 
     def handle(data: bytes, call: RpcCall) -> bytes | Unary:
         with ExitStack() as held:
@@ -132,7 +138,11 @@ def _model_of(request: Any) -> str:
 
 
 def _submitted(patient: FairPool, method: Callable[[], Any], model: str, held: ExitStack) -> Unary:
-    """Run `method` on the threads of `patient` and return its future answer. held: closed when the method has returned."""
+    """Run `method` on the threads of `patient` and return its future answer.
+
+    Args:
+        held: closed when the method has returned.
+    """
     unary = Unary(lambda answer: answer.SerializeToString())
 
     def work() -> None:

@@ -19,9 +19,12 @@ class Pump(Generic[_Item]):
     """A queue of items and the thread that processes them. Any thread may call put()."""
 
     def __init__(self, name: str, work: Callable[[_Item], bool], on_failure: Callable[[], None]) -> None:
-        """name: of the thread. work: called with each item, on one thread at a time, until it returns False.
+        """Create a Pump.
 
-        on_failure: called when `work` has raised an exception, or when no thread can be started.
+        Args:
+            name: of the thread.
+            work: called with each item, on one thread at a time, until it returns False.
+            on_failure: called when `work` has raised an exception, or when no thread can be started.
         """
         self._name = name
         self._work = work

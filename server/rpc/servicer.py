@@ -50,11 +50,14 @@ class Servicer:
         threads: int = 256,
         limits: Limits = LIMITS,
     ) -> None:
-        """header_pattern: a regular expression, matched without regard to case; headers whose keys match it become request
-        parameters. "" = none.
+        """Create a Servicer.
 
-        regions: the registered shared memory; None = requests cannot use any. threads: how many may wait for models at one
-        time. limits: of one inference request.
+        Args:
+            header_pattern: a regular expression, matched without regard to case; headers whose keys match it become request
+                parameters. "" = none.
+            regions: the registered shared memory; None = requests cannot use any.
+            threads: how many may wait for models at one time.
+            limits: of one inference request.
         """
         self._service = service
         self._quota = ThreadQuota(threads)
@@ -65,8 +68,13 @@ class Servicer:
     def request(self, message: Any, raw: Sequence[memoryview], held: Held, call: RpcCall) -> InferRequest:
         """Return the request as the models take it, with parameters from the call's headers.
 
-        message: a parsed ModelInferRequest without raw_input_contents. raw: those contents. Raises InvalidRequestError
-        (INVALID_ARGUMENT), UnsupportedError (UNIMPLEMENTED).
+        Args:
+            message: a parsed ModelInferRequest without raw_input_contents.
+            raw: those contents.
+
+        Raises:
+            InvalidRequestError: (INVALID_ARGUMENT).
+            UnsupportedError: (UNIMPLEMENTED).
         """
         regions = HeldRegions(self._regions, held) if self._regions is not None else None
         request = to_infer_request(message, raw, regions)

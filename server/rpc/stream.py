@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ModelStreamInfer: many requests and their answers on one stream; an error ends its request but not the stream.
 
+::
+
     client --> requests --> thread --> models (they answer on threads of their own) --> answers --> thread --> client
 
 Both threads exist only while there is something to do (pump.py): an idle stream holds none.
@@ -56,7 +58,11 @@ class Ticket:
     """One request of a stream. It is the Sink that takes the request's answers, and the Call that brought the request."""
 
     def __init__(self, stream: Stream, held: Held) -> None:
-        """held: the request's bytes, released when its last answer has been sent or the stream has ended."""
+        """Create a Ticket.
+
+        Args:
+            held: the request's bytes, released when its last answer has been sent or the stream has ended.
+        """
         self.client = stream.client
         self.traceparent = stream.traceparent
         self.ended = False

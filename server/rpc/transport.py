@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface between the RPCs and the gRPC transport that carries them. Another transport could replace grpcio behind it.
 
+::
+
     client --> transport: headers --> message ----> UnaryMethod.handle(bytes, RpcCall) --> bytes, or a Unary that has them later
     client --> transport: headers --> StreamMethod.handle(StreamCall);  message --> arrived();  send(bytes) --> client
 
@@ -86,7 +88,9 @@ StreamHandler = Callable[[StreamCall], None]
 class UnaryMethod:
     """A method with one message in and one out.
 
-    path: /package.Service/Method. compress: compress the answers with gzip, if the client accepts it.
+    Attributes:
+        path: /package.Service/Method.
+        compress: compress the answers with gzip, if the client accepts it.
     """
 
     path: str
@@ -111,9 +115,12 @@ def _ignore(_error: ServerError) -> None:
 class MethodGroup:
     """Methods that share threads and limits.
 
-    name: of the threads. budget: name of the budget for unary calls that wait to be read; "" = the transport's own threads
-    serve the group. calls: the most unary calls that are read or handled at one time. threads: for calls that each hold one.
-    on_error: called with each error that ends a unary call.
+    Attributes:
+        name: of the threads.
+        budget: name of the budget for unary calls that wait to be read; "" = the transport's own threads serve the group.
+        calls: the most unary calls that are read or handled at one time.
+        threads: for calls that each hold one.
+        on_error: called with each error that ends a unary call.
     """
 
     name: str

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ModelInfer's two messages as bytes: requests are read without copying their tensors, answers are written without protobuf.
 
+::
+
     ModelInferRequest:   model_name .. outputs | raw_input_contents raw_input_contents ...
                          '--- protobuf ------'   '--- memoryviews, never copied -------'
 
@@ -36,8 +38,12 @@ def split(
 ) -> tuple[ModelInferRequest, list[memoryview]]:
     """Parse a serialized ModelInferRequest. Returns the message without raw_input_contents, and those as views into `data`.
 
-    take: called with the number of bytes that parsing will need in addition to `data`, if that is not negligible; may raise.
-    Raises InvalidRequestError for bytes that the protobuf library refuses, and for a message that exceeds `limits`.
+    Args:
+        take: called with the number of bytes that parsing will need in addition to `data`, if that is not negligible; may
+            raise.
+
+    Raises:
+        InvalidRequestError: For bytes that the protobuf library refuses, and for a message that exceeds `limits`.
     """
     try:
         walked = _walk(data)
@@ -118,8 +124,10 @@ def _field(number: int, body: bytes) -> bytes:
 class ResponseFrame:
     """The parts that all ModelInferResponses of one model version have in common, encoded once.
 
-    head: model_name and model_version, encoded. names, datatypes: of the outputs, as configured. tensors: name and datatype
-    of each output, encoded.
+    Attributes:
+        head: model_name and model_version, encoded.
+        names, datatypes: of the outputs, as configured.
+        tensors: name and datatype of each output, encoded.
     """
 
     head: bytes
@@ -129,7 +137,11 @@ class ResponseFrame:
 
     @classmethod
     def of(cls, model_name: str, model_version: str, outputs: Sequence[tuple[str, str]]) -> ResponseFrame:
-        """Encode the common parts. outputs: (name, datatype) of each output, in the order of the configuration."""
+        """Encode the common parts.
+
+        Args:
+            outputs: (name, datatype) of each output, in the order of the configuration.
+        """
         return cls(
             head=_field(1, model_name.encode()) + _field(2, model_version.encode()),
             names=tuple(name for name, _ in outputs),
@@ -148,8 +160,12 @@ class ResponseFrame:
     ) -> bytes:
         """Return a serialized ModelInferResponse. The outputs' bytes are copied once.
 
-        placed: parameters of outputs, by position. streamed: put it inside a ModelStreamInferResponse. Raises
-        InvalidRequestError for a response that would exceed 2 GiB.
+        Args:
+            placed: parameters of outputs, by position.
+            streamed: put it inside a ModelStreamInferResponse.
+
+        Raises:
+            InvalidRequestError: For a response that would exceed 2 GiB.
         """
         total = sum([output.size_bytes for output in outputs])
         if total > MAX_MESSAGE_BYTES - 2**16:
@@ -199,5 +215,9 @@ def set_parameter(parameter: Any, value: ParameterValue) -> None:
 
 
 def stream_error(text: str, head: bytes = b"") -> bytes:
-    """Encode a ModelStreamInferResponse with an error. head: the serialized ModelInferResponse to send with it."""
+    """Encode a ModelStreamInferResponse with an error.
+
+    Args:
+        head: the serialized ModelInferResponse to send with it.
+    """
     return _field(1, text.encode()) + (_field(2, head) if head else b"")

@@ -67,7 +67,12 @@ class Batcher(ABC):
 
     @abstractmethod
     def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:
-        """Return the next batch if one is due. last: only a batch that this request completes. instance: where it would run."""
+        """Return the next batch if one is due.
+
+        Args:
+            last: only a batch that this request completes.
+            instance: where it would run.
+        """
 
     def keep_state(self, share: Share, answer: Answer) -> None:  # noqa: B027 - most requests have no state
         """Keep the states in the answer to a share. Called before end_run()."""
@@ -84,7 +89,8 @@ class Batcher(ABC):
     def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:
         """Take back the shares of a lost instance, to run again or to fail with `error`.
 
-        proven: the error of a request that is proven to take down instances, None if the loss proves nothing.
+        Args:
+            proven: the error of a request that is proven to take down instances, None if the loss proves nothing.
         """
 
     def close(self, error: ServerError) -> None:

@@ -94,8 +94,9 @@ class DynamicBatcher(Batcher):
     def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:  # noqa: ARG002
         """Return the next batch, if one is due.
 
-        last: if given, return only a batch that contains all of this request's rows and ends with it. instance: not used, since
-        any may run the batch.
+        Args:
+            last: if given, return only a batch that contains all of this request's rows and ends with it.
+            instance: not used, since any may run the batch.
         """
         with self.lock:
             if self._queue.expires_ns:

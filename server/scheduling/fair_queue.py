@@ -28,7 +28,8 @@ def _place(share: Share) -> _Place:
 class FairQueue:
     """The queue, used under its batcher's lock.
 
-    fair: False keeps the order of arrival within a level, whichever client sent the request.
+    Args:
+        fair: False keeps the order of arrival within a level, whichever client sent the request.
     """
 
     def __init__(self, *, fair: bool = True) -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model with a second backend, which takes over when no instance of the first is left, or none was available at load.
 
+::
+
   parameters { key: "fallback_backend" value { string_value: "onnxruntime" } }
 
 Both backends read the same version directory (for example model.xclbin and manifest.json together with model.onnx). The second
@@ -29,8 +31,12 @@ _LOG = logging.getLogger(__name__)
 def with_fallback(backend: Backend, config: ModelConfig, backends: Mapping[str, Backend], *, insist: bool = False) -> Backend:
     """Return the backend combined with the one that `config` names as its fallback, or `backend` alone if it names none.
 
-    insist: if True, a first backend that is merely busy raises ModelBusyError at load, so that the caller can free the card and
-    try again. Raises ModelConfigError if the fallback is unknown or the model keeps state.
+    Args:
+        insist: if True, a first backend that is merely busy raises ModelBusyError at load, so that the caller can free the card
+            and try again.
+
+    Raises:
+        ModelConfigError: If the fallback is unknown or the model keeps state.
     """
     if not config.fallback:
         return backend
@@ -48,7 +54,11 @@ def with_fallback(backend: Backend, config: ModelConfig, backends: Mapping[str, 
 
 
 class FallbackBackend:
-    """Two backends as one. name: the second one's name."""
+    """Two backends as one.
+
+    Args:
+        name: the second one's name.
+    """
 
     def __init__(self, first: Backend, second: Backend, name: str, *, insist: bool = False) -> None:
         self._first = first
@@ -102,7 +112,11 @@ def close(model: LoadedModel) -> None:
 
 
 class FallbackModel:
-    """The models that both backends loaded. first: None if the first backend could not load it."""
+    """The models that both backends loaded.
+
+    Args:
+        first: None if the first backend could not load it.
+    """
 
     def __init__(self, first: LoadedModel | None, second: LoadedModel, name: str) -> None:
         self._models = (first, second) if first is not None else (second,)

@@ -18,9 +18,13 @@ from hypersonic.server.statistics.times import RunTimes
 class RunningBatch:
     """A batch and its slot, held by one thread from InstanceState.dispatch() to InstanceState.release().
 
-    starting: a lock held until the run is started. before: that lock of the batch dispatched before on this instance. taken_ns:
-    when copying the input began. started: whether the run was started. done_ns: the latest time at which the run was over, 0 =
-    unknown; free_ns: the same for the run before it. Times are monotonic.
+    Attributes:
+        starting: a lock held until the run is started.
+        before: that lock of the batch dispatched before on this instance.
+        taken_ns: when copying the input began.
+        started: whether the run was started.
+        done_ns: the latest time at which the run was over, 0 = unknown.
+        free_ns: the same for the run before it. Times are monotonic.
     """
 
     state: InstanceState

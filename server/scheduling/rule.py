@@ -27,8 +27,12 @@ from hypersonic.server.config.schema import DynamicBatching, QueuePolicy
 class BatchRule:
     """The configuration's numbers in the batcher's units: rows, and ns.
 
-    merge: whether requests share runs at all. levels: the number of priority levels, 0 for none. policy: the queue's policy.
-    level_policies: the policies of levels that have their own. keep_order: answers leave in the order of requests.
+    Attributes:
+        merge: whether requests share runs at all.
+        levels: the number of priority levels, 0 for none.
+        policy: the queue's policy.
+        level_policies: the policies of levels that have their own.
+        keep_order: answers leave in the order of requests.
     """
 
     capacity_rows: int
@@ -45,7 +49,10 @@ class BatchRule:
     def of(cls, capacity_rows: int, batching: DynamicBatching | None, max_batch_size: int) -> BatchRule:
         """Derive the rule from a configuration.
 
-        capacity_rows: of the smallest slot. No run is larger than max_batch_size (0 counts as 1).
+        No run is larger than max_batch_size (0 counts as 1).
+
+        Args:
+            capacity_rows: of the smallest slot.
         """
         capacity_rows = min(capacity_rows, max(1, max_batch_size))
         if batching is None:
@@ -77,7 +84,12 @@ class BatchRule:
 
 
 class QueuedRows(NamedTuple):
-    """Waiting rows of one request. group: requests of different groups do not share a run. alone: it runs alone."""
+    """Waiting rows of one request.
+
+    Attributes:
+        group: requests of different groups do not share a run.
+        alone: it runs alone.
+    """
 
     rows: int
     enqueued_ns: int
@@ -104,8 +116,9 @@ def choose_batch(
 ) -> Take | Wait:
     """Decide the next run. Only as much of `queue`, which is in the order of running, is read as the decision needs.
 
-    expires_ns: when the first timeout of a queued request expires, 0 = never; the queue changes then. closing: True if no
-    further requests will arrive.
+    Args:
+        expires_ns: when the first timeout of a queued request expires, 0 = never; the queue changes then.
+        closing: True if no further requests will arrive.
     """
     waiting = iter(queue)
     first = next(waiting, None)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduler: a thread that finds a batch due and a slot free takes both, runs the batch and completes its requests.
 
+::
+
     thread of request A:   start A | ...wait... | answer A
     thread of request B:             start B | ...wait............... | answer B
     a runner (C waited):                          start C | ...wait..................... | answer C
@@ -46,8 +48,10 @@ _REVIVE_AFTER_S = (0.05, 0.2, 1.0, 5.0, 10.0, 10.0)
 class Scheduler:
     """The instances of one model version.
 
-    on_lost: called on any thread when the last instance went out of service, and when one came back after that. standby:
-    instances that run only when none of the others is left. decoupled: answers are sent by the backend, not read from slots.
+    Args:
+        on_lost: called on any thread when the last instance went out of service, and when one came back after that.
+        standby: instances that run only when none of the others is left.
+        decoupled: answers are sent by the backend, not read from slots.
     """
 
     def __init__(
@@ -125,9 +129,14 @@ class Scheduler:
         return "; ".join(self._lost.values())
 
     def submit(self, pending: PendingRequest, *, here: bool = True) -> None:
-        """Queue a request. here: run it on this thread if it can run at once; it may then be completed on return.
+        """Queue a request.
 
-        Raises QueueFullError, or UnavailableError when no instance is left to serve it.
+        Args:
+            here: run it on this thread if it can run at once; it may then be completed on return.
+
+        Raises:
+            QueueFullError: When no instance is left to serve it.
+            UnavailableError: When no instance is left to serve it.
         """
         with self._lock:
             self.batcher.enqueue(pending)
@@ -206,7 +215,10 @@ class Scheduler:
     def _dispatch(self, last: PendingRequest | None = None) -> tuple[RunningBatch | None, int]:
         """Return (a batch, 0), or (None, ns until it is worth asking again).
 
-        last: as in DynamicBatcher.take. The lock is held.
+        The lock is held.
+
+        Args:
+            last: as in DynamicBatcher.take.
         """
         wait_ns = 0
         for state in self._available():
@@ -385,7 +397,11 @@ class Scheduler:
             self._on_lost()
 
     def _give_up(self, state: InstanceState, refuse: Callable[[ServerError], None]) -> None:
-        """Let requests no longer wait for the instance. refuse: called with an error if it was the last one."""
+        """Let requests no longer wait for the instance.
+
+        Args:
+            refuse: called with an error if it was the last one.
+        """
         with self._lock:
             given_up, state.reviving = state.reviving, False
             last = not self.in_service

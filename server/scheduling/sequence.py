@@ -5,6 +5,8 @@ Requests with one correlation ID form a sequence, from its START to its END. A s
 life, because models keep state there, and its requests run one after another. Sequences that find no free slot wait for one.
 Requests have no timeout, because leaving one out would break the sequence.
 
+::
+
     direct: a slot is a place in the batch. Each run takes the next request of every slot that has one. Slots between those
             get a null request (READY is false, inputs are zero), so that a model may keep state by slot.
     oldest: an instance has max_candidate_sequences slots; a run takes one request each from some of them, oldest first.
@@ -50,7 +52,12 @@ class OpenSequence:
 
 
 class SequenceBatcher(Batcher):
-    """A Batcher for sequences. capacity_rows: the rows of a run. instances: their number; each has slots of its own."""
+    """A Batcher for sequences.
+
+    Args:
+        capacity_rows: the rows of a run.
+        instances: their number; each has slots of its own.
+    """
 
     pinned = True
 
@@ -157,7 +164,11 @@ class SequenceBatcher(Batcher):
         self._assign_backlog()
 
     def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:
-        """Return the next batch of one instance, if one is due. last: only a batch that contains this request."""
+        """Return the next batch of one instance, if one is due.
+
+        Args:
+            last: only a batch that contains this request.
+        """
         with self.lock:
             now_ns = time.monotonic_ns()
             idle_ns = self._forget_idle(now_ns) if self._backlog else 0
@@ -261,7 +272,9 @@ class SequenceBatcher(Batcher):
     def put_back(self, shares: Sequence[Share], error: ServerError, proven: ServerError | None = None) -> None:  # noqa: ARG002
         """End all sequences that had a slot at the lost instance: their state is lost, so their requests fail (UNAVAILABLE).
 
-        error, proven: `error` is part of the text; `proven` is not used, since requests of a sequence never run a second time.
+        Args:
+            error, proven: `error` is part of the text; `proven` is not used, since requests of a sequence never run a second
+                time.
         """
         with self.lock:
             instances = {sequence.instance for share in shares if (sequence := self._by_request.get(share.pending)) is not None}

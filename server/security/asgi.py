@@ -2,6 +2,8 @@
 """Applies a security policy before the routes of an ASGI application, as rpc/grpcio/handlers.py does for gRPC: every call is
 authorised before its body is read.
 
+::
+
     path -> the route that serves it -> the policy checks that route's group -> the route
 
 Only the router interprets the path. A second interpretation could differ from it.
@@ -52,8 +54,12 @@ class GroupRoute(Route):
 def protect(app: Starlette, policy: Policy, on_refused: OnRefused = lambda _error: None) -> Starlette:
     """Apply the policy to every route of the application, and to every path that no route serves. Returns the application.
 
-    A route without a group serves nothing, so that a new route stays closed until it is given a group. on_refused: called with
-    each refusal. If the policy never refuses anything, the application is not changed.
+    A route without a group serves nothing, so that a new route stays closed until it is given a group.
+
+    If the policy never refuses anything, the application is not changed.
+
+    Args:
+        on_refused: called with each refusal.
     """
     if policy.active:
         judge, default = Judge(policy, on_refused), app.router.default
@@ -75,12 +81,20 @@ class Judge:
     """Checks calls with the policy, and answers those that it refuses."""
 
     def __init__(self, policy: Policy, on_refused: OnRefused) -> None:
-        """on_refused: called with each refusal."""
+        """Create a Judge.
+
+        Args:
+            on_refused: called with each refusal.
+        """
         self._policy = policy
         self._on_refused = on_refused
 
     async def lets_in(self, group: Group | None, scope: Scope, send: Send) -> bool:
-        """Return whether the call may proceed. If not, it has been answered. group: None = the path has no group."""
+        """Return whether the call may proceed. If not, it has been answered.
+
+        Args:
+            group: None = the path has no group.
+        """
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         try:
             authorise(self._policy, group, headers)

@@ -51,7 +51,12 @@ def _pyjwt() -> Any:
 
 
 class PublicKey(NamedTuple):
-    """One key of the set. jwk: PyJWT's PyJWK. algorithms: those that it may verify."""
+    """One key of the set.
+
+    Attributes:
+        jwk: PyJWT's PyJWK.
+        algorithms: those that it may verify.
+    """
 
     jwk: Any
     algorithms: tuple[str, ...]
@@ -62,7 +67,12 @@ class SecretKeyError(ValueError):
 
 
 class Jwks(NamedTuple):
-    """The contents of a JWK set. keys: those that can verify signatures. left_out: why each other signing key cannot."""
+    """The contents of a JWK set.
+
+    Attributes:
+        keys: those that can verify signatures.
+        left_out: why each other signing key cannot.
+    """
 
     keys: tuple[PublicKey, ...]
     left_out: tuple[ValueError, ...] = ()
@@ -78,7 +88,11 @@ class KeySet:
     """The keys of one state of the file, and the tokens that they have verified. A changed file makes a new set."""
 
     def __init__(self, jwks: Jwks, verify: Callable[[str, Jwks], float]) -> None:
-        """verify: returns when a token expires, in seconds since the epoch, or raises; only what it returns is remembered."""
+        """Create a KeySet.
+
+        Args:
+            verify: returns when a token expires, in seconds since the epoch, or raises; only what it returns is remembered.
+        """
         self.jwks = jwks
         self.expires_s = lru_cache(_REMEMBERED)(lambda token: verify(token, jwks))
 

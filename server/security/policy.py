@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy: the credentials that a front end requires of a caller. authorise() is the only place that decides.
 
+::
+
     group of the RPC or path -> credentials (bearer token or JWT) unless the group is exempt -> the group's own header
 
 A group of None stands for an RPC or path that has no group. It is never exempt.
@@ -24,7 +26,11 @@ _SCHEME = "bearer "
 
 
 class Credentials(Protocol):
-    """One kind of bearer token. kind: its name in errors."""
+    """One kind of bearer token.
+
+    Attributes:
+        kind: its name in errors.
+    """
 
     kind: str
 
@@ -40,7 +46,11 @@ class Credentials(Protocol):
 
 @dataclass(frozen=True)
 class Restriction:
-    """A header (name in lower case) and the value that it must have. text: the error for a caller without it."""
+    """A header (name in lower case) and the value that it must have.
+
+    Attributes:
+        text: the error for a caller without it.
+    """
 
     header: str
     value: str
@@ -56,7 +66,10 @@ class Restriction:
 class Policy:
     """The requirements of one front end.
 
-    restrictions: group -> header. credentials: a caller needs one of them. exempt: groups that need no credentials.
+    Attributes:
+        restrictions: group -> header.
+        credentials: a caller needs one of them.
+        exempt: groups that need no credentials.
     """
 
     restrictions: Mapping[Group, Restriction] = field(default_factory=dict)
@@ -87,7 +100,13 @@ def authorise(policy: Policy, group: Group | None, headers: Headers) -> None:
 
 
 def authorise_rpc(policy: Policy, path: str, headers: Headers) -> None:
-    """Authorise a gRPC call of a method that the server has. path: /package.Service/Method. Raises AuthorisationError."""
+    """Authorise a gRPC call of a method that the server has.
+
+    Raises AuthorisationError.
+
+    Args:
+        path: /package.Service/Method.
+    """
     group = RPCS.get(path)
     if group is None:
         raise ForbiddenError(f"{path} belongs to no protocol group and is closed while a policy is set")

@@ -25,8 +25,10 @@ from hypersonic.server.security.watched import FilesError, WatchedFiles
 class TlsFiles:
     """The PEM files of one front end.
 
-    certificate: the server's chain. key: its private key. root: the certificates that sign clients' certificates; None =
-    clients need no certificate.
+    Attributes:
+        certificate: the server's chain.
+        key: its private key.
+        root: the certificates that sign clients' certificates; None = clients need no certificate.
     """
 
     certificate: Path
@@ -91,7 +93,11 @@ def _named(path: str, asked: str, option: str) -> Path:
 
 
 class _Loaded(NamedTuple):
-    """The files as they were read together. contents: certificate, key and, if clients need certificates, the root."""
+    """The files as they were read together.
+
+    Attributes:
+        contents: certificate, key and, if clients need certificates, the root.
+    """
 
     context: ssl.SSLContext
     contents: list[bytes]

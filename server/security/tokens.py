@@ -18,7 +18,12 @@ _MIN_CHARS = 16
 
 
 class TokenList(NamedTuple):
-    """The contents of a token file. digests: SHA-256 of each token. wrong: why each other line is not a token."""
+    """The contents of a token file.
+
+    Attributes:
+        digests: SHA-256 of each token.
+        wrong: why each other line is not a token.
+    """
 
     digests: tuple[bytes, ...]
     wrong: tuple[str, ...]

@@ -33,7 +33,12 @@ class Lifetimes:
     """The validity periods of the certificates of one file. Any thread may use it."""
 
     def __init__(self, path: Path, pem: bytes) -> None:
-        """path: named in the log. pem: the file's contents."""
+        """Create a Lifetimes.
+
+        Args:
+            path: named in the log.
+            pem: the file's contents.
+        """
         self._path = path
         self._certificates = tuple(validities(pem))
         self._reported = ""

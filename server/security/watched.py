@@ -30,10 +30,18 @@ _MOST_REASONS = 10
 
 
 class FilesError(ValueError):
-    """The contents of some of the watched files cannot be used. paths: those files, which the text does not name."""
+    """The contents of some of the watched files cannot be used.
+
+    Args:
+        paths: those files, which the text does not name.
+    """
 
     def __init__(self, text: str, paths: Sequence[Path]) -> None:
-        """text: the reason."""
+        """Create a FilesError.
+
+        Args:
+            text: the reason.
+        """
         super().__init__(text)
         self.paths = tuple(paths)
 
@@ -54,9 +62,13 @@ class WatchedFiles(Generic[_T]):
     ) -> None:
         """Read the files.
 
-        parse: makes the value from the contents of the files, in the order of `paths`; raises ValueError for contents that
-        cannot be used, or FilesError if it knows which files they are in. on_change: called with each new value, under a lock.
-        Raises StartError for files that cannot be read or parsed.
+        Args:
+            parse: makes the value from the contents of the files, in the order of `paths`; raises ValueError for contents that
+                cannot be used, or FilesError if it knows which files they are in.
+            on_change: called with each new value, under a lock.
+
+        Raises:
+            StartError: For files that cannot be read or parsed.
         """
         self._paths = tuple(paths)
         self._parse = parse
@@ -106,14 +118,22 @@ class _Failure:
     """Logs a failure to use some files: its start, each change of its reason, a reminder every minute, and its end."""
 
     def __init__(self, name: str) -> None:
-        """name: of the files."""
+        """Create a Failure.
+
+        Args:
+            name: of the files.
+        """
         self.name = name
         self._began_s: float | None = None
         self._text = ""
         self._said_s = 0.0
 
     def report(self, name: str, reason: str) -> None:
-        """Log that a read failed, unless the same failure was logged less than a minute ago. name: of the file."""
+        """Log that a read failed, unless the same failure was logged less than a minute ago.
+
+        Args:
+            name: of the file.
+        """
         now_s, text = time.monotonic(), f"{name} cannot be used: {reason}"
         if self._began_s is None:
             self._began_s = now_s

@@ -44,8 +44,10 @@ Frames = Callable[[Model], Frame]
 class ArrivedRequest:
     """A request as a front end passes it on.
 
-    model_name, version: as in the request, version "" = the latest. frames: the front end's frame for a model. arrived_ns: of
-    time.monotonic_ns().
+    Attributes:
+        model_name, version: as in the request, version "" = the latest.
+        frames: the front end's frame for a model.
+        arrived_ns: of time.monotonic_ns().
     """
 
     model_name: str
@@ -60,7 +62,11 @@ class OpenStream(Protocol):
     """An open ModelStreamInfer call."""
 
     def end(self, text: str) -> None:
-        """End the call now. text: the reason, for its client."""
+        """End the call now.
+
+        Args:
+            text: the reason, for its client.
+        """
 
 
 class InferenceService:
@@ -76,9 +82,14 @@ class InferenceService:
         client_timeout_s: float = 0.0,
         peers: Peers | None = None,
     ) -> None:
-        """strict_readiness: the server is not ready while one model is not READY. limit_bytes: of all requests that the server
-        holds at one time, 0 = no limit. tracing: None = nothing is traced. client_timeout_s: how long a client may send nothing
-        of its request, or read nothing of its answer, 0 = no limit. peers: tells which clients share an address.
+        """Create an InferenceService.
+
+        Args:
+            strict_readiness: the server is not ready while one model is not READY.
+            limit_bytes: of all requests that the server holds at one time, 0 = no limit.
+            tracing: None = nothing is traced.
+            client_timeout_s: how long a client may send nothing of its request, or read nothing of its answer, 0 = no limit.
+            peers: tells which clients share an address.
         """
         self.repository = repository
         self.tracing = tracing or Tracing(TraceControl(TraceConfig()))
@@ -174,9 +185,16 @@ class InferenceService:
     def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, threads: ThreadQuota) -> None:
         """Begin a request without a thread that waits for its answer, which goes to `unary`.
 
-        Returns when the request has been queued; the answer may have been given by then. model: None while it is being
-        replaced. If a thread has to wait (for an ensemble, or a model that is being replaced), it is one of `threads`, and may
-        be the calling one. Raises ServerError for a request that is refused at once.
+        Returns when the request has been queued; the answer may have been given by then.
+
+        If a thread has to wait (for an ensemble, or a model that is being replaced), it is one of `threads`, and may be the
+        calling one.
+
+        Args:
+            model: None while it is being replaced.
+
+        Raises:
+            ServerError: For a request that is refused at once.
         """
         if model is None or model.waits:
             self._begin_waiting(arrived, model, unary, threads)
@@ -226,7 +244,11 @@ class InferenceService:
         self._stream(arrived, model, sink)
 
     def _stream(self, arrived: ArrivedRequest, model: Model, sink: Sink, *, here: bool = False, unary: bool = False) -> None:
-        """Begin a request. unary: it has one answer, and does not wait for a model that is being replaced (ReplacingError)."""
+        """Begin a request.
+
+        Args:
+            unary: it has one answer, and does not wait for a model that is being replaced (ReplacingError).
+        """
         with self._traced(arrived, model) as call:
 
             def send(model: Model) -> None:
@@ -302,7 +324,13 @@ class InferenceService:
 
 
 def _prepare(arrived: ArrivedRequest, model: Model, *, unary: bool) -> tuple[CheckedRequest, Frame]:
-    """Return the checked request and the frame of its answers. unary: it has one answer. Raises InvalidRequestError."""
+    """Return the checked request and the frame of its answers.
+
+    Raises InvalidRequestError.
+
+    Args:
+        unary: it has one answer.
+    """
     if unary:
         check_unary(model.config)  # before any other mistake in the request is reported
     return check(arrived.request, model.config), arrived.frames(model)

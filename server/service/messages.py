@@ -18,7 +18,11 @@ _NO_DURATION = Duration()
 
 
 def model_metadata(model: Model, versions: Iterable[int]) -> service_pb2.ModelMetadataResponse:
-    """Return a model's metadata. Shapes begin with -1 if the model has a batch dimension. versions: those to list."""
+    """Return a model's metadata. Shapes begin with -1 if the model has a batch dimension.
+
+    Args:
+        versions: those to list.
+    """
     response = service_pb2.ModelMetadataResponse(
         name=model.name, versions=[str(version) for version in versions], platform=model.config.platform or model.config.backend
     )
@@ -69,7 +73,11 @@ def _durations(figures: object, message_type: Any) -> Any:
 
 
 def repository_index(entries: Iterable[IndexEntry], *, ready_only: bool) -> service_pb2.RepositoryIndexResponse:
-    """Return the index as a message. ready_only: leave out the versions that are not READY."""
+    """Return the index as a message.
+
+    Args:
+        ready_only: leave out the versions that are not READY.
+    """
     response = service_pb2.RepositoryIndexResponse()
     for entry in entries:
         if not ready_only or entry.state is ModelState.READY:

@@ -56,8 +56,12 @@ class Operations:
         trace: TraceControl | None = None,
         log: LogControl | None = None,
     ) -> None:
-        """server_id: the name in ServerMetadata. regions: None = clients may not use shared memory. trace, log: the settings
-        that clients may read and change; log None = LogSettings is refused.
+        """Create an Operations.
+
+        Args:
+            server_id: the name in ServerMetadata.
+            regions: None = clients may not use shared memory.
+            trace, log: the settings that clients may read and change; log None = LogSettings is refused.
         """
         self._service = service
         self._server_id = server_id
@@ -138,7 +142,11 @@ class Operations:
         return runtime_settings.trace_setting(self._trace, self._service.repository.__contains__, request)
 
     def http_trace_setting(self, model: str, document: Any) -> dict[str, Any]:
-        """Serve TraceSetting for JSON. document: the parsed body, None = show the settings only."""
+        """Serve TraceSetting for JSON.
+
+        Args:
+            document: the parsed body, None = show the settings only.
+        """
         return runtime_settings.http_trace_setting(self._trace, self._service.repository.__contains__, model, document)
 
     def log_settings(self, request: service_pb2.LogSettingsRequest) -> Any:
@@ -146,7 +154,11 @@ class Operations:
         return runtime_settings.log_settings(self._changeable_log(), request)
 
     def http_log_settings(self, document: Any) -> dict[str, Any]:
-        """Serve LogSettings for JSON. document: the parsed body, None = show the settings only."""
+        """Serve LogSettings for JSON.
+
+        Args:
+            document: the parsed body, None = show the settings only.
+        """
         return runtime_settings.http_log_settings(self._changeable_log(), document)
 
     def _changeable_log(self) -> LogControl:

@@ -53,8 +53,13 @@ def trace_setting(
 def http_trace_setting(control: TraceControl, known: Known, model: str, document: Any) -> dict[str, Any]:
     """Serve the HTTP call. A setting that is null is inherited again.
 
-    document: the parsed body of a POST, None for a GET. Raises MalformedJsonError (500) for values of another type,
-    InvalidRequestError (400), and UnsupportedError (501) for trace_file.
+    Args:
+        document: the parsed body of a POST, None for a GET.
+
+    Raises:
+        MalformedJsonError: (500) for values of another type.
+        InvalidRequestError: (400).
+        UnsupportedError: (501) for trace_file.
     """
     _require_model(known, model)
     _update(control, model, _document_settings(document), "got:")
@@ -148,8 +153,13 @@ def _log_response(control: LogControl) -> service_pb2.LogSettingsResponse:
 def http_log_settings(control: LogControl, document: Any) -> dict[str, Any]:
     """Serve the HTTP call. A setting that is null is left unchanged.
 
-    document: the parsed body of a POST, None for a GET. Raises MalformedJsonError (500) for values of another type,
-    InvalidRequestError (400), and UnsupportedError (501) for log_file.
+    Args:
+        document: the parsed body of a POST, None for a GET.
+
+    Raises:
+        MalformedJsonError: (500) for values of another type.
+        InvalidRequestError: (400).
+        UnsupportedError: (501) for log_file.
     """
     sent = {name: value for name, value in document.items() if value is not None} if isinstance(document, dict) else {}
     _refuse_log_file(sent)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes metrics in Prometheus' text format 0.0.4.
 
-prometheus_client is not used, because it renames every counter to *_total, and dashboards, autoscalers and rate limiters ask
+prometheus_client is not used, because it renames every counter to `*_total`, and dashboards, autoscalers and rate limiters ask
 for Triton's names. Format: https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
@@ -19,7 +19,12 @@ Row = tuple[str, str, str, Callable[[_Thing], float | None]]
 
 
 class Sample(NamedTuple):
-    """One line. suffix: follows the family's name. extra: the label `le` or `quantile` and its value, after the others."""
+    """One line.
+
+    Attributes:
+        suffix: follows the family's name.
+        extra: the label `le` or `quantile` and its value, after the others.
+    """
 
     labels: Labels
     value: float
@@ -28,7 +33,12 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A metric with all its series. kind: counter, gauge, histogram or summary. help: the text of its HELP line."""
+    """A metric with all its series.
+
+    Attributes:
+        kind: counter, gauge, histogram or summary.
+        help: the text of its HELP line.
+    """
 
     name: str
     kind: str
@@ -72,7 +82,11 @@ def render(families: Iterable[Family]) -> str:
 
 
 def plain(name: str, kind: str, text: str, value: float) -> Family:
-    """Return a family with one series without labels. text: of its HELP line."""
+    """Return a family with one series without labels.
+
+    Args:
+        text: of its HELP line.
+    """
     return Family(name, kind, text, (Sample({}, value),))
 
 
@@ -86,7 +100,10 @@ def families(rows: Iterable[Row[_Thing]], things: Sequence[_Thing], labels: Call
 def histogram_samples(labels: Labels, bounds: Sequence[float], counts: Sequence[int], total: float) -> Iterator[Sample]:
     """Yield the lines of one histogram.
 
-    bounds: upper bounds of the buckets, ascending. counts: per bucket, one more than bounds. total: sum of all observations.
+    Args:
+        bounds: upper bounds of the buckets, ascending.
+        counts: per bucket, one more than bounds.
+        total: sum of all observations.
     """
     below = 0
     for bound, count in zip((*map(_number, bounds), "+Inf"), counts, strict=True):
@@ -97,7 +114,11 @@ def histogram_samples(labels: Labels, bounds: Sequence[float], counts: Sequence[
 
 
 def summary_samples(labels: Labels, quantiles: Mapping[float, float], count: int, total: float) -> Iterator[Sample]:
-    """Yield the lines of one summary. quantiles: quantile -> value, NaN = no recent observations."""
+    """Yield the lines of one summary.
+
+    Args:
+        quantiles: quantile -> value, NaN = no recent observations.
+    """
     yield Sample(labels, count, "_count")
     yield Sample(labels, total, "_sum")
     for quantile, value in quantiles.items():

@@ -23,7 +23,11 @@ class Histogram:
     __slots__ = ("bounds_ns", "counts", "total_ns")
 
     def __init__(self, bounds_ns: Sequence[int]) -> None:
-        """bounds_ns: the inclusive upper bounds of the buckets, ascending."""
+        """Create a Histogram.
+
+        Args:
+            bounds_ns: the inclusive upper bounds of the buckets, ascending.
+        """
         self.bounds_ns = tuple(bounds_ns)
         self.counts = [0] * (len(self.bounds_ns) + 1)
         self.total_ns = 0
@@ -45,7 +49,12 @@ class SlidingQuantiles:
     __slots__ = ("_slice_ns", "_slices", "_started_ns", "count", "total_ns")
 
     def __init__(self, window_s: float = 60.0, slices: int = 5) -> None:
-        """window_s: how long observations count. slices: into how many parts that time is divided."""
+        """Create a SlidingQuantiles.
+
+        Args:
+            window_s: how long observations count.
+            slices: into how many parts that time is divided.
+        """
         self._slice_ns = int(window_s * 1e9 / slices)
         self._slices: list[Counter[int]] = [Counter() for _ in range(slices)]
         self._started_ns = 0
@@ -53,14 +62,23 @@ class SlidingQuantiles:
         self.total_ns = 0
 
     def add(self, ns: int, now_ns: int) -> None:
-        """Add one observation of `ns`. now_ns: of time.monotonic_ns()."""
+        """Add one observation of `ns`.
+
+        Args:
+            now_ns: of time.monotonic_ns().
+        """
         self._turn(now_ns)
         self._slices[-1][_index(ns)] += 1
         self.count += 1
         self.total_ns += ns
 
     def quantiles(self, wanted: Iterable[float], now_ns: int) -> dict[float, float]:
-        """Return quantile -> ns, NaN if there are no recent observations. wanted: from 0 to 1. now_ns: as in add()."""
+        """Return quantile -> ns, NaN if there are no recent observations.
+
+        Args:
+            wanted: from 0 to 1.
+            now_ns: as in add().
+        """
         self._turn(now_ns)
         counted: Counter[int] = Counter()
         for counts in self._slices:

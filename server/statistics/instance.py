@@ -10,8 +10,12 @@ from dataclasses import dataclass
 class InstanceFigures:
     """The counts of one instance since its load, which /metrics shows.
 
-    timeouts: runs that did not end in time. busy_ns: time with a run in flight. standby: it runs only when no other instance is
-    left. revived: how often it was lost and brought back into service. bytes_in, bytes_out: bytes over its card's bus.
+    Attributes:
+        timeouts: runs that did not end in time.
+        busy_ns: time with a run in flight.
+        standby: it runs only when no other instance is left.
+        revived: how often it was lost and brought back into service.
+        bytes_in, bytes_out: bytes over its card's bus.
     """
 
     runs: int = 0

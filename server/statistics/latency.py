@@ -25,7 +25,12 @@ class Latencies:
         summaries: Sequence[SlidingQuantiles] = (),
         first_response: Histogram | None = None,
     ) -> None:
-        """histograms, summaries: one for each of PHASES, or none. first_response: of a decoupled model, None = not kept."""
+        """Create a Latencies.
+
+        Args:
+            histograms, summaries: one for each of PHASES, or none.
+            first_response: of a decoupled model, None = not kept.
+        """
         self.histograms = tuple(histograms)
         self.summaries = tuple(summaries)
         self.first_response = first_response
@@ -33,7 +38,12 @@ class Latencies:
         self.kept = bool(self.histograms or self.summaries)
 
     def add(self, durations_ns: Sequence[int], now_ns: int) -> None:
-        """Add a successful request. durations_ns: one for each of PHASES. now_ns: of time.monotonic_ns()."""
+        """Add a successful request.
+
+        Args:
+            durations_ns: one for each of PHASES.
+            now_ns: of time.monotonic_ns().
+        """
         for histogram, ns in zip(self.histograms, durations_ns, strict=False):  # Histogram.add() inlined, to save five calls
             histogram.counts[bisect_left(histogram.bounds_ns, ns)] += 1
             histogram.total_ns += ns

@@ -30,7 +30,9 @@ class MetricsConfig:
     """The settings of --metrics-config, as in Triton. The default differs: histograms are on here. They cost one microsecond
     per request.
 
-    counter_latencies: the nv_inference_*_duration_us counters. quantiles: of summaries, each from 0 to 1.
+    Attributes:
+        counter_latencies: the nv_inference_*_duration_us counters.
+        quantiles: of summaries, each from 0 to 1.
     """
 
     counter_latencies: bool = True

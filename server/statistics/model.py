@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triton's statistics of one model version, computed from the times at which a request enters each phase.
 
+::
+
     arrived   enqueued     taken      launched     done        answered   finished
        |---------|-----------|-----------|-----------|-----------|----------|
                     queue    compute_input  compute_   compute_
@@ -46,8 +48,12 @@ class BatchDurations:
 class Snapshot:
     """The statistics at one moment, counted since load.
 
-    last_inference_ms: time of the last run, since the epoch. inference_count: rows. execution_count: runs. batches: rows of a
-    run -> times. responses: of a decoupled model.
+    Attributes:
+        last_inference_ms: time of the last run, since the epoch.
+        inference_count: rows.
+        execution_count: runs.
+        batches: rows of a run -> times.
+        responses: of a decoupled model.
     """
 
     last_inference_ms: int = 0
@@ -73,7 +79,11 @@ class ModelStatistics:
     """The statistics of one model version. Any thread may add and read."""
 
     def __init__(self, latencies: Latencies | None = None) -> None:
-        """latencies: the distributions to keep, None = none."""
+        """Create a ModelStatistics.
+
+        Args:
+            latencies: the distributions to keep, None = none.
+        """
         self._lock = threading.Lock()
         self._figures = Snapshot(latencies=latencies or Latencies())
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mode triton: traces as Triton's JSON, one array of objects per file.
 
+::
+
     [{"id":1,"model_name":"m","model_version":1,"request_id":"a"},{"id":1,"timestamps":[{"name":"REQUEST_START","ns":1}]},...]
 
 The steps of an ensemble, and requests of a model to another, are traces of their own, with the number of the causing trace as
@@ -29,7 +31,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class FileSpan:
-    """The trace of one request. parent_id: 0 = none."""
+    """The trace of one request.
+
+    Args:
+        parent_id: 0 = none.
+    """
 
     def __init__(self, exporter: FileExporter, number: int, parent_id: int) -> None:
         self._exporter = exporter
@@ -60,9 +66,13 @@ class FileExporter:
     """Writes traces when they end. A full disk is reported once in the log and does not affect requests."""
 
     def __init__(self, path: str, log_frequency: Callable[[str], int]) -> None:
-        """Check the file. log_frequency: model -> traces per file, 0 = one file for all.
+        """Check the file.
 
-        Raises StartError (exit code 2) if the file cannot be written.
+        Args:
+            log_frequency: model -> traces per file, 0 = one file for all.
+
+        Raises:
+            StartError: (exit code 2) if the file cannot be written.
         """
         self._path = path
         self._log_frequency = log_frequency

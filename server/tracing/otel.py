@@ -30,7 +30,11 @@ class OtlpSpan:
     """The spans of one request: two are begun when it arrives; the others are created when it ends."""
 
     def __init__(self, clock: Clock, model: Span, root: Span | None, trace_id: int, parent_id: int) -> None:
-        """Hold the begun spans. root: the request's span, None for an ensemble's step."""
+        """Hold the begun spans.
+
+        Args:
+            root: the request's span, None for an ensemble's step.
+        """
         self._clock = clock
         self._model = model
         self._root = root
@@ -77,13 +81,21 @@ class Clock(NamedTuple):
         return ns + self.offset_ns
 
     def start(self, name: str, parent: Span, start_ns: int) -> Span:
-        """Begin a span. start_ns: monotonic."""
+        """Begin a span.
+
+        Args:
+            start_ns: monotonic.
+        """
         from opentelemetry.trace import set_span_in_context
 
         return self.tracer.start_span(name, set_span_in_context(parent), start_time=self.wall_ns(start_ns))
 
     def end(self, span: Span, end_ns: int) -> None:
-        """End a span. end_ns: monotonic."""
+        """End a span.
+
+        Args:
+            end_ns: monotonic.
+        """
         span.end(end_time=self.wall_ns(end_ns))
 
     def span(self, name: str, parent: Span, start_ns: int, end_ns: int) -> None:

@@ -35,8 +35,11 @@ Change = Mapping[str, Any]
 class TraceSettings:
     """The settings of one model, or the global ones.
 
-    enabled: the level is TIMESTAMPS, not OFF. rate: one of every `rate` requests is traced. count: the number of traces left,
-    -1 = no limit. log_frequency: traces per file, 0 = one file.
+    Attributes:
+        enabled: the level is TIMESTAMPS, not OFF.
+        rate: one of every `rate` requests is traced.
+        count: the number of traces left, -1 = no limit.
+        log_frequency: traces per file, 0 = one file.
     """
 
     enabled: bool = False
@@ -47,7 +50,12 @@ class TraceSettings:
 
 @dataclass(frozen=True)
 class TraceConfig:
-    """The value of --trace-config. file: for mode triton. exporter: settings for mode opentelemetry, in the order given."""
+    """The value of --trace-config.
+
+    Attributes:
+        file: for mode triton.
+        exporter: settings for mode opentelemetry, in the order given.
+    """
 
     mode: str = TRITON
     settings: TraceSettings = field(default_factory=TraceSettings)
@@ -56,9 +64,15 @@ class TraceConfig:
 
     @classmethod
     def of(cls, texts: Sequence[str], deprecated: Sequence[str] = ()) -> TraceConfig:
-        """Parse `setting=value` and `mode,setting=value`. Raises StartError (exit code 2).
+        """Parse `setting=value` and `mode,setting=value`.
 
-        deprecated: the same texts from --trace-level and similar options. A setting in `texts` overrides it.
+        A setting in `texts` overrides it.
+
+        Args:
+            deprecated: the same texts from --trace-level and similar options.
+
+        Raises:
+            StartError: (exit code 2).
         """
         config = cls()
         for text in (*deprecated, *texts):
@@ -122,7 +136,11 @@ class Sampler:
         return self._seen
 
     def sample(self, *, forced: bool) -> bool:
-        """Count a request and return whether it is traced. forced: True if its client traces it and expects the server to."""
+        """Count a request and return whether it is traced.
+
+        Args:
+            forced: True if its client traces it and expects the server to.
+        """
         settings = self._settings
         if not settings.enabled:
             return False

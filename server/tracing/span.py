@@ -14,7 +14,11 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})(
 
 
 class Parent(NamedTuple):
-    """The client's span. sampled: True if the client records it."""
+    """The client's span.
+
+    Attributes:
+        sampled: True if the client records it.
+    """
 
     trace_id: int
     span_id: int
@@ -30,7 +34,10 @@ def parse_traceparent(text: str) -> Parent | None:
 class Borders(NamedTuple):
     """A traced request and its timestamps, in monotonic ns.
 
-    enqueued_ns: 0 if it was never queued. times: of its run, None if it did not run. error: "" for success.
+    Attributes:
+        enqueued_ns: 0 if it was never queued.
+        times: of its run, None if it did not run.
+        error: "" for success.
     """
 
     model: str
@@ -63,7 +70,11 @@ class Span(Protocol):
     """A trace in progress, as an exporter keeps it."""
 
     def child(self, model: str, trace_id: int, arrived_ns: int) -> Span:
-        """Return the span of an ensemble's step, or of a model's request to another model. arrived_ns: monotonic."""
+        """Return the span of an ensemble's step, or of a model's request to another model.
+
+        Args:
+            arrived_ns: monotonic.
+        """
 
     def end(self, borders: Borders) -> None:
         """Complete the trace with all its timestamps."""
@@ -73,7 +84,12 @@ class Exporter(Protocol):
     """A destination of traces. Any thread may use it."""
 
     def begin(self, model: str, trace_id: int, parent: Parent | None, arrived_ns: int) -> Span:
-        """Begin the trace of a request. parent: the client's span, None if it sent none. arrived_ns: monotonic."""
+        """Begin the trace of a request.
+
+        Args:
+            parent: the client's span, None if it sent none.
+            arrived_ns: monotonic.
+        """
 
     def close(self, timeout_s: float) -> None:
         """Send the remaining traces, within timeout_s seconds."""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trace of a request, made from timestamps that are taken in any case.
 
+::
+
     InferRequest                                    arrived .......... finished
       <model>                                       arrived .......... finished     triton.* attributes
         queue / compute                             enqueued - taken - finished
@@ -72,7 +74,11 @@ class Tracing:
     """The entry point for front ends. Created at start; TraceSetting changes its control. Any thread may use it."""
 
     def __init__(self, control: TraceControl, exporter: Exporter | None = None) -> None:
-        """Create it. exporter: None if nothing can be traced (mode triton without a file)."""
+        """Create it.
+
+        Args:
+            exporter: None if nothing can be traced (mode triton without a file).
+        """
         self.control = control
         self._exporter = exporter
         self._numbers = count(1)
@@ -85,8 +91,10 @@ class Tracing:
     def begin(self, model: str, traceparent: str, arrived_ns: int) -> Trace | None:
         """Return the trace of a request, None if it is not sampled. Raises nothing.
 
-        traceparent: the client's header, "" = none. In mode opentelemetry, a request whose client samples its own trace is
-        traced whatever the rate.
+        In mode opentelemetry, a request whose client samples its own trace is traced whatever the rate.
+
+        Args:
+            traceparent: the client's header, "" = none.
         """
         if self._exporter is None:
             return None

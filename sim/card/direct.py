@@ -86,10 +86,16 @@ class Simulation:
         self, simulator: Path, memory_bytes: int = 1 << 22, timing: MemoryTiming | None = None,
         view: Callable[[int], NDArray[np.uint8]] | None = None,
     ) -> None:  # fmt: skip
-        """simulator: a file that build_hardware_simulator returned. view, if given, maps a device address to the bytes from
-        there to the end of its buffer, and to an empty array where there is no memory; without it, addresses are indices into
-        `memory`. Raises SimulationError for another file, and when the simulator cannot allocate its memory
-        or write its files."""
+        """Create a Simulation.
+
+        Args:
+            simulator: a file that build_hardware_simulator returned. view, if given, maps a device address to the bytes from
+                there to the end of its buffer, and to an empty array where there is no memory; without it, addresses are
+                indices into `memory`.
+
+        Raises:
+            SimulationError: For another file, and when the simulator cannot allocate its memory or write its files.
+        """
         self.memory: NDArray[np.uint8] = np.zeros(memory_bytes, dtype=np.uint8)
         self.faults: list[str] = []
         self._view = view or (lambda address: self.memory[address:])

@@ -24,8 +24,10 @@ Progress = Callable[[str], None]
 class EmulatedModel:
     """A model for an emulated card.
 
-    kernel: None for sw_emu. weights: whether the kernel loads its weights at run time. digest: of the kernel without its
-    weights, or of the model's C++.
+    Attributes:
+        kernel: None for sw_emu.
+        weights: whether the kernel loads its weights at run time.
+        digest: of the kernel without its weights, or of the model's C++.
     """
 
     project: HlsProject
@@ -45,7 +47,13 @@ class Emulation(Protocol):
     def emulate(
         self, models: Sequence[EmulatedModel], target: Target, platform: Platform, tools: Mapping[str, str], progress: Progress
     ) -> bytes:
-        """Return the xclbin's bytes. tools: name -> version. Raises ToolError, KernelError, LinkError."""
+        """Return the xclbin's bytes.
+
+        Raises ToolError, KernelError, LinkError.
+
+        Args:
+            tools: name -> version.
+        """
         ...
 
     def simulators(self, xclbin: Xclbin) -> Mapping[str, bytes]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The emulated card's XRT library: compiled from sim/emu when it is first needed, and then found by its content hash.
 
-It exports the functions of libxrt_coreutil that host/xrt.py binds. It reads these environment variables:
+It exports the functions of libxrt_coreutil that host/xrt.py binds. It reads these environment variables::
 
     HYPERSONIC_EMU_DEVICES   cards in this machine (default 4)
     HYPERSONIC_EMU_MEMORY    "ideal" or "latency=60,outstanding=64,stall=0,seed=1" (clocks, bursts, per cent), hw_emu only

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A discrete-event simulation of a farm: jobs, links, servers and cards.
 
+::
+
     from hypersonic.sim.farm import Call, ClosedLoop, Farm, Linear, Link, Server, simulate
 
     u250 = Server(Linear(0.0, 1 / 86e6), link=Link(100e9), cpu_cores=8)
@@ -8,7 +10,7 @@
     result = simulate(Farm((u250,)), ClosedLoop(3000, 0.6, facile), seconds=12, warmup_s=2)
     print(result.events_per_s, result.event_s.p99_s, result.utilisation.units)
 
-The path of a call; each resource is FIFO:
+The path of a call; each resource is FIFO::
 
     job or arrival -> balancer -> site's link -> server's link -> server's cores -> queue -> slot -> compute unit
     client <- site's link <- server's link <-----------------------------------------------------------'

@@ -11,7 +11,12 @@ from hypersonic.sim.farm.errors import FarmError, check_count, check_not_negativ
 
 @dataclass(frozen=True)
 class Call:
-    """One request and its answer. rows: 1 or more. request_bytes, answer_bytes: on the wire, headers included."""
+    """One request and its answer.
+
+    Attributes:
+        rows: 1 or more.
+        request_bytes, answer_bytes: on the wire, headers included.
+    """
 
     rows: int
     request_bytes: float
@@ -26,9 +31,11 @@ class Call:
 class Retry:
     """A client's behaviour after a failed attempt; the defaults are those of this project's client (client/settings.py).
 
-    retries: most per request. base_s, cap_s: the pause before retry n = 0, 1, .. is uniform up to min(cap_s, base_s * 2**n).
-    tokens: of the client's bucket, at the start and at most; each retry takes one. per_success: what an answer adds to the
-    bucket. Without a token the request fails.
+    Attributes:
+        retries: most per request.
+        base_s, cap_s: the pause before retry n = 0, 1, .. is uniform up to min(cap_s, base_s * 2**n).
+        tokens: of the client's bucket, at the start and at most; each retry takes one.
+        per_success: what an answer adds to the bucket. Without a token the request fails.
     """
 
     retries: int = 13
@@ -47,11 +54,15 @@ class Retry:
 class ClosedLoop:
     """A fixed number of jobs. Each works on an event, calls, waits for the answer, and goes on with the next event.
 
-    jobs: each is a client with a retry budget of its own. own_work_s, own_work_cv: the job's own time per event, without its
-    calls, gamma distributed; cv is the standard deviation over the mean, 0 = constant. calls_per_event: one after the other,
-    with equal parts of the own work before each. deadline_s: of a call with all its retries; None = none. retry: None = no
-    retries. client_bits_per_s: of a job's own network, which delays a call without being shared. A job whose call has failed
-    goes on as after an answer, and the event counts.
+    Attributes:
+        jobs: each is a client with a retry budget of its own.
+        own_work_s, own_work_cv: the job's own time per event, without its calls, gamma distributed; cv is the standard
+            deviation over the mean, 0 = constant.
+        calls_per_event: one after the other, with equal parts of the own work before each.
+        deadline_s: of a call with all its retries; None = none.
+        retry: None = no retries.
+        client_bits_per_s: of a job's own network, which delays a call without being shared. A job whose call has failed goes on
+            as after an answer, and the event counts.
     """
 
     jobs: int
@@ -75,10 +86,14 @@ class ClosedLoop:
 class OpenLoop:
     """Calls at a given rate, whether earlier ones are answered or not.
 
-    rate_per_s: of new requests, without retries. poisson: exponential times between them, or constant ones. deadline_s, retry,
-    client_bits_per_s: as in ClosedLoop. clients: number of clients that take turns, each with a retry budget. start_rate_per_s,
-    ramp_s: the rate rises linearly from start_rate_per_s to rate_per_s in ramp_s seconds (None: it is constant). until_s: time
-    of the last request, infinite = to the end.
+    Attributes:
+        rate_per_s: of new requests, without retries.
+        poisson: exponential times between them, or constant ones.
+        deadline_s, retry, client_bits_per_s: as in ClosedLoop.
+        clients: number of clients that take turns, each with a retry budget.
+        start_rate_per_s, ramp_s: the rate rises linearly from start_rate_per_s to rate_per_s in ramp_s seconds (None: it is
+            constant).
+        until_s: time of the last request, infinite = to the end.
     """
 
     rate_per_s: float

@@ -16,9 +16,11 @@ from hypersonic.sim.farm.service import NO_TIME, ServiceTime
 class Link:
     """A full-duplex link: requests share one direction and answers the other, each in FIFO order.
 
-    bits_per_s: in each direction; infinite = the link never binds. delay_s: one-way propagation delay. background_bits_per_s:
-    other traffic in each direction, which lowers the rate. Bytes that cross two links are pipelined, as packets are: the second
-    link starts when the first byte arrives.
+    Attributes:
+        bits_per_s: in each direction; infinite = the link never binds.
+        delay_s: one-way propagation delay.
+        background_bits_per_s: other traffic in each direction, which lowers the rate. Bytes that cross two links are pipelined,
+            as packets are: the second link starts when the first byte arrives.
     """
 
     bits_per_s: float = math.inf
@@ -44,18 +46,21 @@ class Link:
 class Server:
     """A server of one model, with its cards.
 
-    service: of one execution on one compute unit, as a function of its rows. It includes transfers that do not overlap; if they
-    overlap, the time per row is the largest of clocks, PCIe and memory bank. cards, units_per_card: all units serve one queue.
-    link: between the site's link and this server. cpu_cores, request_cpu: the cores, and the time that one of them works on
-    a request before it is queued. batching: None = each request is an execution of its own. slots_per_unit: executions that
-    are formed ahead for a unit, the running one included. queue_limit: most requests that wait in the queue (not in slots);
-    the next is refused; 0 = no limit.
-
     A request that has been received costs its bytes and its processor time even if it is then refused. admission_limit is
     checked before that: the most calls in progress on the server, from the first byte of the request to the last byte of the
     answer; the next is refused after one round trip; 0 = no limit.
 
     A request whose deadline has passed leaves the queue without an execution, because gRPC cancels it on the server too.
+
+    Attributes:
+        service: of one execution on one compute unit, as a function of its rows. It includes transfers that do not overlap; if
+            they overlap, the time per row is the largest of clocks, PCIe and memory bank.
+        cards, units_per_card: all units serve one queue.
+        link: between the site's link and this server.
+        cpu_cores, request_cpu: the cores, and the time that one of them works on a request before it is queued.
+        batching: None = each request is an execution of its own.
+        slots_per_unit: executions that are formed ahead for a unit, the running one included.
+        queue_limit: most requests that wait in the queue (not in slots); the next is refused; 0 = no limit.
     """
 
     service: ServiceTime
@@ -87,11 +92,15 @@ class Server:
 
 @dataclass(frozen=True)
 class Failure:
-    """A card that fails. server, card: indices from 0. at_s: when, in simulated seconds. returns_s: when it is back in service,
-    infinite = never.
+    """A card that fails.
 
     Executions on the card are lost. Their requests, at the head of the queue again, are executed on another card of the server;
     if it has none left, these and all that wait fail, and so does each later call until the balancer takes the server out.
+
+    Attributes:
+        server, card: indices from 0.
+        at_s: when, in simulated seconds.
+        returns_s: when it is back in service, infinite = never.
     """
 
     server: int
@@ -119,8 +128,10 @@ class Balancing(Enum):
 class Farm:
     """Servers behind one link and one balancer.
 
-    link: the site's, which all calls share. detection_s: how long the balancer still sends calls to a server without a card in
-    service, and none to a server that has one again (the interval of health checks).
+    Attributes:
+        link: the site's, which all calls share.
+        detection_s: how long the balancer still sends calls to a server without a card in service, and none to a server that
+            has one again (the interval of health checks).
     """
 
     servers: tuple[Server, ...]

@@ -2,7 +2,7 @@
 """Exact mean-value analysis (MVA) of a closed network: N jobs, a delay station, and FIFO stations with exponential service.
 
 Reiser, Lavenberg: Mean-Value Analysis of Closed Multichain Queuing Networks, J. ACM 27 (1980) 313. A station with c servers is
-load-dependent: its recursion needs the probabilities p(j) of j = 0 .. c - 1 jobs there. D is the demand, Z the delay:
+load-dependent: its recursion needs the probabilities p(j) of j = 0 .. c - 1 jobs there. D is the demand, Z the delay::
 
     R(n) = D / c * (1 + Q(n - 1) + sum over j < c - 1 of (c - 1 - j) p(j | n - 1))
     X(n) = n / (Z + sum of R(n) over the stations),   Q(n) = X(n) R(n)
@@ -26,7 +26,12 @@ from hypersonic.sim.farm.errors import check_count, check_not_negative, check_po
 
 @dataclass(frozen=True)
 class FifoStation:
-    """A FIFO station. demand_s: mean service time of all visits in one cycle of a job. servers: how many work in parallel."""
+    """A FIFO station.
+
+    Attributes:
+        demand_s: mean service time of all visits in one cycle of a job.
+        servers: how many work in parallel.
+    """
 
     demand_s: float
     servers: int = 1
@@ -40,8 +45,11 @@ class FifoStation:
 class Means:
     """The means for one number of jobs.
 
-    throughput_per_s: cycles of all jobs. cycle_s: of a job. residence_s: of a cycle at each station, waiting included.
-    utilisation: of each station's servers, 0 to 1.
+    Attributes:
+        throughput_per_s: cycles of all jobs.
+        cycle_s: of a job.
+        residence_s: of a cycle at each station, waiting included.
+        utilisation: of each station's servers, 0 to 1.
     """
 
     jobs: int
@@ -52,10 +60,15 @@ class Means:
 
 
 def analyse(jobs: int, delay_s: float, stations: Sequence[FifoStation]) -> tuple[Means, ...]:
-    """Return the means for 1, 2, .. `jobs` jobs. delay_s: the part of a cycle without any waiting, such as a job's own work.
+    """Return the means for 1, 2, .. `jobs` jobs.
 
-    It takes about jobs * servers * 2**m steps with m stations of several servers. Raises FarmError for a negative delay,
-    without a job and without a station.
+    It takes about jobs * servers * 2**m steps with m stations of several servers.
+
+    Args:
+        delay_s: the part of a cycle without any waiting, such as a job's own work.
+
+    Raises:
+        FarmError: For a negative delay, without a job and without a station.
     """
     check_count(1, jobs=jobs, stations=len(stations))
     check_not_negative(delay_s=delay_s)

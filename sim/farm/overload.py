@@ -5,10 +5,12 @@ In overload every queue is full, so the last request that a server takes waits f
 own. If that takes longer than the deadline allows, the units work on requests that all finish just too late: goodput falls to a
 fifth of the capacity. With deadlines of
 
+::
+
     deadline >= transfers + (queue_limit + 1) * service / units + service
 
 answers are in time. bench/farm_overload.py prints, for 100 servers of one unit with constant service times at 1.5 times
-saturation, with the retries of this project's client and a link that carries all attempts:
+saturation, with the retries of this project's client and a link that carries all attempts::
 
     queue limit   deadline / service   goodput / capacity
     1             9                    0.99
@@ -39,9 +41,14 @@ from hypersonic.sim.farm.errors import FarmError, check_count, check_not_negativ
 def find_queue_limit(deadline_s: float, service_s: float, units: int = 1, transfer_s: float = 0.0) -> int:
     """Return the largest queue limit of a server with which its answers are in time in overload, 1 or more.
 
-    deadline_s: of the clients. service_s: the longest usual time of an execution, such as the 99th percentile. units: compute
-    units of the server. transfer_s: of the request and the answer, and the pauses of clients before retries. Raises FarmError
-    if no limit is low enough.
+    Args:
+        deadline_s: of the clients.
+        service_s: the longest usual time of an execution, such as the 99th percentile.
+        units: compute units of the server.
+        transfer_s: of the request and the answer, and the pauses of clients before retries.
+
+    Raises:
+        FarmError: If no limit is low enough.
     """
     check_positive(deadline_s=deadline_s, service_s=service_s)
     check_count(1, units=units)

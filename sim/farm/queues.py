@@ -15,9 +15,13 @@ def mean_wait_md1_s(rate_per_s: float, service_s: float) -> float:
 
 
 def mean_wait_mg1_s(rate_per_s: float, service_s: float, cv: float) -> float:
-    """Return the mean time before service, in seconds. cv: standard deviation of the service time over its mean.
+    """Return the mean time before service, in seconds.
 
-    Raises FarmError for a load of 1 or more.
+    Args:
+        cv: standard deviation of the service time over its mean.
+
+    Raises:
+        FarmError: For a load of 1 or more.
     """
     check_not_negative(cv=cv)
     load = _load(rate_per_s, service_s, 1)

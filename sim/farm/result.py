@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Spread:
-    """A distribution of times in seconds. count: of the observations; with none, all times are 0."""
+    """A distribution of times in seconds.
+
+    Attributes:
+        count: of the observations; with none, all times are 0.
+    """
 
     count: int
     mean_s: float
@@ -20,9 +24,11 @@ class Spread:
 class Utilisation:
     """The share of time, 0 to 1, for which each resource was busy, as a mean over the resources of a kind.
 
-    link_requests, link_answers: the site's link in each direction, of the rate that its background traffic leaves.
-    server_link_requests, server_link_answers: the links of the servers. server_cpu: cores. units: compute units, of those in
-    service.
+    Attributes:
+        link_requests, link_answers: the site's link in each direction, of the rate that its background traffic leaves.
+        server_link_requests, server_link_answers: the links of the servers.
+        server_cpu: cores.
+        units: compute units, of those in service.
     """
 
     link_requests: float
@@ -37,10 +43,15 @@ class Utilisation:
 class Counts:
     """Requests and how they ended, over the whole run, the warm-up included.
 
-    requests = answered + refused + expired + unfinished. attempts: first ones and retries. refused: ended with a refusal or
-    a failed server, with no retry left. expired: past their deadline. unfinished: still under way at the end.
-    wasted: requests that units finished although the client no longer waited. dropped: attempts that left a queue past their
-    deadline, without an execution.
+    requests = answered + refused + expired + unfinished.
+
+    Attributes:
+        attempts: first ones and retries.
+        refused: ended with a refusal or a failed server, with no retry left.
+        expired: past their deadline.
+        unfinished: still under way at the end.
+        wasted: requests that units finished although the client no longer waited.
+        dropped: attempts that left a queue past their deadline, without an execution.
     """
 
     requests: int
@@ -57,11 +68,16 @@ class Counts:
 class Second:
     """One second of the run, the warm-up included; what Prometheus would derive from the servers' counters.
 
-    start_s: its beginning. requests_per_s: new ones. attempts_per_s: first ones and retries. throughput_per_s: answers that
-    clients got in time. refused_per_s: attempts that were refused or failed. p99_s: of the waits of the calls that were
-    answered, 0 if none was. busy_share: `rate(fpga_compute_unit_busy_seconds_total)` per unit in service, 0 to 1.
-    queue_ms_per_execution: SuperSONIC's metric, `rate(nv_inference_queue_duration_us) / rate(nv_inference_exec_count)` in ms, 0
-    without an execution.
+    Attributes:
+        start_s: its beginning.
+        requests_per_s: new ones.
+        attempts_per_s: first ones and retries.
+        throughput_per_s: answers that clients got in time.
+        refused_per_s: attempts that were refused or failed.
+        p99_s: of the waits of the calls that were answered, 0 if none was.
+        busy_share: `rate(fpga_compute_unit_busy_seconds_total)` per unit in service, 0 to 1.
+        queue_ms_per_execution: SuperSONIC's metric, `rate(nv_inference_queue_duration_us) / rate(nv_inference_exec_count)` in
+            ms, 0 without an execution.
     """
 
     start_s: float
@@ -78,13 +94,19 @@ class Second:
 class Result:
     """A simulation's results.
 
-    measured_s: the length of the measured time. throughput_per_s: requests per second that units finished, in time or not.
-    goodput_per_s: answers per second that clients received within their deadline. events_per_s: events per second that jobs
-    finished, 0 in an open loop. event_s: time per event, with count 0 in an open loop. call_s: the wait of a call that was
-    answered, from its first attempt to its answer. queue_s: the time that a request waited on the server for a unit, in the
-    queue and in slots. attempts_per_request: 1 without retries. refused_share: requests that ended refused, of those that
-    ended. queue_ms_per_execution, requests_per_execution: sum of the queue times, and number of requests, over the number of
-    executions. series: the whole run, second by second.
+    Attributes:
+        measured_s: the length of the measured time.
+        throughput_per_s: requests per second that units finished, in time or not.
+        goodput_per_s: answers per second that clients received within their deadline.
+        events_per_s: events per second that jobs finished, 0 in an open loop.
+        event_s: time per event, with count 0 in an open loop.
+        call_s: the wait of a call that was answered, from its first attempt to its answer.
+        queue_s: the time that a request waited on the server for a unit, in the queue and in slots.
+        attempts_per_request: 1 without retries.
+        refused_share: requests that ended refused, of those that ended.
+        queue_ms_per_execution, requests_per_execution: sum of the queue times, and number of requests, over the number of
+            executions.
+        series: the whole run, second by second.
     """
 
     measured_s: float

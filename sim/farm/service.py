@@ -36,7 +36,11 @@ class ServiceTime(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """The same time for every execution, whatever its rows. seconds: 0 or more."""
+    """The same time for every execution, whatever its rows.
+
+    Attributes:
+        seconds: 0 or more.
+    """
 
     seconds: float
 
@@ -59,7 +63,11 @@ NO_TIME = Constant(0.0)
 
 @dataclass(frozen=True)
 class Exponential:
-    """Exponentially distributed, whatever the rows. mean: in seconds, above 0."""
+    """Exponentially distributed, whatever the rows.
+
+    Attributes:
+        mean: in seconds, above 0.
+    """
 
     mean: float
 
@@ -102,12 +110,14 @@ class Histogram:
     """A measured distribution, whatever the rows: a Prometheus histogram, such as Triton's
     `nv_inference_compute_infer_duration_histogram_us`.
 
-    bounds_s: the upper bounds of the buckets in seconds, ascending; the last one may be infinite. counts: for each bound the
-    number of observations at or below it (cumulative, as in Prometheus). mean: the measured mean in seconds (sum / count), or
-    None. Times are uniform inside a bucket; those above the last finite bound equal it, as histogram_quantile() assumes. With
-    a mean all times are scaled by one factor, so that their mean is the measured one.
-
     Raises FarmError if bounds and counts do not make a histogram with at least one observation at or below a finite bound.
+
+    Attributes:
+        bounds_s: the upper bounds of the buckets in seconds, ascending; the last one may be infinite.
+        counts: for each bound the number of observations at or below it (cumulative, as in Prometheus).
+        mean: the measured mean in seconds (sum / count), or None. Times are uniform inside a bucket; those above the last
+            finite bound equal it, as histogram_quantile() assumes. With a mean all times are scaled by one factor, so that
+            their mean is the measured one.
     """
 
     bounds_s: tuple[float, ...]

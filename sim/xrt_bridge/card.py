@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device process: the card behind XRT's emulation socket. XRT starts one for each loaded xclbin.
 
+::
+
     python -m hypersonic.sim.xrt_bridge.card model.xclbin [socket]
 
 It has one Verilated kernel per compute unit and the memory of the xclbin's banks, where XRT's allocator places buffer
@@ -57,8 +59,14 @@ class Card:
     """
 
     def __init__(self, xclbin: Xclbin, simulators: Mapping[str, Path]) -> None:
-        """simulators: the file with each kernel's simulator, by the kernel's name. Raises SimulationError if one is not a
-        simulator."""
+        """Create a Card.
+
+        Args:
+            simulators: the file with each kernel's simulator, by the kernel's name.
+
+        Raises:
+            SimulationError: If one is not a simulator.
+        """
         self.memory = DeviceMemory(xclbin.group_memories)
         self.closed = False
         self._messages: deque[str] = deque(maxlen=_MAX_MESSAGES)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepare the directories, files and environment variables that XRT needs in its `hw_emu` mode.
 
+::
+
     hypersonic_xrt_.../          under /tmp, which is fixed in XRT; removed at the end
     |-- xrt/lib/                 XILINX_XRT: links to the installed libraries
     |-- emconfig.json            EMCONFIG_PATH: which card this machine has

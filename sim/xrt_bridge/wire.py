@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of XRT's emulation socket: a header with the size in bytes, then a protobuf message of that size.
 
+::
+
     host -> device   0x09 u64 size, 0x15 u32 call number
     device -> host   0x09 u64 size
 

@@ -22,11 +22,11 @@ MOST_MODULES = 20
 COLLECTED = {"hls/da/layers", "hls/network/layers", "hls/rf/stages"}
 
 
-def test_no_code_file_is_longer_than_400_lines() -> None:
+def test_no_code_file_is_longer_than_500_lines() -> None:
     long = {
         str(f.relative_to(ROOT)): n
         for f in tracked_files()
-        if f.suffix in CODE and (n := len(f.read_text().splitlines())) > 400
+        if f.suffix in CODE and (n := len(f.read_text().splitlines())) > 500
     }
     assert not long, f"split these by idea: {long}"
 

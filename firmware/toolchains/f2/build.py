@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hypersonic build --target hw --platform aws_f2`: from a kernel to custom logic, a checkpoint and an Amazon FPGA image.
 
+::
+
     write_cl --> build_dcp --> upload --> create_image --> [AWS makes the image] --> the container that names it
 
 All files are in <directory>/<kernel>-aws_f2-<hash>. Like the builds of other platforms, an interrupted build can be continued
@@ -40,7 +42,11 @@ _MOST_BYTES = 1 << 22
 
 @dataclass(frozen=True)
 class F2:
-    """The Toolchain of AWS F2: the kit builds a checkpoint, from which AWS makes an image. bucket: in S3."""
+    """The Toolchain of AWS F2: the kit builds a checkpoint, from which AWS makes an image.
+
+    Attributes:
+        bucket: in S3.
+    """
 
     platform: Platform
     kit: Kit
@@ -76,9 +82,15 @@ def build_f2(
     """Build an image below `directory`, or continue an interrupted build. Waits until AWS has made the image, which takes from
     half an hour to hours; the same call may be repeated.
 
-    name: of the xclbin and the image. needed_bytes: disk space that must be free. sleep: waits between two questions to AWS,
-    in seconds. Raises MissingVendorError without disk space, before anything runs; StepError when a tool fails; TimingError for
-    a missed clock.
+    Args:
+        name: of the xclbin and the image.
+        needed_bytes: disk space that must be free.
+        sleep: waits between two questions to AWS, in seconds.
+
+    Raises:
+        MissingVendorError: Without disk space, before anything runs.
+        StepError: When a tool fails.
+        TimingError: For a missed clock.
     """
     for kernel, _ in design.kernels:
         check_memories(kernel.core)

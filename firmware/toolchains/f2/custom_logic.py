@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A design as a directory of the AWS FPGA development kit, from which aws_build_dcp_from_cl.py builds a checkpoint.
 
+::
+
     <build>/cl_hypersonic/                          $CL_DIR; its name is the value of --cl
         design/*.v *.sv *.svh                       this project's RTL, and cl_hypersonic.sv, the top module for the shell
         design/cl_id_defines.vh                     the PCI ids, which the kit's script writes into AWS' manifest
@@ -10,7 +12,7 @@
 
 cl_hypersonic.sv includes the kit's port list (cl_ports.vh) and its sh_ddr tie-off (unused_ddr_template.inc) by name. Neither
 file is part of this project, so that module is only checked against a list of the port names that it uses.
-Source: the kit's CL_TEMPLATE, cl_ports.vh, encrypt.tcl (which reads design/*.{v,sv,vh,svh,inc}) and build_all.tcl.
+Source: the kit's CL_TEMPLATE, cl_ports.vh, encrypt.tcl (which reads `design/*.{v,sv,vh,svh,inc}`) and build_all.tcl.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def write_cl(design: F2Design, kit: Kit, build: Path) -> list[str]:
 
 
 def id_defines_text() -> str:
-    """The text of cl_id_defines.vh as the kit's script reads it: one `define on each line, the ids as 32'hDEVICE_VENDOR."""
+    """The text of cl_id_defines.vh as the kit's script reads it: one define on each line, the ids as 32'hDEVICE_VENDOR."""
     lines = [f"`define {name} {value}" for name, value in PCI_IDS.items()]
     return "\n".join([f"// {_LICENCE}", "`ifndef CL_ID_DEFINES", "`define CL_ID_DEFINES", *lines, "`endif", ""])
 
@@ -67,7 +69,9 @@ def synthesis_tcl(sources: Sequence[str], memories: Sequence[str] = ()) -> str:
     """The text of synth_cl_hypersonic.tcl, which the kit's build_all.tcl sources with HDK_SHELL_DIR, src_post_enc_dir, CL and
     DEVICE_TYPE set.
 
-    sources: file names, packages first. memories: names of the files for $readmemh, which encrypt.tcl leaves in design/.
+    Args:
+        sources: file names, packages first.
+        memories: names of the files for $readmemh, which encrypt.tcl leaves in design/.
     """
     names = [name for name in sources if not name.endswith(".svh")] + [f"{CL}.sv"]
     listing = " \\\n".join(f"  ${{src_post_enc_dir}}/{name}" for name in names)
@@ -119,7 +123,7 @@ _ZERO = (
 
 
 def connections() -> dict[str, str]:
-    """Port of hypersonic_f2 -> port of cl_ports.vh. The shell's names give the direction: cl_sh_ from custom logic to shell."""
+    """Port of hypersonic_f2 -> port of cl_ports.vh, whose names give the direction: `cl_sh_` is from custom logic to shell."""
     names = {
         "clk": "clk_main_a0",
         "rst_n": "rst_main_n_sync",

@@ -40,7 +40,11 @@ def check_bucket(platform: Platform, bucket: str) -> str:
 
 
 def image_steps(program: Path, name: str, archive: str, bucket: str) -> tuple[Step, Step]:
-    """The steps that upload the archive and request an image. AWS' answer is stored in afi.txt. program: AWS' command line."""
+    """The steps that upload the archive and request an image. AWS' answer is stored in afi.txt.
+
+    Args:
+        program: AWS' command line.
+    """
     aws, key = str(program), f"{_DESIGNS}/{archive}"
     return (
         Step(
@@ -71,7 +75,11 @@ def read_image(file: Path) -> dict[str, str]:
 
 
 def describe_command(aws: Path, afi: str) -> list[str]:
-    """The command that asks AWS for the state of an image. aws: AWS' command line."""
+    """The command that asks AWS for the state of an image.
+
+    Args:
+        aws: AWS' command line.
+    """
     return [str(aws), "ec2", "describe-fpga-images", "--fpga-image-ids", afi, "--output", "json"]
 
 

@@ -41,8 +41,14 @@ _MOST_BYTES = 1 << 12
 
 @dataclass(frozen=True)
 class Kit:
-    """The tools for building for F2. version: of the kit. release: of Vivado. shell: $HDK_SHELL_DIR. aws: AWS' command
-    line."""
+    """The tools for building for F2.
+
+    Attributes:
+        version: of the kit.
+        release: of Vivado.
+        shell: $HDK_SHELL_DIR.
+        aws: AWS' command line.
+    """
 
     version: str
     shell: Path

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`hypersonic build --target hw`: builds a card's xclbin from kernels and a platform, and reads the tools' reports.
 
+::
+
     check_part --> package_xo --> synthesise --> implement --> digests
 
 All files are in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that determines the result. A repeated
@@ -94,9 +96,14 @@ def link_kernels(
     *,
     jobs: int = 0,
 ) -> Bitstream:
-    """Build an xclbin below `directory`, or continue an interrupted build. progress: called with each step and stage of v++.
+    """Build an xclbin below `directory`, or continue an interrupted build.
 
-    name: of the xclbin. jobs: number of parallel Vivado runs; 0: one for each processor. Raises what Toolchain.link raises.
+    Raises what Toolchain.link raises.
+
+    Args:
+        progress: called with each step and stage of v++.
+        name: of the xclbin.
+        jobs: number of parallel Vivado runs; 0: one for each processor.
     """
     if options.kernel_mhz and not MIN_KERNEL_MHZ <= options.kernel_mhz <= MAX_KERNEL_MHZ:
         raise LinkError(f"the kernel's clock is {options.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")

@@ -39,10 +39,14 @@ def vpp_config(
     vitis: str,
     kernel_mhz: int = 0,
 ) -> str:
-    """The text of the file for `v++ -l --config`. vitis: the release that will read it. kernel_mhz: frequency of ap_clk; 0: the
-    platform's default.
+    """The text of the file for `v++ -l --config`.
 
-    Raises LinkError for a release that no longer supports the platform.
+    Args:
+        vitis: the release that will read it.
+        kernel_mhz: frequency of ap_clk; 0: the platform's default.
+
+    Raises:
+        LinkError: For a release that no longer supports the platform.
     """
     check_vitis(platform, vitis)
     separator = "," if _release(vitis) >= (2024, 2) else "."

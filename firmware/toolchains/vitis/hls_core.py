@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `hls` core: the Verilog that Vitis HLS generates from an HLS project, wrapped in the two streams that every core has.
 
+::
+
     project --vitis-run--> Verilog, report --> <name>_hls.v and the rest, <name>_core.sv around them --> Core
 
 For the io_parallel top of hls4ml, Vitis HLS generates a block with the protocol ap_ctrl_hs. Each input tensor has one wide port
@@ -89,8 +91,12 @@ def hls_step(project: HlsProject, platform: Platform, tools: Tools, build: Path)
 def wrap(project: HlsProject, verilog: Path, report: Path, directory: Path) -> Core:
     """Wrap the generated block as a core in `directory`, whose contents are replaced.
 
-    verilog: the directory with the block's Verilog. report: csynth.xml. Raises StepError when ports or report do not fit the
-    model.
+    Args:
+        verilog: the directory with the block's Verilog.
+        report: csynth.xml.
+
+    Raises:
+        StepError: When ports or report do not fit the model.
     """
     name = project.name
     shutil.rmtree(directory, ignore_errors=True)
@@ -185,7 +191,11 @@ def read_performance(report: Path) -> tuple[int, int]:
 
 
 def core_text(name: str, ports: HlsPorts, depth: int) -> str:
-    """The text of the module <name>_core, the block between two streams. depth: rows in its output FIFO."""
+    """The text of the module <name>_core, the block between two streams.
+
+    Args:
+        depth: rows in its output FIFO.
+    """
     count, lane = len(ports.outputs), max(bits for _, bits in ports.outputs)  # axis_ap_ctrl has lanes of one width
     x_bits, y_bits = (sum(bits for _, bits in side) for side in (ports.inputs, ports.outputs))
     starts = accumulate((bits for _, bits in ports.inputs[:-1]), initial=0)

@@ -33,10 +33,13 @@ _LOOKED_AT = 10_000
 
 
 def link_steps(tools: Tools, name: str, jobs: int, xos: Sequence[str] = ()) -> tuple[Step, Step]:
-    """The two steps of linking: synthesis, and everything from place and route on. jobs: number of parallel Vivado runs.
+    """The two steps of linking: synthesis, and everything from place and route on.
 
-    xos: the kernel objects, relative to the build's directory; without them there is one, <name>.xo. Both steps run in that
-    directory, which holds link.cfg too. The second writes <name>.xclbin and <name>.xclbin.info.
+    Both steps run in that directory, which holds link.cfg too. The second writes <name>.xclbin and <name>.xclbin.info.
+
+    Args:
+        jobs: number of parallel Vivado runs.
+        xos: the kernel objects, relative to the build's directory; without them there is one, <name>.xo.
     """
     inputs, key = tuple(xos) or (f"{name}.xo",), (tools.release, tools.shell.name)
     command = _link(tools, name, jobs)
@@ -64,8 +67,13 @@ def _link(tools: Tools, name: str, jobs: int) -> tuple[str, ...]:
 def keep_report(build: Path, name: str, patterns: tuple[str, ...]) -> Path:
     """Copy a report of v++ to build/reports/<name>, and return that path.
 
-    patterns: names to look for below REPORTS; the report that matches the first one is copied. The copy remains when v++'s own
-    directory is removed to free disk space. Raises StepError when there is neither a report nor an earlier copy.
+    The copy remains when v++'s own directory is removed to free disk space.
+
+    Args:
+        patterns: names to look for below REPORTS; the report that matches the first one is copied.
+
+    Raises:
+        StepError: When there is neither a report nor an earlier copy.
     """
     kept = build / "reports" / name
     files = sorted(path for path in islice((build / REPORTS).rglob("*.rpt"), _LOOKED_AT) if path.is_file())

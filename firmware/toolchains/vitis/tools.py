@@ -25,7 +25,12 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools for building for one platform. release: of v++ and Vivado, such as 2024.2. shell: the platform's .xpfm file."""
+    """The tools for building for one platform.
+
+    Attributes:
+        release: of v++ and Vivado, such as 2024.2.
+        shell: the platform's .xpfm file.
+    """
 
     vpp: Path
     vivado: Path
@@ -35,10 +40,14 @@ class Tools:
 
 
 def find_tools(platform: Platform, *, hls: bool = False, environment: Mapping[str, str] = os.environ) -> Tools:
-    """The tools for building for `platform`. hls: whether Vitis HLS is needed.
+    """The tools for building for `platform`.
 
-    Raises MissingVendorError for a tool or a shell that is missing and for releases that do not match, LinkError for a release
-    that no longer supports the platform.
+    Args:
+        hls: whether Vitis HLS is needed.
+
+    Raises:
+        MissingVendorError: For a tool or a shell that is missing and for releases that do not match.
+        LinkError: For a release that no longer supports the platform.
     """
     programs = {name: find_program(name, platform, environment) for name in ("v++", "vivado")}
     release = release_of(programs["v++"], "--version")

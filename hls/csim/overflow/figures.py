@@ -12,7 +12,11 @@ from hypersonic.hls.fixed import Rounding
 
 @dataclass(frozen=True)
 class NumberType:
-    """An ap_fixed, ap_ufixed, ap_int or ap_uint. rounding, overflow: Vitis' names; rounding is "" for ap_int and ap_uint."""
+    """An ap_fixed, ap_ufixed, ap_int or ap_uint.
+
+    Attributes:
+        rounding, overflow: Vitis' names; rounding is "" for ap_int and ap_uint.
+    """
 
     width: int
     integer: int
@@ -49,14 +53,20 @@ class NumberType:
 class VariableCounts:
     """The counts of a variable of a layer, on all rows.
 
-    layer: hls4ml's name. variable: "result", "accum", "weight", or the C++ name of another type of the layer, such as
-    exp_table_t; several names if they share one typedef. Of a type that hls4ml's C++ writes out, the type's text.
-    constant: these are numbers of weights or tables, which are converted once.
-    given: values assigned, after each operation. wrapped, saturated: those that did not fit. zeroed: those that were smaller
-    than the type's step and became 0. wrong: wrapped values that differ from unwrapped arithmetic where they leave the
-    variable; a wrap that a later one cancels does not count. wrong_rows, saturated_rows: the rows with such values.
-    least, greatest: of the values, unwrapped. low, high: of what the variable would have to hold so that nothing is wrong;
-    infinity and -infinity if its type is enough. A constant that wraps is wrong in each row that uses it.
+    Attributes:
+        layer: hls4ml's name.
+        variable: "result", "accum", "weight", or the C++ name of another type of the layer, such as exp_table_t; several names
+            if they share one typedef. Of a type that hls4ml's C++ writes out, the type's text.
+        constant: these are numbers of weights or tables, which are converted once.
+        given: values assigned, after each operation.
+        wrapped, saturated: those that did not fit.
+        zeroed: those that were smaller than the type's step and became 0.
+        wrong: wrapped values that differ from unwrapped arithmetic where they leave the variable; a wrap that a later one
+            cancels does not count.
+        wrong_rows, saturated_rows: the rows with such values.
+        least, greatest: of the values, unwrapped.
+        low, high: of what the variable would have to hold so that nothing is wrong; infinity and -infinity if its type is
+            enough. A constant that wraps is wrong in each row that uses it.
     """
 
     layer: str
@@ -156,7 +166,11 @@ class Overflows:
 
 
 def aligned(table: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Return a table as lines. left: how many columns from the first on hold text; the last column does too."""
+    """Return a table as lines.
+
+    Args:
+        left: how many columns from the first on hold text; the last column does too.
+    """
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         "  ".join(

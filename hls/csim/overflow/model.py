@@ -37,10 +37,16 @@ _ANY = FixedPoint(16, 6)
 def overflows(hls_model: Any, rows: ArrayLike | list[ArrayLike]) -> Overflows:
     """Compute rows with hls4ml's C++ and return what did not fit into each layer's variables.
 
-    hls_model: a ModelGraph of the backend Vivado, Vitis or Hypersonic, compiled or not; its output directory is left alone.
-    rows: as hls_model.predict takes them, an array (rows, ...) of real numbers, or a list of arrays for several inputs.
-    print() shows the result as a table. Raises ConversionError for anything but a ModelGraph, for a model of another backend,
-    and for rows of another shape, no rows, or rows with NaN. Raises ToolError if g++ fails.
+    Raises ToolError if g++ fails.
+
+    Args:
+        hls_model: a ModelGraph of the backend Vivado, Vitis or Hypersonic, compiled or not; its output directory is left alone.
+        rows: as hls_model.predict takes them, an array (rows, ...) of real numbers, or a list of arrays for several inputs.
+            print() shows the result as a table.
+
+    Raises:
+        ConversionError: For anything but a ModelGraph, for a model of another backend, and for rows of another shape, no rows,
+            or rows with NaN.
     """
     backend = getattr(getattr(getattr(hls_model, "config", None), "backend", None), "name", None)
     if backend is None:

@@ -35,8 +35,13 @@ _ONE_AT_A_TIME = Lock()
 def compile_counting(project: HlsProject, *, optimisation: str = "-O1", shared: bool = False) -> Path:
     """Compile the project's C++ with counting numbers; return the library, cached by content like csim's.
 
-    shared: see source.rewrite. Raises UnknownTypesError if the C++ is not hls4ml 1.3.0's, MissingToolError without g++, and
-    ToolError if it fails.
+    Args:
+        shared: see source.rewrite.
+
+    Raises:
+        UnknownTypesError: If the C++ is not hls4ml 1.3.0's.
+        MissingToolError: Without g++.
+        ToolError: If it fails.
     """
     return compile_csim(
         project,
@@ -50,8 +55,11 @@ def compile_counting(project: HlsProject, *, optimisation: str = "-O1", shared: 
 
 @dataclass(frozen=True)
 class Counting:
-    """A compiled library that counts. shared: typedefs of the same text share a number, because the C++ does not compile
-    otherwise."""
+    """A compiled library that counts.
+
+    Attributes:
+        shared: typedefs of the same text share a number, because the C++ does not compile otherwise.
+    """
 
     library: Path
     shared: bool
@@ -60,8 +68,11 @@ class Counting:
 def find_overflows(project: HlsProject, x_raw: NDArray[np.int64], compiled: Counting | None = None) -> Overflows:
     """Compute rows and return what each variable of each layer was given, and what did not fit.
 
-    x_raw: as Csim.predict_raw takes it, (rows, inputs.size) int64. compiled: compile_for_counts(project), if the caller
-    has it already. Raises what compile_counting and predict_raw raise.
+    Raises what compile_counting and predict_raw raise.
+
+    Args:
+        x_raw: as Csim.predict_raw takes it, (rows, inputs.size) int64.
+        compiled: compile_for_counts(project), if the caller has it already.
     """
     return answers_and_overflows(project, x_raw, compiled)[1]
 

@@ -42,8 +42,11 @@ _PRECISIONS = {"accum_t": "accum", "weight_t": "weight", "bias_t": "bias", "scal
 class Typedef:
     """A type of a project that is counted.
 
-    tag: its number from 1. name: of the typedef, or `layer: field` if a config writes the type out. text: the C++ type. uses:
-    the layers that name it, each with the layer's variable, such as ("fc1", "accum").
+    Attributes:
+        tag: its number from 1.
+        name: of the typedef, or `layer: field` if a config writes the type out.
+        text: the C++ type.
+        uses: the layers that name it, each with the layer's variable, such as ("fc1", "accum").
     """
 
     tag: int
@@ -58,16 +61,26 @@ class Typedef:
 
 @dataclass(frozen=True)
 class Names:
-    """The names of what is counted. layers: in the order of their calls; layer k is layers[k - 1]. typedefs: by tag - 1."""
+    """The names of what is counted.
+
+    Attributes:
+        layers: in the order of their calls; layer k is layers[k - 1].
+        typedefs: by tag - 1.
+    """
 
     layers: tuple[str, ...]
     typedefs: tuple[Typedef, ...]
 
 
 def names_of(firmware: Path, top: str, inputs: int, *, shared: bool = False) -> Names:
-    """Read the names from hls4ml's C++. inputs: how many of the top function's arguments are inputs. shared: as in rewrite.
+    """Read the names from hls4ml's C++.
 
-    Raises UnknownTypesError if the top function has no calls of layers as hls4ml writes them.
+    Args:
+        inputs: how many of the top function's arguments are inputs.
+        shared: as in rewrite.
+
+    Raises:
+        UnknownTypesError: If the top function has no calls of layers as hls4ml writes them.
     """
     code = (firmware / f"{top}.cpp").read_text()
     calls = [(layer, line) for layer, line in _lines(code) if layer]
@@ -80,9 +93,11 @@ def names_of(firmware: Path, top: str, inputs: int, *, shared: bool = False) -> 
 def rewrite(firmware: Path, top: str, *, shared: bool = False) -> None:
     """Change a copy of hls4ml's firmware/ in place: its ap_types, its typedefs, and its top function.
 
-    shared: typedefs of the same text have the same number, and stay the same C++ type.
+    Args:
+        shared: typedefs of the same text have the same number, and stay the same C++ type.
 
-    Raises UnknownTypesError if the C++ is not hls4ml 1.3.0's.
+    Raises:
+        UnknownTypesError: If the C++ is not hls4ml 1.3.0's.
     """
     patch(firmware / "ap_types")
     _say_uses(firmware / "nnet_utils")

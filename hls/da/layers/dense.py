@@ -48,7 +48,11 @@ def _depthwise(graph: AdderGraph, layer: Depthwise, x: Numbers) -> Sequence[Numb
 def _vectors(
     graph: AdderGraph, layer: Depthwise, x: Numbers, places: Places, weight: Constants, bias: Constants
 ) -> list[Number]:
-    """Apply a matrix to each vector of elements. places: (vectors, n_in)."""
+    """Apply a matrix to each vector of elements.
+
+    Args:
+        places: (vectors, n_in).
+    """
     matrix = Matrix(layer.name, weight, bias, layer.accum)
     return [y for vector in places for y in dense(graph, matrix, taken(x, vector, zero(graph)))]
 

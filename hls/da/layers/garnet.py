@@ -64,7 +64,11 @@ def _constant(graph: AdderGraph, raw: int, fraction: int = 0) -> Number:
 
 
 def _edges(graph: AdderGraph, layer: GarNet, step: GarNetStep, x: list[Number], below: Number) -> list[Number]:
-    """The edge weights of a vertex, one of each aggregator. below: negative where the event has the vertex."""
+    """The edge weights of a vertex, one of each aggregator.
+
+    Args:
+        below: negative where the event has the vertex.
+    """
     products = [
         matmul(graph, layer.name, (number,), row[None], step.distance.fraction)
         for number, row in zip(x, step.distance.raw.T, strict=True)

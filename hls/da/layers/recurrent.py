@@ -31,7 +31,11 @@ def _recurrent(graph: AdderGraph, layer: Recurrent, x: Numbers) -> Sequence[Numb
 
 
 def _lstm(graph: AdderGraph, layer: Recurrent, x: Sequence[Number], u: Sequence[Number], held: Number) -> tuple[Number, Number]:
-    """The new state of a unit, and its new cell state. x, u: the gates of the input and of the state before."""
+    """The new state of a unit, and its new cell state.
+
+    Args:
+        x, u: the gates of the input and of the state before.
+    """
     accum, y = layer.accum, layer.y.precision
     sums = [cast(graph, total(graph, a, b), accum) for a, b in zip(x, u, strict=True)]
     i, f, o = (looked_up(graph, layer.gate, sums[gate]) for gate in (0, 1, 3))

@@ -87,7 +87,11 @@ def _places(layer: Any) -> tuple[int, int]:
 
 
 def _projected(shape: Shape, heads: Shape, weights: list[Any], read: int, role: str) -> list[Part]:
-    """A Dense of each step, and its result by heads. heads: (steps, heads, channels)."""
+    """A Dense of each step, and its result by heads.
+
+    Args:
+        heads: (steps, heads, channels).
+    """
     flat = (heads[0], shape[-1])
     before = [] if shape == flat else [_reshaped(flat, f"{role}_steps", read)]
     dense = Part(

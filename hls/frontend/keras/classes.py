@@ -90,7 +90,11 @@ def _einsum() -> Any:
     import tf_keras
 
     class Einsum(tf_keras.layers.Layer):  # type: ignore[misc]
-        """A sum of products of two tensors. equation: as numpy's einsum has it, of the axes of a row, without the batch."""
+        """A sum of products of two tensors.
+
+        Args:
+            equation: as numpy's einsum has it, of the axes of a row, without the batch.
+        """
 
         def __init__(self, equation: str = "a,a->a", **options: Any) -> None:
             super().__init__(**options)
@@ -110,7 +114,9 @@ def _einsum() -> Any:
 def check_classes(config: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     """Raise UnsupportedLayerError for the first layer of a model's configuration whose class is not Keras'.
 
-    config: as a file of Keras 2 or 3 has it. known: other classes that can be loaded.
+    Args:
+        config: as a file of Keras 2 or 3 has it.
+        known: other classes that can be loaded.
     """
     import tf_keras
 

@@ -30,7 +30,11 @@ def dilated(layer: Any) -> list[Part]:
 
 
 def dilated_kernel(kernel: NDArray[Any], apart: Sequence[int]) -> NDArray[Any]:
-    """Return a kernel with zeros between its numbers. apart: the dilation along each of the first axes."""
+    """Return a kernel with zeros between its numbers.
+
+    Args:
+        apart: the dilation along each of the first axes.
+    """
     sizes = [(size - 1) * step + 1 for size, step in zip(kernel.shape, apart, strict=False)]
     wide = np.zeros((*sizes, *kernel.shape[len(apart) :]), kernel.dtype)
     wide[tuple(slice(None, None, step) for step in apart)] = kernel
@@ -71,7 +75,9 @@ def _side(size: int, wanted: int, kernel: int, step: int) -> tuple[int, int]:
 def spread(shape: Shape, strides: Sequence[int], sides: Sequence[tuple[int, int]]) -> list[Part]:
     """Return parts that put stride - 1 zeros behind each number along each spatial axis, and zeros around all of them.
 
-    shape: of a row. sides: the zeros in front of and behind each axis; below 0, the numbers to take away.
+    Args:
+        shape: of a row.
+        sides: the zeros in front of and behind each axis; below 0, the numbers to take away.
     """
     sizes = list(shape)
     parts: list[Part] = []

@@ -19,7 +19,12 @@ from hypersonic.hls.names import Namespace
 
 @dataclass(frozen=True, eq=False)
 class Expanded:
-    """A rewritten model. outputs: the layer of each output, in the model's order. notes: lines for the report."""
+    """A rewritten model.
+
+    Attributes:
+        outputs: the layer of each output, in the model's order.
+        notes: lines for the report.
+    """
 
     model: Any
     outputs: tuple[str, ...]
@@ -28,7 +33,11 @@ class Expanded:
 
 @dataclass(frozen=True, eq=False)
 class _Copies:
-    """The layers that were made: their configurations, their weights by name, and the notes on them. scope: names in use."""
+    """The layers that were made: their configurations, their weights by name, and the notes on them.
+
+    Attributes:
+        scope: names in use.
+    """
 
     scope: Namespace
     taken: set[str]
@@ -59,7 +68,8 @@ def expanded(model: Any, custom: Mapping[str, Any]) -> Expanded:
 def _copied(model: Any, given: list[CallTensor] | None, copies: _Copies) -> dict[CallTensor, CallTensor]:
     """Add a copy of each call of a functional model's layers; return a mapping from the model's tensors to the new ones.
 
-    given: what the model reads, if it is inside another; None for the outer model, whose inputs are copied.
+    Args:
+        given: what the model reads, if it is inside another; None for the outer model, whose inputs are copied.
     """
     config = model.get_config()
     inputs = _listed(config["input_layers"])
@@ -88,7 +98,11 @@ def _copied(model: Any, given: list[CallTensor] | None, copies: _Copies) -> dict
 
 
 def _call(model: Any, entry: dict[str, Any], k: int, node: Any, copies: _Copies) -> dict[CallTensor, CallTensor]:
-    """Add what one call of a layer computes; return the model's tensors -> the new ones. node: with the new tensors."""
+    """Add what one call of a layer computes; return the model's tensors -> the new ones.
+
+    Args:
+        node: with the new tensors.
+    """
     name = entry["name"]
     layer = model.get_layer(name)
     if hasattr(layer, "layers"):

@@ -27,7 +27,9 @@ _WEIGHTS = {"kernel": "weight", "bias": "bias"}
 def layer_facts(model: Any, configured: Mapping[str, Any]) -> tuple[LayerFacts, ...]:
     """Return the facts of every layer but the inputs, in the model's order.
 
-    model: a Keras model whose layers have hls4ml's names. configured: LayerName of hls4ml's configuration.
+    Args:
+        model: a Keras model whose layers have hls4ml's names.
+        configured: LayerName of hls4ml's configuration.
     """
     layers = [layer for layer in model.layers if type(layer).__name__ != "InputLayer"]
     return tuple(_facts(model, layer, configured) for layer in layers)
@@ -42,8 +44,11 @@ def _facts(model: Any, layer: Any, configured: Mapping[str, Any]) -> LayerFacts:
 def results(model: Any, configured: Mapping[str, Any], x: Sequence[NDArray[np.float32]]) -> dict[str, Numbers]:
     """Return each layer's result by hls4ml's name of the layer that computes it, float64 (rows, ...).
 
-    A layer with an activation of its own has two entries: hls4ml makes two layers of it. So has an LSTM: its cell states in
-    all steps, under its name plus STATE, have the type of its result too. x: (rows, *shape) for each input.
+    A layer with an activation of its own has two entries: hls4ml makes two layers of it. So has an LSTM: its cell states in all
+    steps, under its name plus STATE, have the type of its result too.
+
+    Args:
+        x: `(rows, *shape)` for each input.
     """
     import tensorflow as tf
     import tf_keras

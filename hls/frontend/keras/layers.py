@@ -22,7 +22,8 @@ Options = Mapping[str, Any]
 def check_keras_model(model: Any, supported: Collection[str]) -> None:
     """Raise UnsupportedLayerError for a layer of a Keras 2 model that hls4ml would read wrongly.
 
-    supported: the class names that hls4ml reads.
+    Args:
+        supported: the class names that hls4ml reads.
     """
     for layer in model.layers:
         for why, remedy in _faults(layer, supported):
@@ -56,7 +57,11 @@ def _layer_being_read(error: BaseException) -> dict[str, Any]:
 
 
 def check_shape(role: str, name: str, shape: tuple[Any, ...]) -> None:
-    """Raise ConversionError for the shape of a row without axes, or with one of unknown size. role: "input" or "output"."""
+    """Raise ConversionError for the shape of a row without axes, or with one of unknown size.
+
+    Args:
+        role: "input" or "output".
+    """
     if not shape or None in shape:
         listed = ", ".join(["batch", *(str(size) for size in shape)])
         raise ConversionError(

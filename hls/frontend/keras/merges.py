@@ -20,8 +20,11 @@ _Layer = dict[str, Any]
 class Paired:
     """A rewritten model.
 
-    model: the Keras model for hls4ml. pairs: names of the merges that were added. means: names of means that became a scaling.
-    notes: lines for the report.
+    Attributes:
+        model: the Keras model for hls4ml.
+        pairs: names of the merges that were added.
+        means: names of means that became a scaling.
+        notes: lines for the report.
     """
 
     model: Any
@@ -33,8 +36,10 @@ class Paired:
 def in_pairs(model: Any, custom_objects: Mapping[str, Any]) -> Paired:
     """Return an equivalent network whose merges all have two inputs; the model itself if it has no wider merge.
 
-    model: a Keras 2 model whose layers are each called once and are not models themselves. The names of inputs, outputs and
-    layers do not change.
+    The names of inputs, outputs and layers do not change.
+
+    Args:
+        model: a Keras 2 model whose layers are each called once and are not models themselves.
     """
     config = model.get_config()
     before = {layer["config"]["name"]: layer for layer in config.get("layers", ())}

@@ -133,7 +133,11 @@ def _inside(wrapper: Any) -> dict[str, Any]:
 
 
 def predicted(model: Any, x: Sequence[NDArray[np.float32]]) -> tuple[NDArray[np.float64], ...]:
-    """Return a Keras model's outputs, float64 (rows, size) each. x: float32 (rows, *shape) for each input."""
+    """Return a Keras model's outputs, float64 (rows, size) each.
+
+    Args:
+        x: float32 `(rows, *shape)` for each input.
+    """
     batches = [_answer(model, [part[at : at + _BATCH] for part in x]) for at in range(0, len(x[0]), _BATCH)]
     return tuple(np.concatenate(parts).reshape(len(x[0]), -1) for parts in zip(*batches, strict=True))
 

@@ -42,9 +42,14 @@ def operation(
 ) -> list[Part]:
     """Return the parts of an operation, as layers of Keras 2.
 
-    layer: its name, for errors. kind: Keras 3's class of it. operands: the shape of a row of each tensor, or a constant.
-    options: axis, keepdims, shape; an axis is TensorFlow's, which counts the batch. Raises UnsupportedLayerError for an
-    operation that no layer computes.
+    Args:
+        layer: its name, for errors.
+        kind: Keras 3's class of it.
+        operands: the shape of a row of each tensor, or a constant.
+        options: axis, keepdims, shape; an axis is TensorFlow's, which counts the batch.
+
+    Raises:
+        UnsupportedLayerError: For an operation that no layer computes.
     """
     shapes = [one for one in operands if isinstance(one, tuple)]
     constants = [one for one in operands if not isinstance(one, tuple)]

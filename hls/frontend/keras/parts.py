@@ -19,9 +19,13 @@ Shape = tuple[int, ...]
 class Part:
     """A layer that computes a part of another one.
 
-    kind: a class of Keras 2. options: without a name. weights: its own. reads: the tensors that it reads: 0, 1, ... are
-    the tensors that the whole layer reads; -1 is the result of the part directly before, -2 of the part before that, and so on.
-    role: a suffix of the whole layer's name for the part; the last part has the whole layer's name.
+    Attributes:
+        kind: a class of Keras 2.
+        options: without a name.
+        weights: its own.
+        reads: the tensors that it reads: 0, 1, ... are the tensors that the whole layer reads; -1 is the result of the part
+            directly before, -2 of the part before that, and so on.
+        role: a suffix of the whole layer's name for the part; the last part has the whole layer's name.
     """
 
     kind: str
@@ -36,7 +40,12 @@ _MOST_AXES = 3
 
 
 def affine(shape: Shape, scale: ArrayLike, offset: ArrayLike, read: int = 0) -> list[Part]:
-    """Return parts that compute x * scale + offset. shape: of a row of x. scale, offset: broadcast to that shape."""
+    """Return parts that compute x * scale + offset.
+
+    Args:
+        shape: of a row of x.
+        scale, offset: broadcast to that shape.
+    """
     a, b = (np.broadcast_to(np.asarray(numbers, np.float64), shape) for numbers in (scale, offset))
     channels = shape[-1]
     by_channel = all((numbers == numbers.reshape(-1, channels)[0]).all() for numbers in (a, b))
@@ -67,14 +76,20 @@ def called_shapes(layer: Any) -> list[Shape]:
 
 
 def einsum(equation: str, reads: Sequence[int], role: str = "part") -> Part:
-    """Return an Einsum of two tensors. equation: of the axes of a row."""
+    """Return an Einsum of two tensors.
+
+    Args:
+        equation: of the axes of a row.
+    """
     return Part("Einsum", {"equation": equation}, reads, role=role)
 
 
 def softmax(shape: Shape, axis: int) -> list[Part]:
     """Return the parts of a softmax along an axis of a row; none along the batch.
 
-    shape: of a row. axis: counted with the batch, or from the end.
+    Args:
+        shape: of a row.
+        axis: counted with the batch, or from the end.
     """
     last = len(shape)
     along = Part("Activation", {"activation": "softmax"}, (0,))
@@ -94,8 +109,11 @@ def swapped(axis: int, last: int) -> Shape:
 def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Part]:
     """Return the part of a matrix product of two tensors, as numpy's matmul has it.
 
-    first, second: shapes of a row, with the same axes before those of the matrix. transposed: the second matrix has its columns
-    as rows. Returns no parts for other shapes: products of vectors, or of matrices that would have to be repeated.
+    Returns no parts for other shapes: products of vectors, or of matrices that would have to be repeated.
+
+    Args:
+        first, second: shapes of a row, with the same axes before those of the matrix.
+        transposed: the second matrix has its columns as rows.
     """
     if len(first) != len(second) or len(first) < 2 or first[:-2] != second[:-2]:
         return []
@@ -108,7 +126,9 @@ def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Pa
 def repeated(shape: Shape, wanted: Shape, read: int = 0) -> list[Part]:
     """Return parts that repeat a tensor along the axes that have the size 1, and along axes before the first.
 
-    shape: of a row. wanted: the shape that it is broadcast to, as numpy does.
+    Args:
+        shape: of a row.
+        wanted: the shape that it is broadcast to, as numpy does.
     """
     now = (*(1,) * (len(wanted) - len(shape)), *shape)
     parts: list[Part] = []
@@ -139,8 +159,14 @@ def _last_shape(parts: list[Part], wanted: Shape) -> Shape:
 def merged(kind: str, shapes: Sequence[Shape]) -> list[Part]:
     """Return parts of a merge of tensors of different shapes: repetitions, and the merge of the repeated ones.
 
-    kind: Add, Subtract, ... shapes: of a row of each tensor. A shape with fewer axes is one without the first axes, as Keras'
-    merges have it. Raises ValueError for shapes that cannot be broadcast.
+    A shape with fewer axes is one without the first axes, as Keras' merges have it.
+
+    Args:
+        kind: Add, Subtract, ...
+        shapes: of a row of each tensor.
+
+    Raises:
+        ValueError: For shapes that cannot be broadcast.
     """
     wanted = np.broadcast_shapes(*shapes)
     parts: list[Part] = []

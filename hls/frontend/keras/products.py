@@ -65,7 +65,11 @@ def dot(layer: Any) -> list[Part]:
 
 
 def _axes(equation: str, count: int) -> tuple[list[str], list[str], list[str]]:
-    """The axes of the input, the kernel and the result, without the batch. count: of a row of the input."""
+    """The axes of the input, the kernel and the result, without the batch.
+
+    Args:
+        count: of a row of the input.
+    """
     read, y = equation.replace(" ", "").split("->")
     x, kernel = read.split(",")
     if "..." in x:  # the batch is among the axes that are not named

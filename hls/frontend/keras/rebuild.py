@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rebuilds models that Keras 3 has saved in Keras 2, which hls4ml's front end and QKeras need.
 
-It works in a process of its own, because only one package can be called `keras` in a process:
+It works in a process of its own, because only one package can be called `keras` in a process::
 
     python -m hypersonic.hls.frontend.keras.rebuild MODEL OUTPUT.h5
 

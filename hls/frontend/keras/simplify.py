@@ -30,7 +30,10 @@ PASSED = Part("")
 def simplified(model: Any, custom: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
     """Return an equivalent network and lines for the report; the model itself if no layer changes.
 
-    model: a Keras 2 model whose layers are each called once. The last of the layers that replace one has its name.
+    The last of the layers that replace one has its name.
+
+    Args:
+        model: a Keras 2 model whose layers are each called once.
     """
     parts = {layer.name: found for layer in model.layers if (found := _parts(model, layer))}
     if not parts:
@@ -102,7 +105,11 @@ def _notes(model: Any) -> Iterable[str]:
 
 
 def _linked(entry: dict[str, Any], parts: list[Part], scope: Namespace) -> list[dict[str, Any]]:
-    """The configurations of the parts of a layer. entry: the layer's own."""
+    """The configurations of the parts of a layer.
+
+    Args:
+        entry: the layer's own.
+    """
     name, given = entry["config"]["name"], list(_sources(entry))
     names = [*(scope.identifier(f"{name}_{part.role}") for part in parts[:-1]), name]
     made: list[dict[str, Any]] = []

@@ -37,7 +37,10 @@ INSIDE = "_step"
 def unwrapped(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
     """Return an equivalent network, and a line for the report for each changed wrapper; the model itself if it has none.
 
-    model: a Keras 2 model whose layers are each called once. The last of the layers that replace a wrapper has its name.
+    The last of the layers that replace a wrapper has its name.
+
+    Args:
+        model: a Keras 2 model whose layers are each called once.
     """
     parts = {layer.name: _parts(layer) for layer in model.layers if type(layer).__name__ == "TimeDistributed"}
     if not parts:
@@ -48,7 +51,11 @@ def unwrapped(model: Any, custom_objects: Mapping[str, Any]) -> tuple[Any, tuple
 
 
 def check_wrapped(model: Any) -> None:
-    """Raise UnsupportedLayerError for a TimeDistributed that hls4ml does not convert. model: as unwrapped returns it."""
+    """Raise UnsupportedLayerError for a TimeDistributed that hls4ml does not convert.
+
+    Args:
+        model: as unwrapped returns it.
+    """
     for layer in model.layers:
         if type(layer).__name__ == "TimeDistributed" and type(layer.layer).__name__.removeprefix("Q") not in _OF_IMAGES:
             inner = type(layer.layer).__name__
@@ -89,7 +96,11 @@ def _chain(layer: Any) -> list[Any]:
 
 
 def _single(layer: Any, shape: tuple[int, ...]) -> Iterator[Part]:
-    """The same for one layer inside it. shape: of its input, all steps of a row."""
+    """The same for one layer inside it.
+
+    Args:
+        shape: of its input, all steps of a row.
+    """
     kind, whole = type(layer).__name__, layer.get_config()
     options, weights = {key: value for key, value in whole.items() if key != "name"}, layer.get_weights()
     if kind in _ALONG_LAST_AXIS:

@@ -47,11 +47,13 @@ class _MixedError(Exception):
 class _Graph:
     """The graph, rewritten up to the current node.
 
-    batch: the rows of one run, 1 where the file leaves them open.
-    shapes: of each tensor in the file. used: the tensors that are read, or that the model answers.
-    constants: grows with those that the new nodes read.
-    left_out: the dimensions of a computed tensor that are left out: that of the rows, and a layer's only direction.
-    added: shapes of tensors that the file does not have, with the rows in front.
+    Attributes:
+        batch: the rows of one run, 1 where the file leaves them open.
+        shapes: of each tensor in the file.
+        used: the tensors that are read, or that the model answers.
+        constants: grows with those that the new nodes read.
+        left_out: the dimensions of a computed tensor that are left out: that of the rows, and a layer's only direction.
+        added: shapes of tensors that the file does not have, with the rows in front.
     """
 
     batch: int
@@ -80,7 +82,12 @@ class _Graph:
 
 
 def moves_rows(nodes: Sequence[Any], shapes: Mapping[str, Shape], batch: int) -> bool:
-    """Return whether a node puts the rows elsewhere than in front. shapes: of all tensors. batch: the rows that they have."""
+    """Return whether a node puts the rows elsewhere than in front.
+
+    Args:
+        shapes: of all tensors.
+        batch: the rows that they have.
+    """
     return any(
         (node.op_type == "Transpose" and _order(node, 2)[0] != 0)
         or node.op_type in KINDS
@@ -100,7 +107,10 @@ def rows_first(
 
     A recurrent layer becomes one that reads (rows, steps, numbers), with the attribute ALL_STEPS, and gives the states of its
     directions one after the other.
-    shapes: of all tensors. inputs, outputs: of the model; theirs have the rows in front already.
+
+    Args:
+        shapes: of all tensors.
+        inputs, outputs: of the model; theirs have the rows in front already.
     """
     used = frozenset([*outputs, *(tensor for node in nodes for tensor in node.input)])
     graph = _Graph(shapes[inputs[0]][0], shapes, used, dict(constants), dict.fromkeys(inputs, (0,)))

@@ -41,8 +41,9 @@ _IN_PLACE = (*ELEMENTWISE, "Pad", "Concat", "QuantizeLinear", "DequantizeLinear"
 class Drawn:
     """A Keras model of an ONNX graph.
 
-    inputs, outputs: for each, True if it has channels last where the file has them first.
-    types: hls4ml's types of results and weights that quantisers give, by layer name.
+    Attributes:
+        inputs, outputs: for each, True if it has channels last where the file has them first.
+        types: hls4ml's types of results and weights that quantisers give, by layer name.
     """
 
     model: Any

@@ -80,7 +80,11 @@ def settle(tensors: Iterable[Any], *, opened: bool = False) -> int:
 
 
 def _unsettled(name: str, sizes: list[Any]) -> str:
-    """Return the error text for a tensor with a dimension of unknown size, other than the batch. sizes: none if unknown."""
+    """Return the error text for a tensor with a dimension of unknown size, other than the batch.
+
+    Args:
+        sizes: none if unknown.
+    """
     shape = [size.dim_param or (size.dim_value if size.dim_value > 0 else "?") for size in sizes]
     open_ones = [place for place, size in enumerate(sizes) if place and size.dim_value < 1]
     what = f"shape is ({', '.join(map(str, shape))})" if sizes else "shape is unknown"
@@ -93,9 +97,13 @@ def _unsettled(name: str, sizes: list[Any]) -> str:
 
 
 def read_graph(proto: Any, types: Mapping[str, str] = MappingProxyType({})) -> OnnxGraph:
-    """Read the graph of a ModelProto without quantisers; this changes `proto`. types: of the tensors that they made.
+    """Read the graph of a ModelProto without quantisers; this changes `proto`.
 
-    Raises ConversionError if shapes are unknown, an input is not FLOAT, or onnxruntime cannot run the model.
+    Args:
+        types: of the tensors that they made.
+
+    Raises:
+        ConversionError: If shapes are unknown, an input is not FLOAT, or onnxruntime cannot run the model.
     """
     from onnx import shape_inference
 
@@ -172,7 +180,11 @@ def _session(proto: Any) -> Any:
 
 
 def _are_apart(session: Any, shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """Return whether two rows together have the answers that each has alone. shapes: of the inputs, for one row."""
+    """Return whether two rows together have the answers that each has alone.
+
+    Args:
+        shapes: of the inputs, for one row.
+    """
     rng = np.random.default_rng(0)
     rows = {name: rng.uniform(-1, 1, (2, *shape[1:])).astype(np.float32) for name, shape in shapes.items()}
     try:
@@ -285,7 +297,9 @@ def opset_of(proto: Any) -> int:
 def constant_types(nodes: Iterable[Any], constants: Mapping[str, Array]) -> dict[str, str]:
     """Return hls4ml's types of the constants behind a DequantizeLinear whose scales are powers of two, by tensor.
 
-    nodes: all nodes of the file, in order. constants: the numbers of every constant tensor.
+    Args:
+        nodes: all nodes of the file, in order.
+        constants: the numbers of every constant tensor.
     """
     types = dict[str, str]()
     for node in nodes:

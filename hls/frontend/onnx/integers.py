@@ -32,7 +32,11 @@ _BY_NUMBER = {2: (0, 255), 3: (-128, 127), 4: (0, 65535), 5: (-32768, 32767), 21
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers scale * n with n from low to high. scale: one, or one for each index of the tensor's axis `axis`."""
+    """Numbers scale * n with n from low to high.
+
+    Attributes:
+        scale: one, or one for each index of the tensor's axis `axis`.
+    """
 
     scale: Array
     low: int
@@ -78,7 +82,11 @@ def quantised(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _rounded(drawing: Drawing, name: str, x: Value, grid: Grid, rows: tuple[int, ...]) -> Value:
-    """Draw the rounding to a grid. rows: the shape of the tensor in the file."""
+    """Draw the rounding to a grid.
+
+    Args:
+        rows: the shape of the tensor in the file.
+    """
     exponent = grid.exponent
     if exponent is not None and not grid.shift:
         drawing.types[name] = {"result": grid.kind(exponent)}

@@ -84,7 +84,11 @@ def merged(drawing: Drawing, node: Any, name: str) -> Value:
 
 
 def _in_pairs(parts: list[Value], name: str, layer: Callable[..., Any]) -> Any:
-    """Join tensors two at a time. layer: makes a layer with a given name; the last one has the node's name."""
+    """Join tensors two at a time.
+
+    Args:
+        layer: makes a layer with a given name; the last one has the node's name.
+    """
     joined = parts[0].tensor
     for i, part in enumerate(parts[1:], 1):
         joined = layer(name=name if i == len(parts) - 1 else f"{name}_{i}")([joined, part.tensor])

@@ -23,8 +23,9 @@ from hypersonic.hls.frontend.onnx.nodes import Array, OnnxGraph, attributes
 class Value:
     """A Keras tensor, and how the ONNX tensor's numbers are ordered in it.
 
-    image: the ONNX tensor has channels first, this one has them last.
-    flat: the ONNX tensor is flattened (in its own order), this one is not.
+    Attributes:
+        image: the ONNX tensor has channels first, this one has them last.
+        flat: the ONNX tensor is flattened (in its own order), this one is not.
     """
 
     tensor: Any
@@ -39,9 +40,12 @@ class Value:
 
 @dataclass
 class Drawing:
-    """The tensors drawn so far. values: Keras tensors by ONNX name. weights: arrays for set_weights, by layer name.
+    """The tensors drawn so far.
 
-    types: hls4ml's types of results and weights that quantisers give, by layer name.
+    Attributes:
+        values: Keras tensors by ONNX name.
+        weights: arrays for set_weights, by layer name.
+        types: hls4ml's types of results and weights that quantisers give, by layer name.
     """
 
     graph: OnnxGraph
@@ -50,7 +54,11 @@ class Drawing:
     types: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def typed(self, name: str, **tensors: str) -> None:
-        """Note the types of a layer's weights. tensors: the file's tensor by hls4ml's name of the weight."""
+        """Note the types of a layer's weights.
+
+        Args:
+            tensors: the file's tensor by hls4ml's name of the weight.
+        """
         known = {weight: self.graph.types[tensor] for weight, tensor in tensors.items() if tensor in self.graph.types}
         if known:
             self.types[name] = known
@@ -62,7 +70,11 @@ def refuse(name: str, why: str, remedy: str) -> UnsupportedLayerError:
 
 
 def constant(drawing: Drawing, node: Any, index: int, what: str, name: str) -> Array | None:
-    """Return input `index`, which must be a constant, or None if it is left out. what: its meaning, for the error."""
+    """Return input `index`, which must be a constant, or None if it is left out.
+
+    Args:
+        what: its meaning, for the error.
+    """
     if index >= len(node.input) or not node.input[index]:
         return None
     if node.input[index] not in drawing.graph.constants:
@@ -83,7 +95,11 @@ def layers() -> Any:
 
 
 def unary(make: Callable[[str, Any], Any]) -> Callable[[Drawing, Any, str], Value]:
-    """Return a function that draws a node with one input as an elementwise layer. make: (name, node) -> the layer."""
+    """Return a function that draws a node with one input as an elementwise layer.
+
+    Args:
+        make: (name, node) -> the layer.
+    """
 
     def drawn(drawing: Drawing, node: Any, name: str) -> Value:
         x = value(drawing, node)
@@ -104,7 +120,11 @@ def plain(x: Value, name: str) -> Value:
 
 
 def image(x: Value, name: str) -> Value:
-    """Return the tensor with channels last. x: of three or four dimensions, including the batch."""
+    """Return the tensor with channels last.
+
+    Args:
+        x: of three or four dimensions, including the batch.
+    """
     if x.image:
         return x
     rank = len(x.shape)
@@ -167,7 +187,11 @@ def of_a_row(numbers: Array, shape: tuple[int, ...]) -> Array:
 
 
 def affine(drawing: Drawing, name: str, x: Value, scale: Array, shift: Array) -> Value:
-    """Draw x * scale + shift as a BatchNormalization. scale, shift: of a row's shape, in the file's order."""
+    """Draw x * scale + shift as a BatchNormalization.
+
+    Args:
+        scale, shift: of a row's shape, in the file's order.
+    """
     if x.flat:
         x = plain(x, name)
     if x.image:

@@ -17,8 +17,10 @@ _PAIRED = ("Concat", "Max", "Min", "Sum")
 def in_pairs(model: Any) -> tuple[Any, frozenset[str]]:
     """Return an equivalent network whose merges all have two inputs, and the names of the nodes that this adds.
 
-    model: qonnx's ModelWrapper, with every shape known and a name for every node. It is returned itself if it has no wider
-    merge.
+    It is returned itself if it has no wider merge.
+
+    Args:
+        model: qonnx's ModelWrapper, with every shape known and a name for every node.
     """
     if not any(_is_wide(node) for node in model.graph.node):
         return model, frozenset()

@@ -80,7 +80,11 @@ def _reference(file: Path, proto: Any) -> Any:
 
 
 def _plain(graph: OnnxGraph, run: Callable[[list[NDArray[np.float32]]], Sequence[NDArray[Any]]]) -> TrainedModel:
-    """Load a network whose quantisers are types: drawn in Keras for hls4ml. run: gives the answers in the file's layout."""
+    """Load a network whose quantisers are types: drawn in Keras for hls4ml.
+
+    Args:
+        run: gives the answers in the file's layout.
+    """
     from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 
     use_keras_2()

@@ -21,16 +21,18 @@ PASSING = ("Identity", "Dropout", "Cast")
 class OnnxGraph:
     """An ONNX graph whose constants are folded.
 
-    inputs, outputs: names of tensors.
-    nodes: the nodes whose results depend on the inputs and are read, in order; groups of nodes that are one function are one
-        (patterns.py).
-    names: the name "<operator>_<n>" of each node.
-    origins: by these names, the nodes' own in the file, or the name of the result for a node without one.
-    constants: the numbers of each constant tensor, by name.
-    shapes: the shape of each tensor, by name, with the batch, which is 1 where the file leaves it open.
-    session: an onnxruntime session of the whole file.
-    batch: the rows of one run of the session; 0 for any number.
-    types: hls4ml's type of each tensor that a quantiser made (see quantisers.py), or of a constant behind a DequantizeLinear.
+    Attributes:
+        inputs, outputs: names of tensors.
+        nodes: the nodes whose results depend on the inputs and are read, in order; groups of nodes that are one function are
+            one (patterns.py).
+        names: the name "<operator>_<n>" of each node.
+        origins: by these names, the nodes' own in the file, or the name of the result for a node without one.
+        constants: the numbers of each constant tensor, by name.
+        shapes: the shape of each tensor, by name, with the batch, which is 1 where the file leaves it open.
+        session: an onnxruntime session of the whole file.
+        batch: the rows of one run of the session; 0 for any number.
+        types: hls4ml's type of each tensor that a quantiser made (see quantisers.py), or of a constant behind a
+            DequantizeLinear.
     """
 
     inputs: tuple[str, ...]
@@ -50,7 +52,11 @@ class OnnxGraph:
         return [node for node in self.nodes if tensor in node.input]
 
     def predict(self, x: Sequence[Array]) -> list[Array]:
-        """Return onnxruntime's outputs, (rows, ...) each. x: an array (rows, ...) for each input, in the file's layout."""
+        """Return onnxruntime's outputs, (rows, ...) each.
+
+        Args:
+            x: an array (rows, ...) for each input, in the file's layout.
+        """
         rows, feed = len(x[0]), dict(zip(self.inputs, x, strict=True))
         if not self.batch:
             with suppress(Exception):  # a shape in the file may be fixed to one row; onnxruntime's errors have no common class

@@ -64,7 +64,10 @@ class _Reader:
 def fused(nodes: Sequence[Any], constants: Mapping[str, Array], shapes: Shapes, kept: frozenset[str]) -> tuple[Any, ...]:
     """Return the nodes with each group replaced by one node, which has the name and the result of the group's last one.
 
-    constants: the constant tensors, by name. shapes: of all tensors. kept: tensors that must stay, the outputs.
+    Args:
+        constants: the constant tensors, by name.
+        shapes: of all tensors.
+        kept: tensors that must stay, the outputs.
     """
     reader = _Reader(nodes, constants, shapes)
     changed = []

@@ -199,7 +199,11 @@ def resized(drawing: Drawing, node: Any, name: str) -> Value:
 def padded(node: Any, name: str, x: Value, size: tuple[int, ...]) -> tuple[Value, str]:
     """Return a window's input and Keras' name for its padding; padding that Keras has no name for becomes a ZeroPadding layer.
 
-    size: the window's, along each spatial axis. Raises UnsupportedLayerError as _pads does.
+    Args:
+        size: the window's, along each spatial axis.
+
+    Raises:
+        UnsupportedLayerError: As _pads does.
     """
     pads = _pads(node, name, x, size)
     if not any(map(any, pads)):

@@ -2,7 +2,7 @@
 """C++ of activations that hls4ml 1.3.0 does not have, for arrays and for streams: SiLU, GELU, hard SiLU, ReLU to any number.
 
 Each of the first three is x times a gate from 0 to 1, and gate(x) + gate(-x) is 1. So it is relu(x) plus an even function,
--|x| * gate(-|x|), which is 0 far from 0. That function is in a table, whose entry holds its value in the middle of the step;
+`-|x| * gate(-|x|)`, which is 0 far from 0. That function is in a table, whose entry holds its value in the middle of the step;
 the first and the last entry are 0. The cores have the same table (hls/network/tables.py).
 """
 

@@ -48,9 +48,13 @@ def onnx_of(model: str) -> Path:
 def export_module(model: str, progress: Callable[[str], None] = lambda _: None) -> Path:
     """Write the ONNX file of a PyTorch module, and return its path, onnx_of(model).
 
-    model: "file.py:function"; the function has no arguments and returns a torch.nn.Module with an attribute input_shape, or the
-    pair (module, input_shape). input_shape: of one row without the batch; for several inputs a list of these. A module with
-    layers of Brevitas becomes QONNX. progress: called with one line. Raises TorchError.
+    Raises TorchError.
+
+    Args:
+        model: "file.py:function"; the function has no arguments and returns a torch.nn.Module with an attribute input_shape, or
+            the pair (module, input_shape). input_shape: of one row without the batch; for several inputs a list of these. A
+            module with layers of Brevitas becomes QONNX.
+        progress: called with one line.
     """
     name, _, function = model.rpartition(":")
     file = Path(name or model)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports a PyTorch module to ONNX. It runs in a Python that has torch and need not have hypersonic, so it imports no other
-module of this package:
+module of this package::
 
     python program.py FILE.py FUNCTION OUT.onnx SAID.json
 

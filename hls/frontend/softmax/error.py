@@ -61,7 +61,11 @@ def _judged(layer: Any) -> Judged:
 
 
 def computed(tables: Tables, rows: Numbers) -> Numbers:
-    """Return hls4ml's probabilities. rows: (rows, classes) numbers of the input's type."""
+    """Return hls4ml's probabilities.
+
+    Args:
+        rows: (rows, classes) numbers of the input's type.
+    """
     best = rows == rows.max(axis=1, keepdims=True)
     if tables.kind == "argmax":
         return np.asarray(best & (np.cumsum(best, axis=1) == 1), dtype=np.float64)

@@ -41,10 +41,13 @@ def exact_types(classes: int) -> dict[str, str | int]:
 
 
 def wanted_types(layer: Any, *, exact: bool) -> dict[str, str | int]:
-    """Return the attributes of a Softmax that differ from what they should be. exact: whether the model has `softmax: exact`.
+    """Return the attributes of a Softmax that differ from what they should be.
 
     Without it, this is only the accumulator's type, and only where the graph has the model's default: hls4ml's template writes
     the table's type with more bits for the sum there. With it, the layer's own settings are kept.
+
+    Args:
+        exact: whether the model has `softmax: exact`.
     """
     classes = int(layer.get_input_variable(layer.inputs[0]).shape[-1])
     if not exact:

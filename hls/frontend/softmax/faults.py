@@ -36,7 +36,12 @@ _SAME_NUMBERS = ("Reshape", "Clone", "Repack")
 
 @dataclass(frozen=True)
 class Tables:
-    """Types and tables of hls4ml's template. address: the type whose top bits index the exponentials. sizes: of both tables."""
+    """Types and tables of hls4ml's template.
+
+    Attributes:
+        address: the type whose top bits index the exponentials.
+        sizes: of both tables.
+    """
 
     kind: str
     address: FixedPoint

@@ -15,7 +15,11 @@ from hypersonic.hls.network.raw import Integers, cast
 
 @dataclass(frozen=True)
 class Concatenate(TwoInputs):
-    """Concatenation of a and b, each cast to the type of y; nnet_merge.h. axis: in the shape per row, from 0."""
+    """Concatenation of a and b, each cast to the type of y; nnet_merge.h.
+
+    Attributes:
+        axis: in the shape per row, from 0.
+    """
 
     axis: int
 

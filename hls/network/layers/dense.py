@@ -30,10 +30,12 @@ class Dense(Products):
     it to each window, with the elements of the vector in the order (kernel row, kernel column, channel). Without a window, n_in
     is the last dimension of x, so that a Dense on (L, C) is applied to each of L vectors.
 
-    type_width: bits of a weight's declared type, as two's complement; 0 if the numbers are not in it. In a core that reads the
-    weights at run time they have that width, so that other numbers of the type fit the same core; otherwise the fewest bits.
-
     weight: (n_in, n_out), or (matrices, n_in, n_out): vector v has number v % matrices. bias: (n_out,), or (biases, n_out).
+
+    Attributes:
+        type_width: bits of a weight's declared type, as two's complement; 0 if the numbers are not in it. In a core that reads
+            the weights at run time they have that width, so that other numbers of the type fit the same core; otherwise the
+            fewest bits.
     """
 
     window: Window | None = None
@@ -70,7 +72,8 @@ class Dense(Products):
 def weight_places(layer: Any, flat: Constants, name: str = "weight") -> tuple[WeightsIn, int]:
     """Return a Dense's weights_in, the YAML's WeightsIn (hls/frontend/settings.py), and type_width.
 
-    flat: the numbers of `name`.
+    Args:
+        flat: the numbers of `name`.
     """
     kind = precision_of(layer.weights[name].type.precision, f"layer {layer.name!r}: {name}")
     width = kind.width + (not kind.signed)

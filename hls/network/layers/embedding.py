@@ -19,7 +19,8 @@ from hypersonic.hls.network.raw import Integers, cast_all, raw_array
 class Embedding(OneInput):
     """Replacement of each x, an integer below the vocabulary, by a row of the table; nnet_embed.h.
 
-    table: (vocabulary, n_out) raw integers of y's type.
+    Attributes:
+        table: (vocabulary, n_out) raw integers of y's type.
     """
 
     table: Constants

@@ -32,8 +32,10 @@ _POWER = FixedPoint(25, 9)
 class GarNetStep:
     """The constants of a GarNet, or of one of those in a GarNetStack, as hls4ml contracts them.
 
-    distance: (aggregators, features), with its bias (aggregators,). weight: (outputs, aggregators, features), with its bias
-    (outputs, aggregators). offset: (outputs,), of type offset_type.
+    Attributes:
+        distance: (aggregators, features), with its bias (aggregators,).
+        weight: (outputs, aggregators, features), with its bias (outputs, aggregators).
+        offset: (outputs,), of type offset_type.
     """
 
     distance: Constants
@@ -48,8 +50,11 @@ class GarNetStep:
 class GarNet(TwoInputs):
     """A sequence of GarNets, and the mean of the last one's outputs over all vertices.
 
-    a: the features of the vertices. b: how many of the vertices there are. blocks: groups of vertices that are summed on their
-    own. edge, edge_sum, aggregate: the types of the edge weights, their sums and all other sums.
+    a: the features of the vertices. b: how many of the vertices there are.
+
+    Attributes:
+        blocks: groups of vertices that are summed on their own.
+        edge, edge_sum, aggregate: the types of the edge weights, their sums and all other sums.
     """
 
     vertices: int
@@ -117,7 +122,11 @@ def _type(layer: Any, name: str, default: FixedPoint) -> FixedPoint:
 
 
 def _step(layer: Any, number: str) -> GarNetStep:
-    """number: that of a GarNet in a stack, as in the names of its constants."""
+    """Return one GarNet of a stack.
+
+    Args:
+        number: that of a GarNet in a stack, as in the names of its constants.
+    """
     names = f"input_transform_{number}", f"aggregator_distance_{number}", f"output_transform_{number}"
     weight, bias = (_constants(layer, f"{names[0]}{kind}") for kind in ("weights", "biases"))
     distance, nearest = (_constants(layer, f"{names[1]}{kind}") for kind in ("weights", "biases"))
@@ -172,7 +181,11 @@ def _present(layer: GarNet, count: Integers) -> Integers:
 
 
 def _edges(layer: GarNet, step: GarNetStep, x: Integers, kind: FixedPoint, present: Integers) -> Integers:
-    """Return the edge weights (rows, vertices, aggregators). x: (rows, vertices, features) of type kind."""
+    """Return the edge weights (rows, vertices, aggregators).
+
+    Args:
+        x: (rows, vertices, features) of type kind.
+    """
     products = x[:, :, None] * step.distance.raw.astype(object)
     parts = cast(products, kind.fraction + step.distance.fraction, DISTANCE)
     start = cast_all(step.distance_bias, DISTANCE)

@@ -19,9 +19,13 @@ from hypersonic.hls.network.raw import Integers
 class LayerNorm(OneInput):
     """Each vector of the last dimension to mean 0 and variance 1; nnet_layernorm.h.
 
-    mean(v) = accum(sum(v) * share), the sum in accum, element by element. d = accum(accum(x) - mean(accum(x))),
-    i = int(mean(accum(d * d)) * size * 2**spread), towards zero, from 0 to size - 1. y = result(d * values[i] * scale + bias).
-    scale, bias: (channels,). share: 1 / channels, raw, of type accum. values: (size,).
+    mean(v) = accum(sum(v) * share), the sum in accum, element by element. d = accum(accum(x) - mean(accum(x))), i =
+    int(mean(accum(d * d)) * size * 2**spread), towards zero, from 0 to size - 1. y = result(d * values[i] * scale + bias).
+
+    Attributes:
+        scale, bias: (channels,).
+        share: 1 / channels, raw, of type accum.
+        values: (size,).
     """
 
     scale: Constants

@@ -35,7 +35,8 @@ class MapFunction(StrEnum):
 class Map(OneInput):
     """y[i] = result(f(x[i])); nnet_activation.h, nnet_batchnorm.h.
 
-    scale, bias: one constant, one per channel, or one per element of a row; empty if f has none.
+    Attributes:
+        scale, bias: one constant, one per channel, or one per element of a row; empty if f has none.
     """
 
     function: MapFunction

@@ -21,8 +21,11 @@ from hypersonic.hls.network.raw import Integers, cast, plus
 class Matmul(PairProducts):
     """y[i][v][j] = result(sum over c of a[i][v][c] * b[places[i][j][c]]), each sum in accum after every product; nnet_einsum.h.
 
-    a: (matrices * vectors, n_in). y: (matrices * vectors, n_out). places: (matrices, n_out, n_in), of elements of b. accum
-    rounds a product as it rounds the sum with it, because its earlier sums are on its own grid.
+    a: (matrices * vectors, n_in). y: (matrices * vectors, n_out).
+
+    Attributes:
+        places: (matrices, n_out, n_in), of elements of b. accum rounds a product as it rounds the sum with it, because its
+            earlier sums are on its own grid.
     """
 
     places: NDArray[np.int64]

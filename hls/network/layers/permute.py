@@ -19,7 +19,11 @@ from hypersonic.hls.network.raw import Integers
 
 @dataclass(frozen=True, eq=False)
 class Permute(OneInput):
-    """y[i] = x[places[i]]; nnet_transpose.h, nnet_cropping.h. places: (elements of y,). The types are equal."""
+    """y[i] = x[places[i]]; nnet_transpose.h, nnet_cropping.h.
+
+    Attributes:
+        places: (elements of y,). The types are equal.
+    """
 
     places: NDArray[np.int64]
 
@@ -39,7 +43,11 @@ def moved_places(layer: Any) -> NDArray[np.int64]:
 
 
 def transposed_places(layer: Any, shape: str, axes: str) -> NDArray[np.int64]:
-    """Return the elements of a tensor in the order in which a transposition reads them. shape, axes: the layer's attributes."""
+    """Return the elements of a tensor in the order in which a transposition reads them.
+
+    Args:
+        shape, axes: the layer's attributes.
+    """
     sizes = [int(size) for size in layer.get_attr(shape)]
     order = [int(axis) for axis in layer.get_attr(axes)]
     return np.arange(prod(sizes), dtype=np.int64).reshape(sizes).transpose(order).reshape(-1)

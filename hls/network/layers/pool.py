@@ -65,7 +65,11 @@ def cast_before(
 ) -> tuple[tuple[Layer, ...], Tensor]:
     """Return the cast that a pooling layer needs before it, if any, and the tensor that the pooling reads.
 
-    count: pixels of a window. Raises UnsupportedLayerError if an average depends on the order of its sum.
+    Args:
+        count: pixels of a window.
+
+    Raises:
+        UnsupportedLayerError: If an average depends on the order of its sum.
     """
     if operation is PoolOperation.MAX:
         if not streamed or _holds(accum, x.precision):
@@ -124,7 +128,12 @@ def _evaluate(layer: Pool, x: Integers) -> Integers:
 
 
 def pooled(layer: OneInput, operation: PoolOperation, accum: FixedPoint, pixels: Integers, counts: Integers) -> Integers:
-    """Return the pooled numbers (rows, windows, channels). pixels: (rows, windows, pixels, channels). counts: (windows,)."""
+    """Return the pooled numbers (rows, windows, channels).
+
+    Args:
+        pixels: (rows, windows, pixels, channels).
+        counts: (windows,).
+    """
     fraction = layer.x.precision.fraction
     if operation is PoolOperation.MAX:
         return cast(pixels.max(axis=2), fraction, layer.y.precision)

@@ -20,7 +20,11 @@ ElementType = FixedPoint | None
 
 @dataclass(frozen=True, eq=False)
 class Quantise(OneInput):
-    """y[i] = result(types[i](x[i])). types: one for each element of a row, with one rounding and one overflow mode."""
+    """y[i] = result(types[i](x[i])).
+
+    Attributes:
+        types: one for each element of a row, with one rounding and one overflow mode.
+    """
 
     types: tuple[ElementType, ...]
 

@@ -43,9 +43,12 @@ class Recurrent(Products):
     state = result(h * (1 - z) + state * z).
 
     hls4ml computes the same with `static` and without, in io_parallel and in io_stream. y: the states of all steps if
-    `sequences`, else of the last one. weight: (units, units * gates). bias: (units * gates,). gate, act: functions of a number
-    of type accum, with a result of that type; a ReLU is a table of one 0 that is negative_only. late_act: `act` of a number of
-    y's type.
+    `sequences`, else of the last one. weight: (units, units * gates). bias: (units * gates,).
+
+    Attributes:
+        gate, act: functions of a number of type accum, with a result of that type; a ReLU is a table of one 0 that is
+            negative_only.
+        late_act: `act` of a number of y's type.
     """
 
     cell: Cell
@@ -93,7 +96,12 @@ def _reversed(layer: Any, x: Tensor, what: str) -> Permute:
 
 
 def _read_direction(layer: Any, x: Tensor, y: Tensor, cell: Cell, prefix: str, *, sequences: bool) -> tuple[Dense, Recurrent]:
-    """Return one direction of a recurrent layer. prefix: of its attributes in a Bidirectional. y: its own result."""
+    """Return one direction of a recurrent layer.
+
+    Args:
+        prefix: of its attributes in a Bidirectional.
+        y: its own result.
+    """
     transposed, units, accum = check_strategy(layer), y.channels, precision(layer, "accum_t")
     if accum.fraction < 0:
         raise refuse(layer, f"accum is {accum}, expected 0 or more fraction bits")
@@ -159,7 +167,11 @@ def _evaluate(layer: Recurrent, x: Integers) -> Integers:
 
 
 def _lstm_step(layer: Recurrent, of_x: Integers, of_h: Integers, held: Integers) -> tuple[Integers, Integers]:
-    """Return the new state (rows, units) and the new cell state. of_x, of_h: the gates (4, rows, units)."""
+    """Return the new state (rows, units) and the new cell state.
+
+    Args:
+        of_x, of_h: the gates (4, rows, units).
+    """
     accum, y = layer.accum, layer.y.precision
     i, f, c, o = cast(of_x + of_h, accum.fraction, accum)
     i, f, o = (table_values(layer.gate, gate) for gate in (i, f, o))

@@ -30,9 +30,11 @@ class Softmax(OneInput):
     """Softmax over the last dimension; softmax_stable, softmax_latency and softmax_argmax of nnet_activation.h.
 
     stable: d = max(x) - x, cast to `normalised`; e = accum(exp_table[top bits of d]). latency: e = accum(exp_table[top bits of
-    x]). For both, the sum of e is cast to accum at every step of a balanced tree, then to `inverse_input`, and
-    y = result(e * inv_table[top bits of the sum]). argmax: 1 at the first maximum, 0 elsewhere.
-    exp_table, inv_table: raw integers of their own types.
+    x]). For both, the sum of e is cast to accum at every step of a balanced tree, then to `inverse_input`, and y = result(e *
+    inv_table[top bits of the sum]). argmax: 1 at the first maximum, 0 elsewhere.
+
+    Attributes:
+        exp_table, inv_table: raw integers of their own types.
     """
 
     kind: SoftmaxKind
@@ -79,7 +81,11 @@ def _kind(layer: Any, x: Tensor) -> SoftmaxKind:
 
 
 def _normalised(layer: Any, x: FixedPoint, kind: SoftmaxKind, sizes: tuple[int, int]) -> tuple[FixedPoint, int]:
-    """Return the type that addresses the table of exponentials, and the table's size. sizes: of both tables."""
+    """Return the type that addresses the table of exponentials, and the table's size.
+
+    Args:
+        sizes: of both tables.
+    """
     if kind is SoftmaxKind.LATENCY:
         return x, sizes[0]
     if layer.get_attr("inp_norm_t") is not None:

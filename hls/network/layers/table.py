@@ -27,7 +27,10 @@ class Table(OneInput):
 
     sigmoid, tanh, softplus, softsign: y = values[min(max(int(x * size / span) + size / 2, 0), size - 1)], int() towards zero.
     elu, selu (negative_only): y = result(scale * x) where x >= 0, else values[min(int(-x * size / span), size - 1)].
-    values: (size,) raw integers of y's type, cast from the table's own type. scale: one constant.
+
+    Attributes:
+        values: (size,) raw integers of y's type, cast from the table's own type.
+        scale: one constant.
     """
 
     values: Constants

@@ -14,7 +14,11 @@ from hypersonic.hls.network.raw import Integers
 
 @dataclass(frozen=True)
 class Upsample(OneInput):
-    """Repetition of each pixel; nnet_image.h resize_nearest. factor: repetitions (down, across)."""
+    """Repetition of each pixel; nnet_image.h resize_nearest.
+
+    Attributes:
+        factor: repetitions (down, across).
+    """
 
     factor: tuple[int, int]
 

@@ -16,7 +16,11 @@ from hypersonic.hls.network.raw import Integers, cast
 
 @dataclass(frozen=True)
 class ZeroPad(OneInput):
-    """Zero padding; nnet_padding.h. pad: pixels (top, bottom, left, right)."""
+    """Zero padding; nnet_padding.h.
+
+    Attributes:
+        pad: pixels (top, bottom, left, right).
+    """
 
     pad: tuple[int, int, int, int]
 

@@ -22,11 +22,15 @@ class FitError(ConversionError):
 class Card:
     """The resources of a card for compute units.
 
-    dies: resources of each die that units may use. units: the most units, one per memory. clock_mhz: kernel clock, in MHz.
-    shell: resources of every unit in addition to its core. x_bytes, y_bytes: size of a row on the wire; 0 to ignore transfers.
-    bus_bytes: bytes per clock of a unit's memory, each way. h2c_gb_s, c2h_gb_s: transfers from host to card and back, in GB/s;
-    0 if not known. wanted_hz: rows per second that are enough, so that the smallest design that reaches them is chosen; 0 for
-    the fastest.
+    Attributes:
+        dies: resources of each die that units may use.
+        units: the most units, one per memory.
+        clock_mhz: kernel clock, in MHz.
+        shell: resources of every unit in addition to its core.
+        x_bytes, y_bytes: size of a row on the wire; 0 to ignore transfers.
+        bus_bytes: bytes per clock of a unit's memory, each way.
+        h2c_gb_s, c2h_gb_s: transfers from host to card and back, in GB/s; 0 if not known.
+        wanted_hz: rows per second that are enough, so that the smallest design that reaches them is chosen; 0 for the fastest.
     """
 
     name: str
@@ -51,8 +55,12 @@ class Card:
 class Design:
     """A design of one compute unit.
 
-    interval: clocks from row to row. unit: its resources, including the shell. most_units: how many the card holds, possibly 0.
-    spans: True if it is larger than a die and lies in several. reuse_factors, weights_in: by layer name.
+    Attributes:
+        interval: clocks from row to row.
+        unit: its resources, including the shell.
+        most_units: how many the card holds, possibly 0.
+        spans: True if it is larger than a die and lies in several.
+        reuse_factors, weights_in: by layer name.
     """
 
     interval: int
@@ -67,8 +75,11 @@ class Design:
 class Point:
     """A number of units of one design.
 
-    rate_hz: rows per second of all units. bound: what limits the rate. fullest: the largest fraction used of any resource of
-    the card. kind: that resource.
+    Attributes:
+        rate_hz: rows per second of all units.
+        bound: what limits the rate.
+        fullest: the largest fraction used of any resource of the card.
+        kind: that resource.
     """
 
     design: Design
@@ -83,9 +94,12 @@ class Point:
 class LayerFit:
     """A layer with multipliers in the chosen design.
 
-    interval: clocks per row of this layer. first_out, last_out: clocks from a row's first beat at the network's input. busy:
-    fraction of the network's interval in which the multipliers work. weights_in: None for products of two tensors. coarse:
-    the multipliers are idle for long because the next slower shape would not keep up.
+    Attributes:
+        interval: clocks per row of this layer.
+        first_out, last_out: clocks from a row's first beat at the network's input.
+        busy: fraction of the network's interval in which the multipliers work.
+        weights_in: None for products of two tensors.
+        coarse: the multipliers are idle for long because the next slower shape would not keep up.
     """
 
     name: str
@@ -104,8 +118,12 @@ class LayerFit:
 class Fit:
     """Result of a search.
 
-    points: fastest first; none is worse than another in both rate and `fullest`. chosen: one of them. latency_cycles: of the
-    network in the chosen design, for a row without stalls. layers: of the chosen design. tried: number of sketched designs.
+    Attributes:
+        points: fastest first; none is worse than another in both rate and `fullest`.
+        chosen: one of them.
+        latency_cycles: of the network in the chosen design, for a row without stalls.
+        layers: of the chosen design.
+        tried: number of sketched designs.
     """
 
     network: str

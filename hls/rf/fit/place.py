@@ -21,9 +21,12 @@ def place_weights(
 ) -> tuple[Amounts, dict[str, WeightsIn]]:
     """Choose memories for the weights; return the resulting resources and, by layer name, where the weights are.
 
-    taken: pipeline_cost plus what surrounds the core. port_beats: beats per row that the port can spare for weights.
     Weights are in block RAM. If that overflows, the ones that use block RAM least efficiently go to UltraRAM. If that overflows
     too, layers stay in the card's memory, those first whose bits are needed least often, as long as port_beats suffice.
+
+    Args:
+        taken: pipeline_cost plus what surrounds the core.
+        port_beats: beats per row that the port can spare for weights.
     """
     working = [stage for stage in pipeline.stages if has_multipliers(stage) and stage.memories]
     places = {stage.layer: WeightsIn.BRAM if _rams(stage) else WeightsIn.LUT for stage in working}

@@ -14,8 +14,11 @@ from hypersonic.hls.rf.fit.design import Card, Fit, FitError, Point, cheapest
 class Share:
     """Designs of several networks on one card.
 
-    factor: the rates that are reached, as a multiple of those asked for. points: of each network. fullest: the largest fraction
-    used of any resource of the card. kind: that resource.
+    Attributes:
+        factor: the rates that are reached, as a multiple of those asked for.
+        points: of each network.
+        fullest: the largest fraction used of any resource of the card.
+        kind: that resource.
     """
 
     factor: float
@@ -32,9 +35,15 @@ class Share:
 def shares(fits: Sequence[Fit], rates_hz: Sequence[float], holds: Callable[[Sequence[Point]], bool]) -> tuple[Share, ...]:
     """Return the shares that no other beats in both factor and `fullest`, the largest factor first.
 
-    fits: of each network alone on the card. rates_hz: asked for, of each. holds: whether the card's dies and memories hold such
-    units. Rates beyond the host's link are not reached. Raises FitError, which names the networks, if the card cannot hold
-    designs for the rates themselves.
+    Rates beyond the host's link are not reached.
+
+    Args:
+        fits: of each network alone on the card.
+        rates_hz: asked for, of each.
+        holds: whether the card's dies and memories hold such units.
+
+    Raises:
+        FitError: Which names the networks, if the card cannot hold designs for the rates themselves.
     """
     card, most = fits[0].card, _link(fits, rates_hz)
     reached = (point.rate_hz / rate for fit, rate in zip(fits, rates_hz, strict=True) for point in fit.points)

@@ -29,7 +29,8 @@ def weight_widths(network: Network) -> dict[str, int]:
 def sketch(network: Network, widths: Mapping[str, int], whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
     """Return the approximate pipeline, whose weight memories hold zeros. Raises UnsupportedLayerError.
 
-    widths: weight_widths of the network.
+    Args:
+        widths: weight_widths of the network.
     """
     return _with_fifos(build(network, whole_row_bits, widths))
 

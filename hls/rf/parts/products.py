@@ -23,7 +23,9 @@ PRODUCT_ROUNDINGS = (Rounding.TRN, Rounding.RND)
 def sum_range(x: FixedPoint, weight: NDArray[np.int64], bias: NDArray[np.int64]) -> tuple[int, int]:
     """Return the smallest and largest value of any partial sum of bias[j] + x @ weight, over all j, as exact integers.
 
-    weight: (n_in, n_out), raw; bias: (n_out,), raw, with the fraction bits of the product.
+    Args:
+        weight: (n_in, n_out), raw.
+        bias: (n_out,), raw, with the fraction bits of the product.
     """
     exact = weight.astype(object)
     a, b = exact * x.min_raw, exact * x.max_raw
@@ -35,7 +37,8 @@ def sum_range(x: FixedPoint, weight: NDArray[np.int64], bias: NDArray[np.int64])
 def check_accumulator(layer: str, x: FixedPoint, weight: Constants, bias: Constants, accum: FixedPoint) -> None:
     """Raise UnsupportedLayerError if the result depends on the order of the sum or needs a rounding that rf_mac does not have.
 
-    layer: its name. weight.raw: (n_in, n_out); bias.raw: (n_out,).
+    Args:
+        layer: its name. weight.raw: (n_in, n_out); bias.raw: (n_out,).
     """
     product = x.fraction + weight.fraction
     fraction = max(product, accum.fraction)
@@ -56,7 +59,12 @@ def _saturates(accum: FixedPoint) -> bool:
 
 
 def _check_sums(layer: str, sums: tuple[int, int], product: int, terms: int, accum: FixedPoint) -> None:
-    """sums: bounds of all partial sums. product: fraction bits of a product; the sums have these, or accum's if it has more."""
+    """Refuse an accumulator in which sums would round or wrap.
+
+    Args:
+        sums: bounds of all partial sums.
+        product: fraction bits of a product; the sums have these, or accum's if it has more.
+    """
     cut = product - accum.fraction
     if cut > 0 and accum.rounding not in PRODUCT_ROUNDINGS:
         raise unsupported(
@@ -90,7 +98,8 @@ def bias_memory(file: str, raw: NDArray[Any], accum: FixedPoint) -> Memory:
 def tree_cost(numbers: Numbers, inputs: int, *, every_level: bool) -> Amounts:
     """Return the resources of the adder tree of one output, from products to their sum.
 
-    every_level: a register after every level; otherwise as in rf_mac, which skips some for narrow sums.
+    Args:
+        every_level: a register after every level; otherwise as in rf_mac, which skips some for narrow sums.
     """
     product, shift, levels = numbers["X_WIDTH"] + numbers["W_WIDTH"], numbers.get("PRODUCT_SHIFT", 0), (inputs - 1).bit_length()
     cut = product - min(max(shift, 0), product - 1)

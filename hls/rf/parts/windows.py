@@ -83,8 +83,10 @@ def least_interval(tensor: Tensor, seen: Window, lanes: int) -> int:
 def window_interval(tensor: Tensor, seen: Window, lanes: int, lines: int, pace: float = 1.0) -> int:
     """Return the clocks from image to image, by simulating writer and reader beat by beat over some images.
 
-    pace: minimum clocks between beats of the source. A window must cope with a source that is as slow as the whole network and
-    cannot buffer its beats. The sink is always ready.
+    A window must cope with a source that is as slow as the whole network and cannot buffer its beats. The sink is always ready.
+
+    Args:
+        pace: minimum clocks between beats of the source.
     """
     height, width, channels = tensor.image
     out_height, _ = window_shape(tensor, seen)

@@ -40,7 +40,11 @@ MAC_CLOCKS = 9
 # ---------------------------------------------------------------- multipliers
 @dataclass(frozen=True)
 class Shape:
-    """An arrangement of multipliers: p inputs times q outputs per clock. reuse_factor: clocks per vector."""
+    """An arrangement of multipliers: p inputs times q outputs per clock.
+
+    Attributes:
+        reuse_factor: clocks per vector.
+    """
 
     p: int
     q: int
@@ -59,7 +63,11 @@ def dense_shapes(dense: Dense) -> Mapping[int, Shape]:
 
 @cache
 def matrix_shapes(n_in: int, n_out: int, kernel_rows: int = 1, channels: int = 0) -> dict[int, Shape]:
-    """Return the same for a vector of n_in numbers times a matrix. kernel_rows, channels: of a window's vectors."""
+    """Return the same for a vector of n_in numbers times a matrix.
+
+    Args:
+        kernel_rows, channels: of a window's vectors.
+    """
     lanes = channels or n_in
     inputs = [kernel_rows * each for each in divisors(lanes)]
     shapes = [Shape(p, q, (n_in // p) * (n_out // q)) for p in inputs for q in divisors(n_out)]
@@ -133,8 +141,11 @@ def _no_words(dense: Dense, x: Stream, y: Stream, width: int) -> tuple[Words, Wo
 def mac_stage(name: str, dense: Dense, x: Stream, y: Stream, weights: Words, bias: Words, width: int) -> Stage:
     """Return the rf_mac stage, or rf_mac_stream if weights are read at run time.
 
-    x.lanes inputs and y.lanes outputs are processed per clock. weights: (words, x.lanes * y.lanes) and bias: (words, y.lanes),
-    in the layout of the memories. width: bits of a weight.
+    x.lanes inputs and y.lanes outputs are processed per clock.
+
+    Args:
+        weights: (words, x.lanes * y.lanes) and bias: (words, y.lanes), in the layout of the memories.
+        width: bits of a weight.
     """
     p, q = x.lanes, y.lanes
     blocks, groups = dense.n_in // p, dense.n_out // q

@@ -86,7 +86,11 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
 
 
 def _accum_cast(numbers: Numbers, width: int, cut: int | None = None) -> Amounts:
-    """The cost of a cast to accum. cut: bits that it cuts, by default those of a product of two such numbers."""
+    """The cost of a cast to accum.
+
+    Args:
+        cut: bits that it cuts, by default those of a product of two such numbers.
+    """
     shifted = numbers["ACC_FRACTION"] if cut is None else cut
     kind = {"Y_WIDTH": numbers["ACC_WIDTH"], "RESULT_SHIFT": shifted, "OVERFLOW": numbers["ACC_OVERFLOW"]}
     return cast_cost(width, kind)

@@ -65,8 +65,10 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
 def pool_cost(numbers: Numbers, rows: int, pixels: int, kept: Amounts = NOTHING) -> Amounts:
     """Return the resources of rf_pool or rf_global_pool.
 
-    rows: pixels that are compared or added at a time. pixels: of a window. kept: resources of a memory for intermediate
-    results.
+    Args:
+        rows: pixels that are compared or added at a time.
+        pixels: of a window.
+        kept: resources of a memory for intermediate results.
     """
     lanes, average = numbers["LANES"], numbers["OP"] == 1
     value = pool_width(numbers)

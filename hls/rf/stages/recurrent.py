@@ -68,8 +68,11 @@ def _choices(layer: Recurrent) -> dict[int, int]:
 class LoopTiming(Timing):
     """Clocks of rf_recurrent, whose every step waits for the one before. gap: of the products of one step.
 
-    steps: time steps of a row. beats: of a step. turn: clocks from the last beat of gates of a step to the first of the next.
-    start: offsets (beats,) of the first step's beats, whose products with the state are there already.
+    Attributes:
+        steps: time steps of a row.
+        beats: of a step.
+        turn: clocks from the last beat of gates of a step to the first of the next.
+        start: offsets (beats,) of the first step's beats, whose products with the state are there already.
     """
 
     steps: int

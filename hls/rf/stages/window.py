@@ -33,7 +33,11 @@ def add_window(plan: Planner, layer: OneInput, seen: Window, lanes: int, pad_val
 def window_stage(
     name: str, layer: str, x: Stream, tensor: Tensor, seen: Window, pad_value: int, y: Stream, kept: tuple[int, int]
 ) -> Stage:
-    """Return the rf_window stage. kept: lines of memory and the clocks from row to row with them (fewest_lines)."""
+    """Return the rf_window stage.
+
+    Args:
+        kept: lines of memory and the clocks from row to row with them (fewest_lines).
+    """
     height, width, channels = tensor.image
     out_height, out_width = window_shape(tensor, seen)
     lines, ii = kept

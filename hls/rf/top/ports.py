@@ -91,8 +91,11 @@ def _beats_entrance(streams: tuple[Stream, ...]) -> Iterator[str]:
 def fork(name: str, source: tuple[str, str, str, str], prefix: str, streams: tuple[Stream, ...]) -> Iterator[str]:
     """Yield the lines of an rf_fork.
 
-    name: of the instance, after u_. source: tvalid, tready, tdata and tlast. prefix: of the common tdata and tlast at its
-    output. streams: the outputs, which have handshakes of their own.
+    Args:
+        name: of the instance, after `u_`.
+        source: tvalid, tready, tdata and tlast.
+        prefix: of the common tdata and tlast at its output.
+        streams: the outputs, which have handshakes of their own.
     """
 
     def bits(signal: str) -> str:

@@ -23,7 +23,11 @@ _FIXED = (
 
 
 class Scope:
-    """A namespace for the streams and stages of one core's top module. layers: the most stages that can load weights."""
+    """A namespace for the streams and stages of one core's top module.
+
+    Args:
+        layers: the most stages that can load weights.
+    """
 
     def __init__(self, layers: int) -> None:
         loads = (f"load_{k}_{wire}" for k in range(layers + 1) for wire in _WIRES)

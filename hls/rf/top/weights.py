@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights that are read at run time through the core's weight streams (hls/core.py), and the file that holds them.
 
+::
+
     stream 0       of all these stages, one after another: the biases, then the weights if they are loaded into the core
     other streams  one for each stage whose weights stay in the card's memory: its words, repeated for ever
 

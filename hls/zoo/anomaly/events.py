@@ -38,7 +38,12 @@ _PLACES = {"electron": (1, ELECTRONS), "muon": (1 + ELECTRONS, MUONS), "jet": (1
 
 @dataclass(frozen=True)
 class Events:
-    """rows: (n, 57) float32, pt in GeV, eta and phi of each object, zero for absent ones; kind: (n,), index into KINDS."""
+    """Collision events of several kinds.
+
+    Attributes:
+        rows: (n, 57) float32, pt in GeV, eta and phi of each object, zero for absent ones.
+        kind: (n,), index into KINDS.
+    """
 
     rows: NDArray[np.float32]
     kind: NDArray[np.int64]

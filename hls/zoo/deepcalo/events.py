@@ -34,8 +34,11 @@ _MOLIERE = (0.010, 0.035)  # half widths of core and halo, in eta and phi, at th
 class Candidates:
     """Electron and photon candidates, all arrays float32.
 
-    em_barrel: (n, 56, 11, 4) in GeV; scalars: (n, 15) in the order of SCALARS; energy: (n,), the truth in GeV.
-    tracks: (n, 57, 6): pt in GeV, deta, dphi, d0 and z0 in mm, charge; unused places are 0.
+    Attributes:
+        em_barrel: (n, 56, 11, 4) in GeV.
+        scalars: (n, 15) in the order of SCALARS.
+        energy: (n,), the truth in GeV.
+        tracks: (n, 57, 6): pt in GeV, deta, dphi, d0 and z0 in mm, charge; unused places are 0.
     """
 
     em_barrel: NDArray[np.float32]

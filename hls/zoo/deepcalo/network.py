@@ -25,8 +25,11 @@ _SLOPE = 0.125  # of LeakyReLU below zero; a power of two, hence a shift
 class Sizes:
     """Sizes of the layers, by default the published ones; tests use smaller ones.
 
-    eta, phi: pixels of the image. blocks: feature maps of each block. dense: units of the dense layers. track, scalars, film:
-    of the second network, units of the layer over tracks, of the dense layers, and of the last layer.
+    Attributes:
+        eta, phi: pixels of the image.
+        blocks: feature maps of each block.
+        dense: units of the dense layers.
+        track, scalars, film: of the second network, units of the layer over tracks, of the dense layers, and of the last layer.
     """
 
     eta: int = events.ETA
@@ -58,7 +61,11 @@ class _Layers:
 
 
 def network(*, seed: int = 1, sizes: Sizes = PUBLISHED) -> Any:
-    """Build the network on the image alone: (n, 56, 11, 4) -> (n, 1), the energy in GeV. seed: of the initial weights."""
+    """Build the network on the image alone: (n, 56, 11, 4) -> (n, 1), the energy in GeV.
+
+    Args:
+        seed: of the initial weights.
+    """
     keras_2.seed_weights(seed)
     layers = _Layers(sizes)
     image = layers.keras.Input((sizes.eta, sizes.phi, events.LAYERS), name="em_barrel")
@@ -68,7 +75,10 @@ def network(*, seed: int = 1, sizes: Sizes = PUBLISHED) -> Any:
 def film_network(*, seed: int = 1, sizes: Sizes = PUBLISHED) -> Any:
     """Build the network with scalars and tracks: (n, 15), (n, 57, 6) and (n, 56, 11, 4) -> (n, 1), the energy in GeV.
 
-    Every feature map is multiplied by gamma and shifted by beta. seed: of the initial weights.
+    Every feature map is multiplied by gamma and shifted by beta.
+
+    Args:
+        seed: of the initial weights.
     """
     keras_2.seed_weights(seed)
     layers = _Layers(sizes)
@@ -82,7 +92,11 @@ def film_network(*, seed: int = 1, sizes: Sizes = PUBLISHED) -> Any:
 
 
 def _image_branch(layers: _Layers, image: Any, film: Any) -> Any:
-    """Append the image's layers and return the energy. film: the tensors that gamma and beta are computed from, or None."""
+    """Append the image's layers and return the energy.
+
+    Args:
+        film: the tensors that gamma and beta are computed from, or None.
+    """
     x = layers.keras.UpSampling2D((1, 5), name="finer_phi")(image)
     for block, filters in enumerate(layers.sizes.blocks):
         if block:

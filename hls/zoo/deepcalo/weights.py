@@ -33,14 +33,22 @@ def save_film(file: Path) -> None:
 
 
 def image_model(*, seed: int = 1, fitted: int = _FITTED) -> Any:
-    """Return the tf_keras model on the image alone. fitted: showers that the last layer is fitted to."""
+    """Return the tf_keras model on the image alone.
+
+    Args:
+        fitted: showers that the last layer is fitted to.
+    """
     model = network.network(seed=seed)
     seeded.spread(model, _inputs(model, events.generate(8, seed)), _grids(model), _SIZE)
     return _fitted(model, events.generate(fitted, seed + 1))
 
 
 def film_model(*, seed: int = 1, fitted: int = _FITTED) -> Any:
-    """Return the tf_keras model with scalars and tracks. fitted: showers that the last layer is fitted to."""
+    """Return the tf_keras model with scalars and tracks.
+
+    Args:
+        fitted: showers that the last layer is fitted to.
+    """
     model = network.film_network(seed=seed)
     few = _inputs(model, events.generate(8, seed))
     for prefixes, size in ((("track", "film"), _SIZE), (("gamma",), _GAMMA), (("beta",), _BETA)):

@@ -30,9 +30,12 @@ _COUPLING_SEED = 1916  # the detector, the same in every data set
 
 @dataclass(frozen=True)
 class Segments:
-    """All float32. witness: (n, 8192, 21); noise: (n, 8192, 1), the part of the strain that the witnesses explain.
+    """All float32.
 
-    strain: (n, 8192, 1), all of it.
+    Attributes:
+        witness: (n, 8192, 21).
+        noise: (n, 8192, 1), the part of the strain that the witnesses explain.
+        strain: (n, 8192, 1), all of it.
     """
 
     witness: NDArray[np.float32]
@@ -77,7 +80,11 @@ def _witness(rng: np.random.Generator) -> Float:
 
 
 def _coloured(rng: np.random.Generator, channels: int, amplitude: Callable[[Float], Float]) -> Float:
-    """Return Gaussian noise (8192, channels) of unit width. amplitude: a function of frequency in Hz; 0 Hz is left out."""
+    """Return Gaussian noise (8192, channels) of unit width.
+
+    Args:
+        amplitude: a function of frequency in Hz; 0 Hz is left out.
+    """
     frequency = _frequencies()
     shape = np.asarray(amplitude(frequency), np.float64)
     shape[0] = 0.0

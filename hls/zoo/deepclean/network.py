@@ -21,7 +21,9 @@ PARAMETERS = 40_329
 def network(*, samples: int = events.SAMPLES, seed: int = 1) -> Any:
     """Build the network: witnesses (n, samples, 21) -> noise (n, samples, 1), both times 2**events.EXPONENT.
 
-    samples: a multiple of 16; the weights do not depend on it. seed: of the initial weights.
+    Args:
+        samples: a multiple of 16; the weights do not depend on it.
+        seed: of the initial weights.
     """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)

@@ -16,7 +16,9 @@ from hypersonic.hls.zoo.deepclean import events
 class Cleaned:
     """Result of one method.
 
-    left: rms of the strain after subtraction. explained: fraction of the witnessed noise's power that is removed; 1: all of it.
+    Attributes:
+        left: rms of the strain after subtraction.
+        explained: fraction of the witnessed noise's power that is removed; 1: all of it.
     """
 
     method: str
@@ -27,7 +29,8 @@ class Cleaned:
 def cleaned(segments: events.Segments, outputs: Mapping[str, ArrayLike]) -> list[Cleaned]:
     """Return one Cleaned per method, the first two for no subtraction ("nothing") and for the true noise ("truth").
 
-    outputs: method -> predicted noise (n, 8192, 1).
+    Args:
+        outputs: method -> predicted noise (n, 8192, 1).
     """
     noises = {"nothing": np.zeros_like(segments.noise), "truth": segments.noise, **outputs}
     return [

@@ -24,7 +24,8 @@ from hypersonic.hls.zoo.training import Progress
 class Settings:
     """Seed, sizes and schedule of the training. The defaults gave the shipped weights; they take a few minutes.
 
-    samples: length of the pieces that segments are cut into for training.
+    Attributes:
+        samples: length of the pieces that segments are cut into for training.
     """
 
     seed: int = training.SEED

@@ -32,9 +32,10 @@ _MASS_GEV = {-211: 0.1396, 211: 0.1396, 22: 0.0, 130: 0.4976, -13: 0.1057, 13: 0
 class Events:
     """Events, all arrays float32.
 
-    features: (n, 4500, 8) in cm, cm, 1, GeV, GeV, 1, GeV, GeV, in the order of FEATURES; 0 in empty places.
-    categories: (n, 4500, 3), indices into CHARGES, PDG_IDS and FROM_PV; charge 0, no particle and 0 in empty places.
-    met: (n, 2), px and py of the missing momentum in GeV.
+    Attributes:
+        features: (n, 4500, 8) in cm, cm, 1, GeV, GeV, 1, GeV, GeV, in the order of FEATURES; 0 in empty places.
+        categories: (n, 4500, 3), indices into CHARGES, PDG_IDS and FROM_PV; charge 0, no particle and 0 in empty places.
+        met: (n, 2), px and py of the missing momentum in GeV.
     """
 
     features: NDArray[np.float32]

@@ -14,9 +14,13 @@ from hypersonic.hls.zoo.deepmet import events
 
 @dataclass(frozen=True)
 class Resolution:
-    """Result of one method. width, rms: of the errors of px and py, GeV; response: scale along the true direction, ideally 1.
+    """Result of one method.
 
     width is half the distance between the 16 % and 84 % quantiles.
+
+    Attributes:
+        width, rms: of the errors of px and py, GeV.
+        response: scale along the true direction, ideally 1.
     """
 
     method: str
@@ -28,7 +32,8 @@ class Resolution:
 def resolutions(generated: events.Events, outputs: Mapping[str, ArrayLike]) -> list[Resolution]:
     """Return one Resolution per method, the first two for the plain sum of all candidates and the sum weighted by PUPPI.
 
-    outputs: method -> px and py (n, 2) in units of events.SCALE_GEV.
+    Args:
+        outputs: method -> px and py (n, 2) in units of events.SCALE_GEV.
     """
     everything = -generated.features[:, :, 6:8].astype(np.float64).sum(axis=1)
     estimates = {"sum of all": everything, "PUPPI": events.puppi_met(generated)}

@@ -23,7 +23,8 @@ from hypersonic.hls.zoo.training import Progress
 class Settings:
     """Seed, sizes and schedule of the training. The defaults gave the shipped weights; they take a few minutes.
 
-    candidates: number of candidates per event in training, the hardest ones; most events have fewer.
+    Attributes:
+        candidates: number of candidates per event in training, the hardest ones; most events have fewer.
     """
 
     seed: int = training.SEED

@@ -41,7 +41,9 @@ _CONE = 0.5
 class Taus:
     """Generated taus, all float32. Every field but `kind` is an input of the network.
 
-    input_tau: (n, 47). input_<grid>_<kind>: (n, cells, cells, features). kind: (n,), indices into CLASSES.
+    Attributes:
+        input_tau: (n, 47). input_<grid>_<kind>: (n, cells, cells, features).
+        kind: (n,), indices into CLASSES.
     """
 
     input_tau: Array

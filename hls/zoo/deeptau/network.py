@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepTau 2017v2p6 (arXiv:2201.08458) in ONNX, as a whole and as the three parts of CMS's Triton ensemble.
 
+::
+
     cells of a grid: e/gamma, muon, hadron features -> 1x1 convolutions -> 64 a cell     inner and outer: 211 783 floats each
     grids of 64 and 47 features of the tau -> 3x3 convolutions, dense layers -> 4        core: 739 635 floats
 

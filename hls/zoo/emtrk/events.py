@@ -28,8 +28,10 @@ _SHAPING = (0.08, 0.24, 0.36, 0.24, 0.08)  # response of the electronics to a de
 class Patches:
     """Patches and their labels.
 
-    image: (n, 48, 48, 1) float32, in units of a minimum ionising step. kind: (n,) int64, index into KINDS. michel: (n,)
-    float32, 1 for a patch with a Michel electron, else 0.
+    Attributes:
+        image: (n, 48, 48, 1) float32, in units of a minimum ionising step.
+        kind: (n,) int64, index into KINDS.
+        michel: (n,) float32, 1 for a patch with a Michel electron, else 0.
     """
 
     image: NDArray[np.float32]
@@ -51,7 +53,10 @@ class _Deposits:
 def generate(count: int, seed: int, *, chunk: int = 4096) -> Patches:
     """Generate `count` patches; of every twelve, four are tracks, three showers, two Michel electrons and three empty.
 
-    A thousand take about a second. chunk: patches generated at once; the result depends on it.
+    A thousand take about a second.
+
+    Args:
+        chunk: patches generated at once; the result depends on it.
     """
     recipe = np.array([0, 1, 2, 0, 3, 1, 0, 2, 1, 0, 3, 2])  # 3: a Michel electron
     which = recipe[np.arange(count) % len(recipe)]

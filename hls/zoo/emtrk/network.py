@@ -19,7 +19,9 @@ FILTERS = 48
 def network(filters: int = FILTERS, pool: int = 1, *, seed: int = 1) -> Any:
     """Build the network: (n, 48, 48, 1) -> em_trk_none_netout (n, 3) and michel_netout (n, 1).
 
-    pool: size of a pooling layer; 1 for none, as published. seed: of the initial weights.
+    Args:
+        pool: size of a pooling layer; 1 for none, as published.
+        seed: of the initial weights.
     """
     _, tf_keras = keras_2.keras()
     keras_2.seed_weights(seed)

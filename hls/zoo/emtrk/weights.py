@@ -42,7 +42,12 @@ def _target(sample: events.Patches) -> NDArray[np.float32]:
 
 
 def _loss(wanted: Any, found: Any) -> Any:
-    """Sum of the cross entropies of both outputs. wanted: (n, 4); found: probabilities (n, 3) and (n, 1)."""
+    """Sum of the cross entropies of both outputs.
+
+    Args:
+        wanted: (n, 4).
+        found: probabilities (n, 3) and (n, 1).
+    """
     tf, _ = keras_2.keras()
     kind, michel = (tf.clip_by_value(part, 1e-6, 1.0 - 1e-6) for part in found)
     of_kind = -tf.reduce_sum(wanted[:, :3] * tf.math.log(kind), axis=1)

@@ -80,8 +80,13 @@ def _weight(charge: Float) -> Float:
 def nnls(templates: Float, data: Float, weight: Float) -> Float:
     """Solve non-negative least squares exactly for all rows at once; return the amplitudes (n, k).
 
-    templates: (k, m); data: (n, m); weight: (n, m, m), symmetric inverse covariances. Each of the 2**k - 1 sets of pulses that
-    may be present (7 for k = 3) is solved in closed form, and the best feasible one is kept.
+    Each of the 2**k - 1 sets of pulses that may be present (7 for k = 3) is solved in closed form, and the best feasible one is
+    kept.
+
+    Args:
+        templates: (k, m).
+        data: (n, m).
+        weight: (n, m, m), symmetric inverse covariances.
     """
     k = len(templates)
     weighted = templates @ weight  # (n, k, m)

@@ -47,7 +47,12 @@ FULL_SCALE_GEV = 500.0
 
 @dataclass(frozen=True)
 class Events:
-    """Whole events. rows: (events * CHANNELS, 18) float32 in GeV/fC and fC; energy: (events * CHANNELS,) float32, GeV, BX 0."""
+    """Whole events.
+
+    Attributes:
+        rows: (events * CHANNELS, 18) float32 in GeV/fC and fC.
+        energy: (events * CHANNELS,) float32, GeV, BX 0.
+    """
 
     rows: NDArray[np.float32]
     energy: NDArray[np.float32]
@@ -79,8 +84,11 @@ def pulse_integral() -> Float:
 
 
 def slice_fractions(arrival_ns: Float) -> Float:
-    """Return the fraction of a pulse's charge in each time slice (n, 8). arrival_ns: (n,), relative to an on-time BX 0
-    pulse."""
+    """Return the fraction of a pulse's charge in each time slice (n, 8).
+
+    Args:
+        arrival_ns: (n,), relative to an on-time BX 0 pulse.
+    """
     ends = SLICE_NS * (np.arange(SLICES + 1) - SAMPLE_OF_INTEREST - 1) + PHASE_NS
     since_start = (ends[None, :] - arrival_ns[:, None]) / _STEP_NS
     return np.diff(np.interp(since_start, np.arange(len(pulse_integral())), pulse_integral()), axis=1)

@@ -27,9 +27,14 @@ FIRST_WIDE_IETA = 21  # from this ring on, towers are two iphi wide and numbered
 class Geometry:
     """Positions of the channels, each array (CHANNELS,).
 
-    ieta: -29 to 29; iphi: 1 to 72; depth: 0 to 7; eta, phi: centre of the tower; connected: the channel sees scintillator.
-    The last 304 channels are calibration channels (dark fibres for pedestal and dark counts): ieta 0, depth 0, all one-hot
-    depth inputs 0, never any energy. They fill the event up to the 16 000 rows that FACILE has always been run with.
+    Attributes:
+        ieta: -29 to 29.
+        iphi: 1 to 72.
+        depth: 0 to 7.
+        eta, phi: centre of the tower.
+        connected: the channel sees scintillator. The last 304 channels are calibration channels (dark fibres for pedestal and
+            dark counts): ieta 0, depth 0, all one-hot depth inputs 0, never any energy. They fill the event up to the 16 000
+            rows that FACILE has always been run with.
     """
 
     ieta: NDArray[np.int64]

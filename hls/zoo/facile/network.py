@@ -81,9 +81,12 @@ def quantised_model(
 ) -> Any:
     """Build an equalised network (scales.equalise) with QKeras' quantisers.
 
-    norms: batch norms, from the first layer on. types: of a layer's kernel and bias, (bits, integer bits without the sign).
     ReLU outputs are quantized_relu(activation_bits, 0), the output is quantized_bits(20,0). All round to nearest, ties to even,
     and saturate, as ap_fixed's AP_RND_CONV and AP_SAT do.
+
+    Args:
+        norms: batch norms, from the first layer on.
+        types: of a layer's kernel and bias, (bits, integer bits without the sign).
     """
     import qkeras
 
@@ -121,7 +124,11 @@ def energies(model: Any, x: ArrayLike) -> NDArray[np.float64]:
 
 
 def _loss(target: Any, output: Any) -> Any:
-    """Huber loss in units of sigma plus the squared mean residual in bins of true energy; target: recipe.Sample.target."""
+    """Huber loss in units of sigma plus the squared mean residual in bins of true energy.
+
+    Args:
+        target: recipe.Sample.target.
+    """
     tf, _ = keras_2.keras()
     energy, sigma, weight, bins = tf.unstack(target, axis=1)
     residual = (output[:, 0] * 2.0**-scales.OUTPUT_EXPONENT - energy) / sigma
@@ -144,7 +151,10 @@ def fit(
 ) -> float:
     """Train a float or quantised model in place on the sample and return the mean loss of the last epoch.
 
-    biases_only: leave the kernels as they are. See keras_2.fit.
+    See keras_2.fit.
+
+    Args:
+        biases_only: leave the kernels as they are.
     """
     variables = [v for v in model.trainable_variables if "bias" in v.name] if biases_only else None
     return keras_2.fit(model, [sample.x], sample.target, _loss, schedule, progress, variables)

@@ -28,7 +28,12 @@ _EMPTY_WEIGHT = 0.5
 
 @dataclass(frozen=True)
 class Sample:
-    """Training data, float32. x: network inputs (n, features). target: (n, 4): energy and sigma in GeV, weight, bias bin."""
+    """Training data, float32.
+
+    Attributes:
+        x: network inputs (n, features).
+        target: (n, 4): energy and sigma in GeV, weight, bias bin.
+    """
 
     x: NDArray[np.float32]
     target: NDArray[np.float32]
@@ -41,14 +46,21 @@ def sigma_gev(energy_gev: ArrayLike) -> Float:
 
 
 def training_sample(log_flat: int, physics: int, seed: int) -> Sample:
-    """Generate the training sample; log_flat, physics: as for sample_of."""
+    """Generate the training sample.
+
+    Args:
+        log_flat, physics: as for sample_of.
+    """
     return sample_of(log_flat, physics, seed, lambda event: np.ldexp(event.rows, np.array(scales.INPUT_EXPONENTS)))
 
 
 def sample_of(log_flat: int, physics: int, seed: int, inputs: Callable[[events.Events], NDArray[np.floating]]) -> Sample:
-    """Generate a training sample. inputs: gives the network's.
+    """Generate a training sample.
 
-    log_flat: number of events that cover all energies evenly. physics: number of events with the occupancy of real ones.
+    Args:
+        inputs: gives the network's.
+        log_flat: number of events that cover all energies evenly.
+        physics: number of events with the occupancy of real ones.
     """
     flat = events.log_flat_events(log_flat, _TRAINING_SEED + seed, high_gev=_HIGHEST_GEV)
     real = events.physics_events(physics, _TRAINING_SEED + seed)
@@ -84,7 +96,9 @@ def grown(first: Dense, units: Sequence[int], sample: Sample, rng: np.random.Gen
 def carry_energy(layer: Dense, x: Float, target: NDArray[np.float32]) -> None:
     """Set the layer's first unit, in place, to the best linear estimate of the energy (in units of 128 GeV) plus 0.1.
 
-    x: the layer's inputs (n, n_in); target: Sample.target.
+    Args:
+        x: the layer's inputs (n, n_in).
+        target: Sample.target.
     """
     energy, sigma = (target[:, i].astype(np.float64) / 128.0 for i in (0, 1))
     design = np.column_stack([x * layer.scale + layer.shift, np.ones(len(x))]) / sigma[:, None]
@@ -107,8 +121,12 @@ def first_layer(
 
     A ReLU network has to approximate the product of charge and gain piecewise: between two thresholds the sum of units with
     different c is a plane in charge and gain. Random templates around the in-time pulse make the units sensitive to different
-    arrival times. charge: columns of the time slices, behind that of the gain. exponents: of each column (scales.py).
-    least_deviation: added to that of each input.
+    arrival times.
+
+    Args:
+        charge: columns of the time slices, behind that of the gain.
+        exponents: of each column (scales.py).
+        least_deviation: added to that of each input.
     """
     count, gain_column = len(thresholds), charge.start - 1
     fc = np.ldexp(1.0, -exponents[charge.start])  # charge in fC for which the network's input is 1
@@ -133,7 +151,8 @@ def first_layer(
 def he_uniform(x: Float, units: int, bias: float, rng: np.random.Generator) -> Dense:
     """Return a layer with a he_uniform kernel and a batch norm that normalises x (n, n_in).
 
-    bias: of every unit; a positive one keeps ReLU units alive.
+    Args:
+        bias: of every unit; a positive one keeps ReLU units alive.
     """
     limit = np.sqrt(6.0 / x.shape[1])
     deviation = x.std(axis=0) + 1e-3
@@ -144,7 +163,9 @@ def he_uniform(x: Float, units: int, bias: float, rng: np.random.Generator) -> D
 def last_layer(x: Float, target: NDArray[np.float32]) -> Dense:
     """Fit the output layer by weighted least squares, so that the energy scale is right before the first step.
 
-    x: the layer's inputs (n, n_in); target: Sample.target.
+    Args:
+        x: the layer's inputs (n, n_in).
+        target: Sample.target.
     """
     energy, sigma = (np.ldexp(target[:, i].astype(np.float64), scales.OUTPUT_EXPONENT) for i in (0, 1))
     design = np.column_stack([x, np.ones(len(x))]) / sigma[:, None]

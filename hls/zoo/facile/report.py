@@ -24,7 +24,10 @@ BINS_GEV = ((0.5, 1.0), (1.0, 2.0), (2.0, 5.0), (5.0, 10.0), (10.0, 30.0), (30.0
 class Resolution:
     """Result of one method in one bin of true energy.
 
-    bias: median of reco/true, minus 1. sigma68: half the width of the central 68 % of reco/true. channels: entries in the bin.
+    Attributes:
+        bias: median of reco/true, minus 1.
+        sigma68: half the width of the central 68 % of reco/true.
+        channels: entries in the bin.
     """
 
     method: str
@@ -57,7 +60,12 @@ def resolution_table(
 ) -> list[Resolution]:
     """Return one Resolution per method and bin; bins without channels are left out.
 
-    predictions: method -> energies (n,) in GeV. truth: (n,) in GeV. Raises ValueError if their lengths differ.
+    Args:
+        predictions: method -> energies (n,) in GeV.
+        truth: (n,) in GeV.
+
+    Raises:
+        ValueError: If their lengths differ.
     """
     true = np.asarray(truth, np.float64).reshape(-1)
     table = []
@@ -74,7 +82,11 @@ def resolution_table(
 def empty_channels(predictions: Mapping[str, ArrayLike], truth: ArrayLike) -> list[EmptyChannels]:
     """Return one EmptyChannels per method, or an empty list if no channel has a true energy of 0.
 
-    predictions, truth: as for resolution_table. Raises ValueError if their lengths differ.
+    Args:
+        predictions, truth: as for resolution_table.
+
+    Raises:
+        ValueError: If their lengths differ.
     """
     true = np.asarray(truth, np.float64).reshape(-1)
     empty = true == 0.0

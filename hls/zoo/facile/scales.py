@@ -101,7 +101,10 @@ def equalise(
 
     Each ReLU unit is scaled so that its largest output over x (n, 18) stays below headroom. Each batch norm scales its features
     back so that the kernel's rows use the available range. Shifts are zero. ReLU commutes with positive scales, so only the
-    binary points change. norms: only so many batch norms, from the first on, scale features; by default all.
+    binary points change.
+
+    Args:
+        norms: only so many batch norms, from the first on, scale features; by default all.
     """
     folded = fold(network)
     largest = [output.max(axis=0) for output in forward(folded, x)]

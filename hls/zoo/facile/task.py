@@ -18,7 +18,9 @@ _LEAST_GEV = 5.0
 def resolution(outputs: Outputs, energy: NDArray[np.float32]) -> float:
     """Return half the width of the central 68 % of reconstructed over true energy, for true energies above 5 GeV.
 
-    outputs: one array (n, 1), GeV; energy: the truth (n,), GeV.
+    Args:
+        outputs: one array (n, 1), GeV.
+        energy: the truth (n,), GeV.
     """
     true = np.asarray(energy, np.float64).reshape(-1)
     kept = true > _LEAST_GEV

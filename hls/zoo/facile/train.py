@@ -28,7 +28,8 @@ from hypersonic.hls.zoo.training import Progress
 class Settings:
     """Seeds, sizes and schedules of the training. The defaults gave the shipped weights; they take 2 minutes on two idle cores.
 
-    starts: float networks that are trained briefly; training continues with the best one that is not dead (recipe.is_dead).
+    Attributes:
+        starts: float networks that are trained briefly; training continues with the best one that is not dead (recipe.is_dead).
     """
 
     seed: int = training.SEED
@@ -45,7 +46,10 @@ class Settings:
 class Trained:
     """Result of a training.
 
-    quantised: the tf_keras model with QKeras layers. floating: the float network. losses: of each start, infinite if it died.
+    Attributes:
+        quantised: the tf_keras model with QKeras layers.
+        floating: the float network.
+        losses: of each start, infinite if it died.
     """
 
     quantised: object
@@ -58,9 +62,13 @@ class DeadNetworkError(RuntimeError):
 
 
 def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
-    """Train the float network, then the quantised one. progress: receives one line per epoch.
+    """Train the float network, then the quantised one.
 
-    Raises DeadNetworkError when every start ends in a constant output.
+    Args:
+        progress: receives one line per epoch.
+
+    Raises:
+        DeadNetworkError: When every start ends in a constant output.
     """
     sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)
     losses = tuple(_scout(sample, settings, start, progress) for start in range(settings.starts))

@@ -22,7 +22,11 @@ _SLACK, _SWEEPS = 6, 20  # output bits that a unit may give up; rounds, enough f
 
 
 def training_sample(log_flat: int, physics: int, seed: int) -> Sample:
-    """Generate the training sample; log_flat, physics: as for FACILE's sample_of."""
+    """Generate the training sample.
+
+    Args:
+        log_flat, physics: as for FACILE's sample_of.
+    """
     return recipe.sample_of(log_flat, physics, seed, lambda event: network_inputs(rows_of(event)))
 
 
@@ -57,7 +61,10 @@ def equalise(network: Network, x: ArrayLike) -> Network:
     """Return the same function with ReLU outputs in 0 to 1, scaled by powers of two only; just the first batch norm remains.
 
     Units give up to _SLACK bits of their outputs where that makes the weights before and after them similar in size. Without
-    this step the largest weight is 150, and 16 bits are too few for the small ones. x: (n, 47), as for scales.equalise.
+    this step the largest weight is 150, and 16 bits are too few for the small ones.
+
+    Args:
+        x: (n, 47), as for scales.equalise.
     """
     return _balanced(scales.equalise(network, x, norms=1))
 

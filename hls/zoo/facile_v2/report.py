@@ -31,7 +31,11 @@ def float_predict(rows: ArrayLike) -> Float:
 
 
 def resolution(methods: Mapping[str, Predict], generated: Events) -> str:
-    """Return the table as text. methods: name -> function from rows (n, 47) to energies (n,) in GeV; baselines are added."""
+    """Return the table as text.
+
+    Args:
+        methods: name -> function from rows (n, 47) to energies (n,) in GeV; baselines are added.
+    """
     rows = rows_of(generated)
     predictions = {name: np.asarray(predict(rows), np.float64) for name, predict in methods.items()}
     predictions |= report.baselines(generated.rows)

@@ -41,8 +41,10 @@ class Settings:
 class Trained:
     """Result of a training.
 
-    quantised: the tf_keras model with QKeras layers. unrolled: the same with fewer bits. floating: the float network, with its
-    batch norms folded.
+    Attributes:
+        quantised: the tf_keras model with QKeras layers.
+        unrolled: the same with fewer bits.
+        floating: the float network, with its batch norms folded.
     """
 
     quantised: Any
@@ -51,9 +53,13 @@ class Trained:
 
 
 def train(settings: Settings, floating: scales.Network | None = None, progress: Progress = lambda _: None) -> Trained:
-    """Train the float network and both quantised ones. floating: a float network to use instead of training one.
+    """Train the float network and both quantised ones.
 
-    Raises DeadNetworkError when training ends in a constant output.
+    Args:
+        floating: a float network to use instead of training one.
+
+    Raises:
+        DeadNetworkError: When training ends in a constant output.
     """
     keras_2.keras()
     sample = recipe.training_sample(settings.log_flat_events, settings.physics_events, settings.seed)

@@ -21,7 +21,12 @@ INPUT_EXPONENTS = (0, 3, 4, 5, 4, 5, 0, 0, 0, 3, 4, 5, 3, 3, -5, -4)
 
 @dataclass(frozen=True)
 class Jets:
-    """rows: (n, 16) float32 in the order of observables.OBSERVABLES; label: (n,) int64, index into shower.CLASSES."""
+    """Jets, with their observables and classes.
+
+    Attributes:
+        rows: (n, 16) float32 in the order of observables.OBSERVABLES.
+        label: (n,) int64, index into shower.CLASSES.
+    """
 
     rows: NDArray[np.float32]
     label: NDArray[np.int64]

@@ -53,7 +53,8 @@ def float_model() -> Any:
 def quantised_model(trained: Any, *, softmax: bool = True) -> Any:
     """Build the QKeras model with the weights of `trained`, a float or a quantised model.
 
-    softmax: False for a model whose outputs are the logits.
+    Args:
+        softmax: False for a model whose outputs are the logits.
     """
     _, tf_keras = keras_2.keras()
     import qkeras

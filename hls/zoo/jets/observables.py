@@ -3,6 +3,8 @@
 
 Notation: z = pt / sum pt; theta is the distance in eta and phi; sums run over pairs and triples of different constituents.
 
+::
+
     e2 = sum z z theta^b, e3 = sum z z z (theta theta theta)^b
     C1 = e2, C2 = e3 / e2^2                                  Larkoski, Salam, Thaler, arXiv:1305.0007
     D2 = e3 / e2^3, D2(a,b) = e3(a) / e2(b)^(3a/b)           Larkoski, Moult, Neill, arXiv:1409.6298
@@ -54,8 +56,11 @@ def observables(jets: Particles) -> NDArray[np.float32]:
 
 
 def _alike(size: Int, cost: Callable[[int], int]) -> Iterator[tuple[Int, int]]:
-    """Yield groups of jets of equal size as (indices, size), each small enough for the cache. cost: numbers per jet of a
-    size."""
+    """Yield groups of jets of equal size as (indices, size), each small enough for the cache.
+
+    Args:
+        cost: numbers per jet of a size.
+    """
     for count in np.unique(size):
         jet = np.flatnonzero(size == count)
         piece = max(1, _CHUNK // cost(int(count)))
@@ -64,7 +69,12 @@ def _alike(size: Int, cost: Callable[[int], int]) -> Iterator[tuple[Int, int]]:
 
 
 def mass(pt: Float, eta: Float, phi: Float) -> Float:
-    """Return the invariant mass (n,) in GeV of massless constituents. pt: (n, k) in GeV; eta, phi: (n, k)."""
+    """Return the invariant mass (n,) in GeV of massless constituents.
+
+    Args:
+        pt: (n, k) in GeV.
+        eta, phi: (n, k).
+    """
     energy = (pt * np.cosh(eta)).sum(axis=1)
     space = [(pt * part).sum(axis=1) for part in (np.cos(phi), np.sin(phi), np.sinh(eta))]
     return np.asarray(np.sqrt(np.maximum(energy**2 - sum(part**2 for part in space), 0.0)))
@@ -97,7 +107,11 @@ def _correlations(pt: Float, eta: Float, phi: Float) -> Float:
 
 
 def _triples(z: Float, theta: Float) -> tuple[tuple[Float, Float], ...]:
-    """Return e3, 1e3 and 2e3, each for beta 1 and 2. theta: distances of the pairs in the order of _subsets(k, 2)."""
+    """Return e3, 1e3 and 2e3, each for beta 1 and 2.
+
+    Args:
+        theta: distances of the pairs in the order of _subsets(k, 2).
+    """
     i, j, k = _subsets(z.shape[1], 3)
     place = np.zeros((z.shape[1],) * 2, np.int64)
     place[_subsets(z.shape[1], 2)] = np.arange(theta.shape[1])

@@ -18,8 +18,12 @@ from hypersonic.hls.zoo.task import Outputs
 
 @dataclass(frozen=True)
 class Tagging:
-    """Result of one method. auc: per class, against all others; accuracy: fraction of jets whose largest output is their
-    class."""
+    """Result of one method.
+
+    Attributes:
+        auc: per class, against all others.
+        accuracy: fraction of jets whose largest output is their class.
+    """
 
     method: str
     jets: int
@@ -30,7 +34,11 @@ class Tagging:
 def area_under_curve(score: ArrayLike, signal: ArrayLike) -> float:
     """Return the probability that a signal jet scores above a background jet; ties count half (Mann-Whitney U).
 
-    score: (n,); signal: (n,), true for signal jets. Both classes must occur.
+    Both classes must occur.
+
+    Args:
+        score: (n,).
+        signal: (n,), true for signal jets.
     """
     values, is_signal = np.asarray(score, np.float64), np.asarray(signal, np.bool_)
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
@@ -40,14 +48,23 @@ def area_under_curve(score: ArrayLike, signal: ArrayLike) -> float:
 
 
 def area(outputs: Outputs, signal: NDArray[np.int64]) -> float:
-    """Return the area under the ROC curve of a task's only output (n, 1); signal: (n,), 1 for signal."""
+    """Return the area under the ROC curve of a task's only output (n, 1).
+
+    Args:
+        signal: (n,), 1 for signal.
+    """
     return area_under_curve(outputs[0].reshape(-1), signal == 1)
 
 
 def tagging(predictions: Mapping[str, ArrayLike], label: NDArray[np.int64]) -> list[Tagging]:
     """Return one Tagging per method.
 
-    predictions: method -> outputs (n, 5); label: (n,), indices into CLASSES. Raises ValueError for outputs of another shape.
+    Args:
+        predictions: method -> outputs (n, 5).
+        label: (n,), indices into CLASSES.
+
+    Raises:
+        ValueError: For outputs of another shape.
     """
     table = []
     for method, values in predictions.items():

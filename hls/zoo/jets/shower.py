@@ -36,8 +36,10 @@ _THRESHOLD_GEV = 0.7
 class Particles:
     """Constituents of n jets, hardest first.
 
-    pt: (n, CONSTITUENTS) in GeV, 0 in empty places. eta, phi: (n, CONSTITUENTS), relative to the jet's axis. label: (n,) int64,
-    index into CLASSES.
+    Attributes:
+        pt: (n, CONSTITUENTS) in GeV, 0 in empty places.
+        eta, phi: (n, CONSTITUENTS), relative to the jet's axis.
+        label: (n,) int64, index into CLASSES.
     """
 
     pt: Float
@@ -48,7 +50,13 @@ class Particles:
 
 @dataclass(frozen=True)
 class _Partons:
-    """A flat list of partons. jet: index of the jet; angle: largest angle of a further emission; colour: colour factor."""
+    """A flat list of partons.
+
+    Attributes:
+        jet: index of the jet.
+        angle: largest angle of a further emission.
+        colour: colour factor.
+    """
 
     jet: Int
     pt: Float

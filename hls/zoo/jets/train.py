@@ -39,7 +39,11 @@ class Trained:
 
 
 def train(settings: Settings, progress: Progress = lambda _: None) -> Trained:
-    """Train the float model, then the quantised one. progress: receives one line per epoch."""
+    """Train the float model, then the quantised one.
+
+    Args:
+        progress: receives one line per epoch.
+    """
     keras_2.seed_weights(settings.seed)
     jets = events.jets(settings.jets, settings.seed)
     mean = network.mean_of(jets.rows)

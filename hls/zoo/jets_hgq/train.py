@@ -26,8 +26,12 @@ from hypersonic.hls.zoo.training import Progress
 class Recipe:
     """A training of a jet tagger with HGQ2; the values in a model's train.py gave the shipped file.
 
-    model: its name. network: returns it with initial weights. jets: (count, seed) -> the sample. inputs: rows -> inputs of the
-    network. references: rows -> probabilities of other methods, by their names in the table of results.
+    Attributes:
+        model: its name.
+        network: returns it with initial weights.
+        jets: (count, seed) -> the sample.
+        inputs: rows -> inputs of the network.
+        references: rows -> probabilities of other methods, by their names in the table of results.
     """
 
     model: str
@@ -41,7 +45,11 @@ class Recipe:
 
 
 def train(recipe: Recipe, progress: Progress = lambda _: None) -> tuple[Any, float]:
-    """Return the trained Keras 3 model and its cost in EBOPs. progress: receives one line per epoch."""
+    """Return the trained Keras 3 model and its cost in EBOPs.
+
+    Args:
+        progress: receives one line per epoch.
+    """
     hgq_2.keras().utils.set_random_seed(recipe.seed)
     jets = recipe.jets(recipe.count, recipe.seed)
     model = recipe.network()

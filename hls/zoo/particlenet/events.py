@@ -47,8 +47,14 @@ _KINDS = {
 class Jets:
     """Generated jets, all float32, 0 in empty places. Every field but `label` is an input of the network.
 
-    pf_points: (n, 2, candidates); pf_features: (n, 20, candidates); pf_mask: (n, 1, candidates); sv_points: (n, 2, vertices);
-    sv_features: (n, 11, vertices); sv_mask: (n, 1, vertices); label: (n,), indices into LABELS.
+    Attributes:
+        pf_points: (n, 2, candidates).
+        pf_features: (n, 20, candidates).
+        pf_mask: (n, 1, candidates).
+        sv_points: (n, 2, vertices).
+        sv_features: (n, 11, vertices).
+        sv_mask: (n, 1, vertices).
+        label: (n,), indices into LABELS.
     """
 
     pf_points: Array
@@ -89,7 +95,11 @@ def _room(count: int, features: int, places: int) -> tuple[Array, Array, Array]:
 
 
 def _put(room: tuple[Array, Array, Array], jet: int, found: Float) -> None:
-    """Fill in one jet. found: (features, k), hardest first; rows 2 and 3, etarel and phirel, are the points."""
+    """Fill in one jet.
+
+    Args:
+        found: (features, k), hardest first; rows 2 and 3, etarel and phirel, are the points.
+    """
     points, values, mask = room
     kept = found[:, : mask.shape[2]]
     points[jet, :, : kept.shape[1]] = kept[2:4]
@@ -110,7 +120,11 @@ def _jet(rng: np.random.Generator, label: str) -> tuple[Float, Float]:
 
 
 def _vertices(rng: np.random.Generator, count: int, jet: tuple[float, float, float], decay: tuple[float, float]) -> Float:
-    """Return raw vertex features (11, count). decay: mass in GeV, flight length in cm."""
+    """Return raw vertex features (11, count).
+
+    Args:
+        decay: mass in GeV, flight length in cm.
+    """
     (pt, abseta, width), (mass, flight) = jet, decay
     share = np.sort(rng.beta(4.0, 6.0, count))[::-1]
     length = rng.exponential(flight, count) + 0.01

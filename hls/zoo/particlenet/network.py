@@ -37,7 +37,11 @@ OUTPUTS: dict[str, Dims] = {"softmax": ("N", len(LABELS))}
 
 
 def build(seed: int = 1) -> bytes:
-    """Return model.onnx, FP32: INPUTS -> OUTPUTS. seed: of the weights."""
+    """Return model.onnx, FP32: INPUTS -> OUTPUTS.
+
+    Args:
+        seed: of the weights.
+    """
     graph = Graph(seed)
     mask = graph.node("Concat", "pf_mask", "sv_mask", name="mask", axis=2)
     points = graph.node("Mul", graph.node("Concat", "pf_points", "sv_points", axis=2), mask)
@@ -61,10 +65,13 @@ def build(seed: int = 1) -> bytes:
 
 
 def edge_convolution(graph: Graph, name: str, x: str, neighbours: str, sizes: tuple[int, int]) -> str:
-    """Append an edge convolution: x (n, sizes[0], points) -> (n, sizes[1], points). neighbours: indices (n, points, k).
+    """Append an edge convolution: x (n, sizes[0], points) -> (n, sizes[1], points).
 
     The features of an edge are those of the point and their difference to the neighbour's. They pass three 1x1 convolutions and
     are averaged over the k edges of a point. A shortcut adds the point's own features through one 1x1 convolution.
+
+    Args:
+        neighbours: indices (n, points, k).
     """
     there = _gathered(graph, x, sizes[0], neighbours)
     here = graph.node("Unsqueeze", x, graph.integers(-1))

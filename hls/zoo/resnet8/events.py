@@ -33,7 +33,12 @@ _CHUNK = 500
 
 @dataclass(frozen=True)
 class Images:
-    """pixel: (n, 32, 32, 3) uint8. kind: (n,) int64, index into KINDS."""
+    """Calorimeter images, with the kind of their particle.
+
+    Attributes:
+        pixel: (n, 32, 32, 3) uint8.
+        kind: (n,) int64, index into KINDS.
+    """
 
     pixel: NDArray[np.uint8]
     kind: NDArray[np.int64]
@@ -183,6 +188,10 @@ def _energies(rng: np.random.Generator, particles: _Particles) -> Float:
 
 
 def _profile(place: Float, width: float) -> Float:
-    """Return the fraction of a spot in each pixel along one axis (n, particles, 32). place: (n, particles), from the centre."""
+    """Return the fraction of a spot in each pixel along one axis (n, particles, 32).
+
+    Args:
+        place: (n, particles), from the centre.
+    """
     z = (np.arange(SIZE) - (SIZE - 1) / 2 - place[..., None]) / width
     return np.asarray(np.exp(-0.5 * z * z) / (width * np.sqrt(2 * np.pi)))

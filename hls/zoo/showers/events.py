@@ -39,7 +39,12 @@ _SPAN = 15  # cells across
 
 @dataclass(frozen=True)
 class Showers:
-    """rows: (n, 8, 4) float32 in the order of NAMES, most energetic hit first; electron: (n,) int64, 1 for electrons."""
+    """Showers of electrons and pions.
+
+    Attributes:
+        rows: (n, 8, 4) float32 in the order of NAMES, most energetic hit first.
+        electron: (n,) int64, 1 for electrons.
+    """
 
     rows: NDArray[np.float32]
     electron: NDArray[np.int64]

@@ -20,7 +20,12 @@ INPUT = FixedPoint(14, 4, rounding=Rounding.RND_CONV, overflow=Overflow.SAT)
 
 @dataclass(frozen=True)
 class Jets:
-    """rows: (n, 20, 6) float32, see constituents.sequences; top: (n,) int64, 1 for jets of top quarks."""
+    """Jets of top quarks and others.
+
+    Attributes:
+        rows: (n, 20, 6) float32, see constituents.sequences.
+        top: (n,) int64, 1 for jets of top quarks.
+    """
 
     rows: NDArray[np.float32]
     top: NDArray[np.int64]

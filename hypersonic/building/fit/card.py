@@ -38,9 +38,13 @@ class FillError(ValueError):
 def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT) -> Card:
     """Return the card of a platform for the search.
 
-    x_bytes, y_bytes: bytes of a row on the wire; 0: unknown. fill_percent: the share of each die for units and memory
-    controllers, unless the planning limit is lower. Raises FillError for a percentage outside 1 to 100, and LinkError for a
-    card without memory.
+    Args:
+        x_bytes, y_bytes: bytes of a row on the wire; 0: unknown.
+        fill_percent: the share of each die for units and memory controllers, unless the planning limit is lower.
+
+    Raises:
+        FillError: For a percentage outside 1 to 100.
+        LinkError: For a card without memory.
     """
     if not 1 <= fill_percent <= 100:
         raise FillError(f"card {platform.name!r}: fill is {fill_percent} per cent, expected 1 to 100")
@@ -54,14 +58,24 @@ def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent
 
 @dataclass(frozen=True)
 class FitOptions:
-    """The options --fit, --fill and --network-gbps of `hypersonic build`. card: a platform's name; "": no search."""
+    """The options --fit, --fill and --network-gbps of `hypersonic build`.
+
+    Attributes:
+        card: a platform's name; "": no search.
+    """
 
     card: str = ""
     fill_percent: int = FILL_PERCENT
     network_gbps: float = NETWORK_GBPS
 
     def as_json(self, wanted_hz: float = 0) -> str:
-        """The card as JSON, for convert_model; "" without a card. wanted_hz: as in Card. Raises PlatformError, FillError."""
+        """The card as JSON, for convert_model; "" without a card.
+
+        Raises PlatformError, FillError.
+
+        Args:
+            wanted_hz: as in Card.
+        """
         if not self.card:
             return ""
         card = card_of(find_platform(self.card), fill_percent=self.fill_percent)
@@ -74,7 +88,9 @@ NO_FIT = FitOptions()
 def show_fit(report: Mapping[str, Any], picture: Path, network_gbps: float = NETWORK_GBPS) -> tuple[list[str], int]:
     """Draw the picture of a search; return the lines of its tables, and the number of units of the chosen design.
 
-    report: a project's report with a "fit". picture: the PNG file to write.
+    Args:
+        report: a project's report with a "fit".
+        picture: the PNG file to write.
     """
     from hypersonic.building.fit.picture import draw_fit  # loads matplotlib, which other builds do not need
 

@@ -25,7 +25,11 @@ _ROWS = 24
 
 @dataclass(frozen=True)
 class Shared:
-    """The shares of a card. rates_hz: the requested rates. chosen: the share with the largest factor."""
+    """The shares of a card.
+
+    Attributes:
+        rates_hz: the requested rates. chosen: the share with the largest factor.
+    """
 
     fits: tuple[Fit, ...]
     rates_hz: tuple[float, ...]
@@ -38,7 +42,15 @@ class Shared:
 
 
 def share_card(platform: Platform, fits: Sequence[Fit], rates_hz: Sequence[float]) -> Shared:
-    """Share a card between networks. fits: each network's own. rates_hz: as requested. Raises FitError, which names them."""
+    """Share a card between networks.
+
+    Args:
+        fits: each network's own.
+        rates_hz: as requested.
+
+    Raises:
+        FitError: Which names them.
+    """
 
     def holds(points: Sequence[Point]) -> bool:
         kernels = [describe_units(fit.network, point.units) for fit, point in zip(fits, points, strict=True)]

@@ -51,7 +51,11 @@ class FpgaModel:
     def __init__(
         self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack, turns: OnDemandModel | None = None
     ) -> None:
-        """cards: the card of each instance; empty for a model that takes turns."""
+        """Create a FpgaModel.
+
+        Args:
+            cards: the card of each instance; empty for a model that takes turns.
+        """
         self.instances = tuple(instances)
         self._cards = {instance.name: card for instance, card in zip(instances, cards, strict=not turns)}
         self._closing = closing
@@ -83,7 +87,11 @@ class FpgaModel:
 
 
 class FpgaBackend:
-    """A Backend for version directories with an xclbin. links: where a version's files may be."""
+    """A Backend for version directories with an xclbin.
+
+    Args:
+        links: where a version's files may be.
+    """
 
     def __init__(self, cards: CardPool | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
         self._cards = cards or CardPool()

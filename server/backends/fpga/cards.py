@@ -29,7 +29,11 @@ class CardRegister:
         self._usage: dict[tuple[str, int], CardUsage] = {}
 
     def usage(self, kind: str, index: int) -> CardUsage:
-        """Return a card's counters. kind: its opening.card_set."""
+        """Return a card's counters.
+
+        Args:
+            kind: its opening.card_set.
+        """
         with self._lock:
             return self._usage.setdefault((kind, index), CardUsage())
 

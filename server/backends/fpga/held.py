@@ -26,11 +26,14 @@ class OpenInstances(Protocol):
 
 
 class Wish(NamedTuple):
-    """A model version that needs a card. contents: the metadata of its own xclbin (the file `xclbin`), without the image.
+    """A model version that needs a card.
 
-    check: raises if the version's files are not those that were published. kind: the kind of card, by opening.card_set. moves:
-    True if the model takes turns with others, so that it may leave the card again. Such a model gets exactly the units that its
-    manifest lists; other models may get more.
+    Attributes:
+        contents: the metadata of its own xclbin (the file `xclbin`), without the image.
+        check: raises if the version's files are not those that were published.
+        kind: the kind of card, by opening.card_set.
+        moves: True if the model takes turns with others, so that it may leave the card again. Such a model gets exactly the
+            units that its manifest lists; other models may get more.
     """
 
     model: str
@@ -60,10 +63,14 @@ class Claim:
 class HeldCard:
     """The state of one card. The pool's lock protects its fields, except where stated otherwise.
 
-    lock: held while the card is opened, while models come and go, and while it is closed; it protects instances, address and
-    loaded_ns. contents: the metadata of the xclbin on the card, None for a free card. missing: the machine has no such card.
-    changing: its xclbin is being replaced, and only the thread that does so may claim units. unusable_until_ns: models that
-    take turns do not try the card before this time, because a load to it failed or its units were lost.
+    Attributes:
+        lock: held while the card is opened, while models come and go, and while it is closed; it protects instances, address
+            and loaded_ns.
+        contents: the metadata of the xclbin on the card, None for a free card.
+        missing: the machine has no such card.
+        changing: its xclbin is being replaced, and only the thread that does so may claim units.
+        unusable_until_ns: models that take turns do not try the card before this time, because a load to it failed or its units
+            were lost.
     """
 
     index: int

@@ -36,7 +36,11 @@ class FpgaSlot:
     """
 
     def __init__(self, owner: FpgaInstance, slot: host_instance.Slot, rows: tuple[Row, Row], timeout_ms: int) -> None:
-        """Create the slot. rows: the row layouts of the input and the output."""
+        """Create the slot.
+
+        Args:
+            rows: the row layouts of the input and the output.
+        """
         self.capacity_rows = slot.capacity_rows
         self._owner = owner
         self._slot = slot
@@ -163,7 +167,13 @@ class FpgaInstance:
         self, unit: str, instance: host_instance.ModelInstance | None, card: OnCard, config: ModelConfig, manifest: Manifest,
         *, name: str = "",
     ) -> None:  # fmt: skip
-        """unit: the name of the unit. instance: None while the model is on no card. name: if not the unit's."""
+        """Create a FpgaInstance.
+
+        Args:
+            unit: the name of the unit.
+            instance: None while the model is on no card.
+            name: if not the unit's.
+        """
         self.name = name or unit
         self._card, self._config, self._manifest = card, config, manifest
         self._busy_before = self.used_ns = 0

@@ -29,7 +29,11 @@ RESIDENCY_MS = 5000
 
 @dataclass(frozen=True)
 class TurnPolicy:
-    """The parameters of a model that takes turns. wanted: the indices of the cards that it may use, empty for all."""
+    """The parameters of a model that takes turns.
+
+    Attributes:
+        wanted: the indices of the cards that it may use, empty for all.
+    """
 
     priority: int
     residency_ns: int
@@ -64,7 +68,12 @@ class OnDemandModel:
     recoverable = True
 
     def __init__(self, changed: threading.Condition, wake: Callable[[], None], wish: Wish, policy: TurnPolicy) -> None:
-        """changed: the lock of Turns, notified when a field changes. wake: as Turns.wake."""
+        """Create an OnDemandModel.
+
+        Args:
+            changed: the lock of Turns, notified when a field changes.
+            wake: as Turns.wake.
+        """
         self.wish, self.policy = wish, policy
         self.name = f"{wish.model}/{id(self)}"
         self.units = wish.manifest.compute_units
@@ -130,7 +139,11 @@ class OnDemandModel:
             raise DeviceClosedError(f"the model of {name} is closed")
 
     def arrive(self, place: Place, load_ns: int) -> None:
-        """Record that the model is on a card. load_ns: how long the load took."""
+        """Record that the model is on a card.
+
+        Args:
+            load_ns: how long the load took.
+        """
         self.place, self.leaving, self.entering, self.retry_ns = place, False, False, 0
         self.given_back.clear()
         self.ready = dict(zip(self.units, place.on_card.instances, strict=True))

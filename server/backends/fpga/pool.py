@@ -59,9 +59,13 @@ class CardPool:
         self._cards: defaultdict[str, dict[int, HeldCard]] = defaultdict(dict)
 
     def place(self, wish: Wish, wanted: Sequence[int]) -> tuple[Place, ...]:
-        """Place a model. wanted: the indices of its cards, empty for one card of any index.
+        """Place a model.
 
-        Raises ModelBusyError if there is no card for it, and the errors of opening a card and of open_instances.
+        Args:
+            wanted: the indices of its cards, empty for one card of any index.
+
+        Raises:
+            ModelBusyError: If there is no card for it, and the errors of opening a card and of open_instances.
         """
         if not wanted:
             return (self._anywhere(wish),)
@@ -105,10 +109,15 @@ class CardPool:
         raise all_busy(busy, wish)
 
     def try_place(self, wish: Wish, wanted: Collection[int]) -> tuple[Place | None, list[DeviceError]]:
-        """Place a model on one card that has its kernel or is free. wanted: the indices that are considered, empty for all.
+        """Place a model on one card that has its kernel or is free.
 
-        Returns the place; or None and the error of each card. Raises DeviceNotFoundError if there is no card at all, and the
-        errors of opening a card and of open_instances.
+        Returns the place; or None and the error of each card.
+
+        Args:
+            wanted: the indices that are considered, empty for all.
+
+        Raises:
+            DeviceNotFoundError: If there is no card at all, and the errors of opening a card and of open_instances.
         """
         busy: dict[int, DeviceError] = {}
         for card in self.with_kernel(wish, wanted):
@@ -150,7 +159,9 @@ class CardPool:
     def claim(self, card: HeldCard, wish: Wish, *, join: bool = False, changing: bool = False) -> Claim | None:
         """Claim the model's units of a card; a free card gets the model's xclbin. Returns None if there are no units for it.
 
-        join: only claim units of a card that is not free. changing: True for the thread that has set card.changing.
+        Args:
+            join: only claim units of a card that is not free.
+            changing: True for the thread that has set card.changing.
         """
         with self.lock:
             if card.changing != changing or (join and not card.claims):

@@ -29,10 +29,16 @@ LATELY = 8
 
 
 class Guest(NamedTuple):
-    """A model that takes turns. xclbin: the identity of its own xclbin. cards: those that it may use. priority: highest first.
+    """A model that takes turns.
 
-    residency_ns: the shortest time that it stays on a card. since_ns: when its oldest waiting request arrived, 0 = none waits.
-    rows: the number of rows that wait. used_ns: when its last run began.
+    Attributes:
+        xclbin: the identity of its own xclbin.
+        cards: those that it may use.
+        priority: highest first.
+        residency_ns: the shortest time that it stays on a card.
+        since_ns: when its oldest waiting request arrived, 0 = none waits.
+        rows: the number of rows that wait.
+        used_ns: when its last run began.
     """
 
     name: str
@@ -46,8 +52,13 @@ class Guest(NamedTuple):
 
 
 class CardState(NamedTuple):
-    """A card. guests: the models on it, none for a free card. loaded_ns: when its xclbin was loaded. kept: it must not be
-    loaded now, for example because a resident model is on it or its xclbin is being replaced."""
+    """A card.
+
+    Attributes:
+        guests: the models on it, none for a free card.
+        loaded_ns: when its xclbin was loaded.
+        kept: it must not be loaded now, for example because a resident model is on it or its xclbin is being replaced.
+    """
 
     number: int
     guests: tuple[Guest, ...] = ()
@@ -74,7 +85,11 @@ class Wait(NamedTuple):
 
 
 def choose_turn(cards: Sequence[CardState], away: Iterable[Guest], now_ns: int) -> Load | Wait:
-    """Decide the next load. away: the models that are on no card."""
+    """Decide the next load.
+
+    Args:
+        away: the models that are on no card.
+    """
     due = [guest for guest in away if guest.since_ns]
     longest_ns = max((guest.residency_ns for guest in (*due, *(on for card in cards for on in card.guests))), default=0)
     times: list[int] = []

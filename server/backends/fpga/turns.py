@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns: models with card_policy "on_demand" take turns on the cards, by the rule in turn_rule.py.
 
+::
+
     a request finds its model on no card --ask--> thread `turns`: rule --> thread `swap`: the models of a card leave
     (their runs end, requests wait) --> their places are closed --> the xclbin is loaded --> its models return
 

@@ -261,7 +261,11 @@ class OnnxModel:
 
 
 class OnnxRuntimeBackend:
-    """A Backend for version directories with an ONNX model. links: where a version's files may be."""
+    """A Backend for version directories with an ONNX model.
+
+    Args:
+        links: where a version's files may be.
+    """
 
     def __init__(self, links: Links = Links()) -> None:  # noqa: B008 - immutable
         self._links = links

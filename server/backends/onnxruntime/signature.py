@@ -31,8 +31,9 @@ _DATATYPES = {f"tensor({name})": datatype for name, datatype in _NAMED.items()} 
 class TensorInfo(NamedTuple):
     """An input or output of a model.
 
-    datatype: "" for a type that Triton does not have. dims: with the batch dimension, -1 = variable; () is a scalar or a tensor
-    of unknown rank.
+    Attributes:
+        datatype: "" for a type that Triton does not have.
+        dims: with the batch dimension, -1 = variable; () is a scalar or a tensor of unknown rank.
     """
 
     name: str
@@ -41,7 +42,11 @@ class TensorInfo(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """The inputs and outputs of a model. overridable: initializers that may be given as inputs."""
+    """The inputs and outputs of a model.
+
+    Attributes:
+        overridable: initializers that may be given as inputs.
+    """
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]

@@ -49,7 +49,11 @@ _MODEL_ERRORS: Mapping[int, type[ServerError]] = {
 def model_error(code: Any, text: Any) -> ServerError:
     """Return the error that a model gave as a TritonError.
 
-    code: TRITONSERVER_Error_Code. Raises ValueError for an invalid code or text.
+    Args:
+        code: TRITONSERVER_Error_Code.
+
+    Raises:
+        ValueError: For an invalid code or text.
     """
     if not isinstance(text, str) or not isinstance(code, int) or code not in _MODEL_ERRORS:
         raise ValueError(f"not an error: {code!r}, {text!r}")

@@ -24,14 +24,21 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 class Arena:
     """The bytes [base, base + size_bytes) of the file. Used by one thread at a time.
 
-    flat, view: the mapped bytes, as a uint8 array of shape (size_bytes,) and as a memoryview.
+    Attributes:
+        flat, view: the mapped bytes, as a uint8 array of shape (size_bytes,) and as a memoryview.
     """
 
     flat: Bytes
     view: memoryview
 
     def __init__(self, limit_bytes: int) -> None:
-        """Create the file. limit_bytes: the largest size_bytes. Raises OSError."""
+        """Create the file.
+
+        Raises OSError.
+
+        Args:
+            limit_bytes: the largest size_bytes.
+        """
         self._limit_bytes = limit_bytes
         self.fd = os.memfd_create("model tensors", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self.base = 0

@@ -67,9 +67,11 @@ class PythonModel:
 class PythonBackend:
     """A Backend for version directories with a model.py.
 
-    infer: serves models' requests to other models (bls.py), None = they are refused. load_timeout_s: the time limit for
-    initializing a model or completing its configuration, after which its process is killed; 0 = none. links: where a version's
-    files may be.
+    Args:
+        infer: serves models' requests to other models (bls.py), None = they are refused.
+        load_timeout_s: the time limit for initializing a model or completing its configuration, after which its process is
+            killed; 0 = none.
+        links: where a version's files may be.
     """
 
     def __init__(

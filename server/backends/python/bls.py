@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Business logic scripting (BLS): a model's request to another model of the same server.
 
+::
+
   ["infer", call, model, version, decoupled, id, correlation id, flags, timeout us, priority, parameters, outputs,
    [[name, datatype, shape, size]...], trace] and the inputs' bytes
   -> ["reply", call, more, [code, text] or None, parameters, [[name, datatype, shape, size]...]] and the outputs' bytes
@@ -40,8 +42,11 @@ _INTERNAL = 1
 class ModelCall(NamedTuple):
     """A request from a model to another.
 
-    number: the calling process's number for it. version: "" = the latest. caller: the name of the calling instance. trace: the
-    trace of the request that caused it.
+    Attributes:
+        number: the calling process's number for it.
+        version: "" = the latest.
+        caller: the name of the calling instance.
+        trace: the trace of the request that caused it.
     """
 
     number: int
@@ -56,7 +61,13 @@ class ModelCall(NamedTuple):
     def of(
         cls, message: Message, payload: memoryview, caller: str, traces: Callable[[int], StepTrace | None] = lambda _: None
     ) -> ModelCall:
-        """Read a message of the process. traces: key of a request -> its trace. Raises ValueError, TypeError, LookupError."""
+        """Read a message of the process.
+
+        Raises ValueError, TypeError, LookupError.
+
+        Args:
+            traces: key of a request -> its trace.
+        """
         (
             _,
             number,
@@ -107,7 +118,12 @@ def _inputs(inputs: Any, payload: memoryview) -> Iterator[InputTensor]:
 
 
 class NamedAnswer(NamedTuple):
-    """One response of the called model, copied. final: no response follows. error: set instead of tensors."""
+    """One response of the called model, copied.
+
+    Attributes:
+        final: no response follows.
+        error: set instead of tensors.
+    """
 
     tensors: tuple[InputTensor, ...]
     parameters: Mapping[str, ParameterValue]
@@ -122,7 +138,10 @@ Infer = Callable[[ModelCall], Iterator[NamedAnswer]]
 def infer_by(models: Callable[[str, str], Model]) -> Infer:
     """Return the function that serves models' requests to other models.
 
-    models: (name, version) -> the loaded model, as ModelRepository.model. Error texts are Triton's.
+    Error texts are Triton's.
+
+    Args:
+        models: (name, version) -> the loaded model, as ModelRepository.model.
     """
 
     def infer(call: ModelCall) -> Iterator[NamedAnswer]:

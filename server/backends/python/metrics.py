@@ -54,7 +54,13 @@ class CustomMetrics:
                 self._families[name] = _Family(printable(" ".join(str(description).split())), _KINDS[kind])
 
     def change(self, name: Any, labels: Any, how: Any, value: Any) -> float:
-        """Change a value and return the new one. how: "increment" or "set". Raises InvalidRequestError."""
+        """Change a value and return the new one.
+
+        Raises InvalidRequestError.
+
+        Args:
+            how: "increment" or "set".
+        """
         key = _labels(labels)
         with self._lock:
             family = self._families.get(name) if isinstance(name, str) else None

@@ -53,7 +53,14 @@ class ModelProcess:
     """
 
     def __init__(self, name: str, fds: Sequence[int], limit_bytes: int, listener: Listener) -> None:
-        """Start it. fds: the shared memory of inputs and of outputs. Raises InstanceLostError if it cannot be started."""
+        """Start it.
+
+        Args:
+            fds: the shared memory of inputs and of outputs.
+
+        Raises:
+            InstanceLostError: If it cannot be started.
+        """
         self.name = name
         self._listener = listener
         run, theirs_run = socket.socketpair()

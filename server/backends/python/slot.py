@@ -49,8 +49,9 @@ class PythonInstance:
     ) -> None:
         """Start the process; wait_loaded() must follow.
 
-        command: the instance's name -> the first message to its process. load_timeout_s: the time limit of initialize(), 0 =
-        none.
+        Args:
+            command: the instance's name -> the first message to its process.
+            load_timeout_s: the time limit of initialize(), 0 = none.
         """
         self._load_timeout_s = load_timeout_s
         self.name = name
@@ -96,7 +97,9 @@ class PythonInstance:
     def lost(self, *, dying: bool = False, by_run: bool = False) -> InstanceLostError:
         """Kill the process and return the error to raise.
 
-        dying: True if it is dying by itself; its thread is then given time to log the cause. by_run: as in InstanceLostError.
+        Args:
+            dying: True if it is dying by itself; its thread is then given time to log the cause.
+            by_run: as in InstanceLostError.
         """
         self.in_service = False
         if dying:
@@ -287,7 +290,9 @@ class PythonSlot:
 def load_command(fields: Mapping[str, Any], arguments: Mapping[str, str]) -> Callable[[str], Message]:
     """Return a function from an instance's name to the first message to its process.
 
-    fields: of the stub's Description except `instance`. arguments: of initialize() except the instance's name.
+    Args:
+        fields: of the stub's Description except `instance`.
+        arguments: of initialize() except the instance's name.
     """
 
     def command(instance: str) -> Message:

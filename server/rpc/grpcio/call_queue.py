@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """CallQueue: serves unary methods of a grpc.Server on threads that wait on gRPC core's completion queue themselves.
 
+::
+
     grpc.Server:  poller --call--> pool thread --read--> poller --message--> pool thread: handler --send--> poller
     CallQueue:    a thread: call, read | the same or another one: message, handler, send | ...
 
@@ -78,10 +80,14 @@ def take_calls(
 ) -> CallQueue | None:
     """Take over `methods` (/package.Service/Method) from a server that has not started.
 
-    handler: asked for each call before its message is read. It returns a unary-unary handler, whose serializers are not used,
-    or a handler whose request is a stream. The latter is a refusal: it is run at once and reads nothing. threads: the most
-    calls that are read or run at one time. clients: cuts off slow clients; None = nothing does. peers: tells which clients
-    share an address. Returns None if grpcio lacks what this needs.
+    Returns None if grpcio lacks what this needs.
+
+    Args:
+        handler: asked for each call before its message is read. It returns a unary-unary handler, whose serializers are not
+            used, or a handler whose request is a stream. The latter is a refusal: it is run at once and reads nothing.
+        threads: the most calls that are read or run at one time.
+        clients: cuts off slow clients; None = nothing does.
+        peers: tells which clients share an address.
     """
     core = getattr(server, "_cy_server", None)
     missing = [kind for kind, names in _NEEDED.items() if not _has(getattr(cygrpc, kind, None), names)]
@@ -110,7 +116,11 @@ class CallQueue:
         clients: SlowClients,
         peers: Peers,
     ) -> None:
-        """Use take_calls(), which explains the arguments. core: the server's Cython object."""
+        """Use take_calls(), which explains the arguments.
+
+        Args:
+            core: the server's Cython object.
+        """
         self._core = core
         self._methods = tuple(methods)
         self._handler = handler

@@ -77,8 +77,11 @@ class DirectCall:
         clients: SlowClients,
         promised: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """event: core's event of a new call. promised: called with +1 for an answer that will be sent later, and with -1 when
-        it has been.
+        """Create a DirectCall.
+
+        Args:
+            event: core's event of a new call.
+            promised: called with +1 for an answer that will be sent later, and with -1 when it has been.
         """
         self.promised = promised
         self._call = event.call

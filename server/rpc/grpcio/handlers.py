@@ -33,7 +33,12 @@ class GenericHandler(grpc.GenericRpcHandler):
     """
 
     def __init__(self, handlers: Mapping[str, Handler], policy: Policy, on_refused: OnRefused = lambda _error: None) -> None:
-        """handlers: path (/package.Service/Method) -> handler. on_refused: called with each refusal."""
+        """Create a GenericHandler.
+
+        Args:
+            handlers: path (/package.Service/Method) -> handler.
+            on_refused: called with each refusal.
+        """
         self._handlers = dict(handlers)
         self._policy = policy
         self._on_refused = on_refused

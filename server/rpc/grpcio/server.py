@@ -34,7 +34,12 @@ class GrpcioServer:
         peers: Peers,
         channel_options: Sequence[tuple[str, int]] = (),
     ) -> None:
-        """on_refused: called with each refusal of the policy. channel_options: the `options` of grpc.server."""
+        """Create a GrpcioServer.
+
+        Args:
+            on_refused: called with each refusal of the policy.
+            channel_options: the `options` of grpc.server.
+        """
         handlers = {path: handler for group in groups for path, handler in handlers_of(group).items()}
         guarded = GenericHandler(handlers, policy, on_refused)
         # every handler has a pool of its own, so this one is never used
@@ -53,7 +58,11 @@ class GrpcioServer:
     def bind(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         """Listen on `address` (`host:port`) and return the port.
 
-        credentials: None = not encrypted. Raises RuntimeError, whose text does not give the reason.
+        Args:
+            credentials: None = not encrypted.
+
+        Raises:
+            RuntimeError: Whose text does not give the reason.
         """
         if credentials:
             return int(self._server.add_secure_port(address, credentials))

@@ -22,7 +22,11 @@ class ServicerCall:
     arrived_s = math.inf
 
     def __init__(self, context: Any) -> None:
-        """context: a grpc.ServicerContext."""
+        """Create a ServicerCall.
+
+        Args:
+            context: a grpc.ServicerContext.
+        """
         self.client: str = context.peer()
         self.is_active: Callable[[], bool] = context.is_active
         self.add_callback: Callable[[Callable[[], None]], bool] = context.add_callback
@@ -44,7 +48,12 @@ class ServicerStreamCall(ServicerCall):
     __slots__ = ("_incoming", "_requests", "_send")
 
     def __init__(self, requests: Iterator[bytes], context: Any, send: Callable[[bytes | None], object]) -> None:
-        """requests: grpcio's iterator. send: sends a message and waits for the client; None ends the call."""
+        """Create a ServicerStreamCall.
+
+        Args:
+            requests: grpcio's iterator.
+            send: sends a message and waits for the client; None ends the call.
+        """
         super().__init__(context)
         self._incoming = requests
         self._send = send

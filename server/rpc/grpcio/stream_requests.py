@@ -27,7 +27,12 @@ class StreamRequests:
     """The requests of one ModelStreamInfer call."""
 
     def __init__(self, requests: Iterator[bytes], arrived: Arrived) -> None:
-        """requests: grpcio's iterator. arrived: called with each message, on a thread that must not be blocked."""
+        """Create a StreamRequests.
+
+        Args:
+            requests: grpcio's iterator.
+            arrived: called with each message, on a thread that must not be blocked.
+        """
         self._requests = requests
         self._arrived = arrived
         self._state: Any = getattr(requests, "_state", None)

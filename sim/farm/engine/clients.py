@@ -33,7 +33,11 @@ class Clients:
         self.unfinished = 0
 
     def request(self, client: int, ended: Callable[[Request], None]) -> None:
-        """Begin a request. ended: called with it when it is answered, refused or past its deadline."""
+        """Begin a request.
+
+        Args:
+            ended: called with it when it is answered, refused or past its deadline.
+        """
         now_s = self._clock.now
         request = Request(client, now_s, now_s + self._deadline_s, ended)
         self.unfinished += 1

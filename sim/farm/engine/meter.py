@@ -88,7 +88,11 @@ class Meter:
             self.measured_ended += 1
 
     def event(self, now_s: float, duration_s: float) -> None:
-        """Record an event that a job finished. duration_s: negative if it did not begin in this run."""
+        """Record an event that a job finished.
+
+        Args:
+            duration_s: negative if it did not begin in this run.
+        """
         if now_s >= self.warmup_s:
             self.events += 1
             if duration_s >= 0:

@@ -30,8 +30,10 @@ class Machine:
 
 
 class Network:
-    """All machines, behind the site's link and the balancer. answered, failed: called when a client learns that its attempt is
-    over; the request may have ended before.
+    """All machines, behind the site's link and the balancer.
+
+    Args:
+        answered, failed: called when a client learns that its attempt is over; the request may have ended before.
     """
 
     def __init__(

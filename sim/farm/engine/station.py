@@ -25,7 +25,11 @@ class Unit:
 
 
 class Station:
-    """A server's queue and units. finished, failed: called with each request that is executed, refused or lost."""
+    """A server's queue and units.
+
+    Args:
+        finished, failed: called with each request that is executed, refused or lost.
+    """
 
     def __init__(
         self,

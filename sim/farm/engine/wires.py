@@ -23,7 +23,11 @@ class Wire:
         self._free_s, self.shares = 0.0, shares
 
     def cross(self, bits: float, first_s: float, last_s: float) -> tuple[float, float]:
-        """Return when the first and the last bit are at the other end. first_s, last_s: when they are at this end."""
+        """Return when the first and the last bit are at the other end.
+
+        Args:
+            first_s, last_s: when they are at this end.
+        """
         if not self._bit_s:
             return first_s + self.delay_s, last_s + self.delay_s
         begin_s = max(first_s, self._free_s)

@@ -21,7 +21,7 @@ UNTRIED = {"A toolchain", "A kind of field in packed rows", "A kind of core", "A
 
 #: rules for the tree that an addition could break
 RULES = (
-    "benches.py", "imports.py", "tables.py", "texts.py", "tree.py::test_no_code_file_is_longer_than_400_lines",
+    "benches.py", "imports.py", "tables.py", "texts.py", "tree.py::test_no_code_file_is_longer_than_500_lines",
     "tree.py::test_no_folder_has_more_than_20_modules", "tree.py::test_every_code_file_names_its_licence",
 )  # fmt: skip
 

@@ -15,7 +15,12 @@ _NOISE = 0.05  # rms of a sample
 
 @dataclass(frozen=True)
 class Pulses:
-    """All float32. samples: (n, 16); height: (n,), the true height, 0.5 to 8."""
+    """All float32.
+
+    Attributes:
+        samples: (n, 16).
+        height: (n,), the true height, 0.5 to 8.
+    """
 
     samples: NDArray[np.float32]
     height: NDArray[np.float32]

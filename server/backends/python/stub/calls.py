@@ -49,7 +49,11 @@ class Calls:
     def ask(self, message: Message, payload: Sequence[bytes | memoryview] = ()) -> Asked:
         """Send a message with replies, which are read one by one by Asked.next().
 
-        message: its second element is replaced by the call's number. Raises TritonModelException when the server is gone.
+        Args:
+            message: its second element is replaced by the call's number.
+
+        Raises:
+            TritonModelException: When the server is gone.
         """
         replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         with self._lock:

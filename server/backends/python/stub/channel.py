@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages over a Unix socket between the server and a model's process; both sides use this file.
 
+::
+
     <u32 length of text> <u32 length of payload> <text: JSON, a list> <payload: raw bytes of tensors>
 
 Integers are little endian. The receiver checks lengths before it allocates memory.
@@ -38,7 +40,11 @@ class Channel:
     """One end of a socket pair. Any thread may send; one thread at a time receives."""
 
     def __init__(self, sock: socket.socket, limit_bytes: int) -> None:
-        """Use a connected socket. limit_bytes: the largest payload that is received."""
+        """Use a connected socket.
+
+        Args:
+            limit_bytes: the largest payload that is received.
+        """
         self._socket = sock
         self._limit_bytes = limit_bytes
         self._rest = b""
@@ -61,9 +67,12 @@ class Channel:
             raise ChannelClosedError from error
 
     def receive(self, deadline_ns: int = 0) -> tuple[Message, memoryview]:
-        """Return the next message and its payload. deadline_ns: monotonic, 0 = none.
+        """Return the next message and its payload.
 
         Raises ChannelClosedError, MessageError, TimeoutError.
+
+        Args:
+            deadline_ns: monotonic, 0 = none.
         """
         while True:
             complete = self._take()

@@ -79,8 +79,13 @@ _set_name = _of_python("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctyp
 def take(exporter: Any, types: dict[str, np.dtype[Any]]) -> tuple[str, Array]:
     """Return the wire name of a tensor's datatype, and the tensor as an array; the memory is released with the array.
 
-    exporter: a capsule, or an object with __dlpack__. types: wire name -> numpy type. Raises TritonModelException, after
-    releasing the memory, for a tensor that is not in CPU memory, not in C order, or of a datatype that Triton does not have.
+    Args:
+        exporter: a capsule, or an object with __dlpack__.
+        types: wire name -> numpy type.
+
+    Raises:
+        TritonModelException: After releasing the memory, for a tensor that is not in CPU memory, not in C order, or of a
+            datatype that Triton does not have.
     """
     capsule = exporter if type(exporter).__name__ == "PyCapsule" else _asked_of(exporter)
     name = _get_name(capsule) or b""
@@ -173,8 +178,14 @@ def _give_back(deleter: int | None, address: int) -> None:
 def give(array: Array, *, bfloat16: bool = False, max_version: tuple[int, int] | None = None, **keywords: Any) -> object:
     """Return a capsule that holds the array.
 
-    bfloat16: True if the elements are the bits of bfloat16 numbers. keywords: those of __dlpack__. Raises BufferError,
-    RuntimeError or ValueError for what numpy cannot do, such as another device.
+    Args:
+        bfloat16: True if the elements are the bits of bfloat16 numbers.
+        keywords: those of __dlpack__.
+
+    Raises:
+        BufferError: For what numpy cannot do, such as another device.
+        RuntimeError: For what numpy cannot do, such as another device.
+        ValueError: For what numpy cannot do, such as another device.
     """
     if max_version is not None:
         keywords["max_version"] = max_version

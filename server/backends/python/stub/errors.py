@@ -32,7 +32,7 @@ class ErrorCode(IntEnum):
 
 
 class TritonError:
-    """The error of one response. code: one of this class's constants, INTERNAL by default."""
+    """The error of one response, with one of this class's constants as its code: INTERNAL by default."""
 
     UNKNOWN: ClassVar = ErrorCode.UNKNOWN
     INTERNAL: ClassVar = ErrorCode.INTERNAL

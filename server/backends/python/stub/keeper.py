@@ -26,7 +26,11 @@ _POLL_S = 0.002
 
 
 def fork(control: int) -> None:
-    """Continue in a child; this process becomes its keeper and does not return. control: read end of the server's pipe."""
+    """Continue in a child; this process becomes its keeper and does not return.
+
+    Args:
+        control: read end of the server's pipe.
+    """
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     keeper = os.getpid()

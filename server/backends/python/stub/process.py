@@ -25,7 +25,8 @@ _LIMIT_BYTES = 1 << 31
 def main(argv: Sequence[str]) -> int:
     """Load the model, and execute runs until the server stops the process or is gone; return the exit code.
 
-    argv: the arguments of __main__.py from RUN on.
+    Args:
+        argv: the arguments of __main__.py from RUN on.
     """
     run_fd, events_fd, inputs_fd, outputs_fd = (int(text) for text in argv[:4])
     _outlive_signals()

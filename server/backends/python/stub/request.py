@@ -58,9 +58,15 @@ class InferenceRequest:
     ) -> None:
         """Create a request to another model.
 
-        model_version: -1 = the latest. timeout: microseconds, 0 = none. preferred_memory: accepted and ignored. trace: the
-        trace of the request that causes this one. Raises TypeError for wrong arguments, TritonModelException for wrong
-        parameters.
+        Args:
+            model_version: -1 = the latest.
+            timeout: microseconds, 0 = none.
+            preferred_memory: accepted and ignored.
+            trace: the trace of the request that causes this one.
+
+        Raises:
+            TypeError: For wrong arguments.
+            TritonModelException: For wrong parameters.
         """
         del preferred_memory
         if inputs is None or requested_output_names is None or not model_name:
@@ -86,7 +92,11 @@ class InferenceRequest:
         model: tuple[str, int],
         make_sender: Callable[[], InferenceResponseSender],
     ) -> InferenceRequest:
-        """Return a request from the server. fields: key, id, correlation id, flags, timeout in us, priority, parameters."""
+        """Return a request from the server.
+
+        Args:
+            fields: key, id, correlation id, flags, timeout in us, priority, parameters.
+        """
         request = cls.__new__(cls)
         request._key, request._id, request._correlation_id, request._flags = fields[:4]
         request._timeout_us, request._priority, request._parameters = fields[4:7]

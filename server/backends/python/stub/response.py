@@ -102,7 +102,11 @@ class InferenceResponseSender:
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
         """Send a response.
 
-        flags: 0 or TRITONSERVER_RESPONSE_COMPLETE_FINAL. Raises TritonModelException with Triton's texts.
+        Args:
+            flags: 0 or TRITONSERVER_RESPONSE_COMPLETE_FINAL.
+
+        Raises:
+            TritonModelException: With Triton's texts.
         """
         with self._lock:
             self._check(response, flags)

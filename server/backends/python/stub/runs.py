@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run: requests from the input memory, execute(), responses to the output memory.
 
+::
+
     ["run", base, size, [[fields, outputs, [[input, offset, size, shape]...]]...]]
     ["grow", size] -> ["grown", size] or ["refused", text]
     ["done", kept, [[outputs, parameters] or [code, text]...]] or ["failed", text]
@@ -38,7 +40,12 @@ ALIGN_BYTES = 64
 
 
 class Description(NamedTuple):
-    """The description of the model for its process. instance: the instance's name. repository: the model's parent directory."""
+    """The description of the model for its process.
+
+    Attributes:
+        instance: the instance's name.
+        repository: the model's parent directory.
+    """
 
     instance: str
     model: str

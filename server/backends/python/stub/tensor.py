@@ -53,7 +53,11 @@ class Tensor:
 
     @classmethod
     def received(cls, name: str, datatype: str, shape: tuple[int, ...], load: Callable[[], Array]) -> Tensor:
-        """Return a tensor from the server. load: creates the array when the model asks for it."""
+        """Return a tensor from the server.
+
+        Args:
+            load: creates the array when the model asks for it.
+        """
         tensor = cls.__new__(cls)
         tensor._name, tensor._datatype, tensor._shape, tensor._load, tensor._array = name, datatype, shape, load, None
         return tensor
@@ -108,7 +112,11 @@ class Tensor:
     def from_dlpack(cls, name: str, exporter: object) -> Tensor:
         """Return a tensor that shares the exporter's memory.
 
-        exporter: a capsule, or an object with __dlpack__; in CPU memory, in C order. Raises TritonModelException otherwise.
+        Args:
+            exporter: a capsule, or an object with __dlpack__; in CPU memory, in C order.
+
+        Raises:
+            TritonModelException: Otherwise.
         """
         if not name:
             raise TritonModelException("Tensor name cannot be an empty string.")
@@ -167,7 +175,11 @@ def deserialize_bytes_tensor(encoded_tensor: bytes | memoryview) -> Array:
 
 
 def unpack(datatype: str, shape: tuple[int, ...], data: Array | memoryview) -> Array:
-    """Convert bytes to an array, without a copy except for BYTES. data: flat uint8."""
+    """Convert bytes to an array, without a copy except for BYTES.
+
+    Args:
+        data: flat uint8.
+    """
     if datatype == "BYTES":
         return deserialize_bytes_tensor(data.data if isinstance(data, np.ndarray) else data).reshape(shape)
     flat = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
