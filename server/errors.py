@@ -58,7 +58,7 @@ class ServerError(Exception):
     """The base class of the server's errors. str() is the text for the client."""
 
     reason: ClassVar[FailureReason] = FailureReason.OTHER
-    #: True if Triton writes `[request id: ...]` in front of the text
+    #: whether Triton writes the id of the request in front of the text
     names_request: ClassVar[bool] = False
     #: the request's id; None = not known
     request_id: str | None = None
@@ -97,7 +97,7 @@ class TooLargeError(InvalidRequestError):
 class InvalidTensorError(InvalidRequestError):
     """A tensor of the request does not match the model: shape, datatype, size, batch, or whether it is present."""
 
-    #: as of ServerError
+    #: as in ServerError
     names_request = True
 
 
@@ -135,7 +135,7 @@ class QueueFullError(UnavailableError):
     """The model's queue already holds max_queue_size requests."""
 
     reason = FailureReason.REJECTED
-    #: as of ServerError
+    #: as in ServerError
     names_request = True
 
     def __init__(self) -> None:

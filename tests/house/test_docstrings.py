@@ -11,7 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.house.tracked import ROOT, tracked_files
+from tests.house.graph import ROOT
+from tests.house.tracked import tracked_files
 
 #: the folders of the API reference
 DOCUMENTED = ("client", "firmware", "hls", "host", "hypersonic", "server", "sim")
