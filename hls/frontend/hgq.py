@@ -22,7 +22,7 @@ from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import PROGRESS, keras_2_environment, python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.keras.saved import model_config
+from hypersonic.hls.frontend.saved import model_config
 
 #: the version that is installed, as pip's --require-hashes wants it
 LOCKED = "hgq2==0.2.0 --hash=sha256:c47086535b2bae33bdd186590733f44cebd7a0160029cab2b1d3eb05cb8c1164"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.keras.saved import model_config
+from hypersonic.hls.frontend.saved import model_config
 
 Shapes = Mapping[str, tuple[int, ...]]
 

@@ -28,10 +28,10 @@ from hypersonic.hls.frontend.keras.names import named_for_hls4ml
 from hypersonic.hls.frontend.keras.options import with_plain_options
 from hypersonic.hls.frontend.keras.readers import garnet_layers, register_readers
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2
-from hypersonic.hls.frontend.keras.saved import FLOATING, dtype_policy, is_keras_3, model_config
 from hypersonic.hls.frontend.keras.simplify import functional, simplified
 from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
+from hypersonic.hls.frontend.saved import FLOATING, dtype_policy, is_keras_3, model_config
 from hypersonic.hls.frontend.trained import Tensor, TrainedModel
 
 #: rows of a batch

@@ -26,7 +26,7 @@ from hypersonic.hls.frontend.keras import classes, operations, parts
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY, check_classes, own_classes, with_hard_sigmoid
 from hypersonic.hls.frontend.keras.layers import check_shape
 from hypersonic.hls.frontend.keras.operations import operation
-from hypersonic.hls.frontend.keras.saved import FLOATING, model_config, saved_by
+from hypersonic.hls.frontend.saved import FLOATING, model_config, saved_by
 
 #: rows of random numbers that both models have to answer alike
 _ROWS = 8

@@ -12,7 +12,7 @@ from hypersonic.hls.build import convert_model
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import describe
 from hypersonic.hls.frontend.keras.rebuild import in_keras_2
-from hypersonic.hls.frontend.keras.saved import is_keras_3
+from hypersonic.hls.frontend.saved import is_keras_3
 from tests.support.session import run_session
 
 pytestmark = pytest.mark.whole("hls", "requirements.lock")
