@@ -209,7 +209,7 @@ def _opened(proto: Any) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    # as the operators are defined: floats between the pairs. Fused to int8 products, onnxruntime's sums saturate on x86 without VNNI
+    # floats between the pairs, as the operators are defined: the sums of fused int8 products saturate on x86 without VNNI
     options.add_session_config_entry("session.disable_quant_qdq", "1")
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
