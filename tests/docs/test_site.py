@@ -13,10 +13,7 @@ import pytest
 
 import hypersonic
 
-pytestmark = [
-    pytest.mark.whole("CHANGELOG.md", "README.md", "client", "docs", "hypersonic", "requirements.lock"),
-    pytest.mark.timeout(2700),  # one build makes all pages and executes the notebooks
-]
+pytestmark = pytest.mark.whole("CHANGELOG.md", "README.md", "client", "docs", "hypersonic", "requirements.lock")
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
