@@ -17,7 +17,7 @@ from tests.house.tracked import tracked_files
 CODE = {".py", ".pyi", ".sv", ".v", ".cpp", ".hpp", ".h"}
 
 #: the most modules in a folder, without its __init__
-MOST_MODULES = 20
+MOST_MODULES = 24
 #: folders of modules that are alike and that a registry collects: one for each layer, or for each kind of stage
 COLLECTED = {"hls/da/layers", "hls/network/layers", "hls/rf/stages"}
 
@@ -31,7 +31,7 @@ def test_no_code_file_is_longer_than_500_lines() -> None:
     assert not long, f"split these by idea: {long}"
 
 
-def test_no_folder_has_more_than_20_modules() -> None:
+def test_no_folder_has_more_than_24_modules() -> None:
     """Tests and the zoo's networks too. Folders of RTL may be larger: a module is a file there, found by its name alone."""
     files = [file for file in tracked_files() if file.suffix == ".py" and file.name != "__init__.py"]
     large = {str(folder.relative_to(ROOT)): n for folder, n in Counter(f.parent for f in files).items() if n > MOST_MODULES}

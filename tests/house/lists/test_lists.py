@@ -24,7 +24,7 @@ UNTRIED = {
 #: rules for the tree that an addition could break
 RULES = (
     "benches.py", "imports.py", "tables.py", "texts.py", "tree.py::test_no_code_file_is_longer_than_500_lines",
-    "tree.py::test_no_folder_has_more_than_20_modules", "tree.py::test_every_code_file_names_its_licence",
+    "tree.py::test_no_folder_has_more_than_24_modules", "tree.py::test_every_code_file_names_its_licence",
 )  # fmt: skip
 
 #: these tests take a minute, and run when code of a list has changed
