@@ -184,28 +184,32 @@ from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.negate import Negate
 from hypersonic.hls.rf.stage import Stream
 from hypersonic.hls.rf.stages.negate import negate_stage
+from hypersonic.sim.bench_cases import RowCase, drawn
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
 X, Y, LANES, BEATS = FixedPoint(9, 5), FixedPoint(7, 4), 2, 3
 
 
-def dut() -> Dut:
-    size = LANES * BEATS
-    layer = Negate("n", Tensor("x", (size,), X), Tensor("y", (size,), Y))
-    stage = negate_stage("n", layer, Stream("x", X, LANES, BEATS), Stream("y", Y, LANES, BEATS))
-    return Dut("rf_negate", dict(stage.parameters), {"s_axis": LANES * X.width}, LANES * Y.width)
+class Case(RowCase):
+    name = "negate"
+
+    def dut(self) -> Dut:
+        size = LANES * BEATS
+        layer = Negate("n", Tensor("x", (size,), X), Tensor("y", (size,), Y))
+        stage = negate_stage("n", layer, Stream("x", X, LANES, BEATS), Stream("y", Y, LANES, BEATS))
+        return Dut("rf_negate", dict(stage.parameters), {"s_axis": LANES * X.width}, LANES * Y.width)
+
+    def row(self, rng: random.Random) -> tuple[list[Beat], ...]:
+        x = drawn(X, LANES * BEATS, rng)
+        y = [Y.cast(-number, X.fraction) for number in x]
+        return beats_of(x, LANES, X.width), beats_of(y, LANES, Y.width)
 
 
-def traffic(rows: int, seed: int) -> tuple[list[list[Beat]], list[Beat]]:
-    rng = random.Random(seed)
-    drawn = [[rng.randint(X.min_raw, X.max_raw) for _ in range(LANES * BEATS)] for _ in range(rows)]
-    source = [beat for row in drawn for beat in beats_of(row, LANES, X.width)]
-    return [source], [beat for row in drawn for beat in beats_of([Y.cast(-x, X.fraction) for x in row], LANES, Y.width)]
+CASES = [Case()]
 
 
-def test_integers_are_exact_under_any_stalls_and_after_a_reset() -> None:
-    with StreamBench([dut()]) as bench:
-        bench.check(dut(), traffic)
+def test_integers_are_exact_under_any_stalls_and_after_a_reset(bench: StreamBench, case: Case) -> None:
+    bench.check(case)
 '''
 
 _ENDS = '    "rf_pad": lambda d: {'
