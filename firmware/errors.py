@@ -4,7 +4,7 @@
 ::
 
     FirmwareError
-    |-- PlatformError            there is no such platform, or it can no longer be built for
+    |-- PlatformError            there is no such platform, or its file is not valid
     |-- LinkError                the kernel cannot be put on this platform as requested
     |   `-- ResourceError            the kernel needs more than the card has
     |-- XclbinError              the file is not an xclbin, or is damaged

@@ -12,7 +12,6 @@ from hypersonic.firmware.errors import FirmwareError, LinkError
 from hypersonic.firmware.estimate.kernel import ResourceReport, estimate, estimate_shell, known_amounts, table
 from hypersonic.firmware.estimate.module_tree import Module
 from hypersonic.firmware.kernel.files import Kernel
-from hypersonic.firmware.kernel.vitis_xml import describe_units
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import describe_places, place_units
 from hypersonic.hls.errors import ToolError
@@ -161,7 +160,6 @@ def _shell(shell: Module | Missing, compute_units: int) -> tuple[list[str], dict
 def _places(kernel: Kernel, platform: Platform, compute_units: int, unit: Amounts) -> tuple[list[str], str]:
     """A line on the place of each unit, and why the units do not fit; the latter is empty when they do."""
     try:
-        description = describe_units(kernel.name, compute_units, kernel.core.takes_weights)
-        return describe_places(platform, place_units(platform, description, unit)), ""
+        return describe_places(platform, place_units(platform, kernel.units(compute_units), unit)), ""
     except LinkError as error:
         return [str(error)], str(error)

@@ -10,7 +10,6 @@ from hypersonic.firmware.estimate.kernel import ResourceReport, known_amounts
 from hypersonic.firmware.estimate.module_tree import Module
 from hypersonic.firmware.estimate.report import BuildReport, Estimates, Missing, entry_of, lines_of
 from hypersonic.firmware.kernel.files import Kernel
-from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_units
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import describe_places, place_kernels, shared_banks
 
@@ -36,7 +35,7 @@ def report_together(
     amounts = [known[name] if isinstance(report, Missing) else report.top.total for name, report in reports.items()]
     entries = {name: entry_of(report, platform, known[name]) for name, report in reports.items()}
     try:
-        places = place_kernels(platform, [_describe(kernel, units) for kernel, units in kernels], amounts)
+        places = place_kernels(platform, [kernel.units(units) for kernel, units in kernels], amounts)
     except LinkError as error:
         return BuildReport([*lines, str(error)], entries, str(error))
     return BuildReport([*lines, *describe_places(platform, places), *shared_banks(platform, places)], entries, "")
@@ -44,16 +43,12 @@ def report_together(
 
 def check_known_together(kernels: Sequence[tuple[Kernel, int]], platform: Platform) -> BuildReport | None:
     """The report of kernels that do not fit the card by what is known without Yosys; None for others. It takes no time."""
-    described = [_describe(kernel, units) for kernel, units in kernels]
+    described = [kernel.units(units) for kernel, units in kernels]
     try:
         place_kernels(platform, described, [known_amounts(kernel.core) for kernel, _ in kernels])
     except LinkError as error:
         return BuildReport([str(error)], {}, str(error))
     return None
-
-
-def _describe(kernel: Kernel, units: int) -> KernelDescription:
-    return describe_units(kernel.name, units, kernel.core.takes_weights)
 
 
 def _shell(shell: Module | Missing) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.kernel.identity import nameless
+from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_units
 from hypersonic.hls.cache import content_sha256
 from hypersonic.hls.core import AXIS_RTL, Core
 from hypersonic.hls.sources import source_files
@@ -76,6 +77,10 @@ class Kernel:
         named = {file.name for file in self.core.memories if any(f'"{file.name}"' in text for text in texts)}
         rest = [file for file in self.core.memories if file.name not in named]
         return content_sha256(["kernel", self.top, *ours, *rtl, *rest])
+
+    def units(self, compute_units: int) -> KernelDescription:
+        """The kernel with that many instances."""
+        return describe_units(self.name, compute_units, self.core.takes_weights)
 
     @property
     def top_file(self) -> Path:

@@ -10,7 +10,6 @@ installs it in advance. This prints the directory, and installs it first if it i
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -22,16 +21,19 @@ from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import PROGRESS, keras_2_environment, python_argv, python_environment
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.saved import model_config
+from hypersonic.hls.frontend.saved import config_text
 
 #: the version that is installed, as pip's --require-hashes wants it
 LOCKED = "hgq2==0.2.0 --hash=sha256:c47086535b2bae33bdd186590733f44cebd7a0160029cab2b1d3eb05cb8c1164"
 
+#: the most bytes of a .keras file's config.json that are searched
+_MAX_CONFIG = 64 << 20
+
 
 def uses_hgq(file: Path) -> bool:
     """Return whether a .keras or .h5 file has layers of HGQ2. False for a file that cannot be read: loading it says why."""
-    text = json.dumps(model_config(file)) if file.suffix in (".keras", ".h5") else ""
-    return '"hgq.' in text or '"hgq>' in text
+    text = config_text(file, _MAX_CONFIG) if file.suffix in (".keras", ".h5") else b""
+    return b'"hgq.' in text or b'"hgq>' in text
 
 
 def environment_of(file: Path, progress: Callable[[str], None] = lambda _: None) -> dict[str, str]:

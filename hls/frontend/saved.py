@@ -51,12 +51,25 @@ def dtype_policy(config: Any) -> str:
 def model_config(file: Path) -> dict[str, Any]:
     """Return the configuration of the model in a .keras or .h5 file; {} if it cannot be read."""
     try:
+        return dict(json.loads(config_text(file)))
+    except (ValueError, TypeError, RecursionError):
+        return {}
+
+
+def config_text(file: Path, most: int = _MAX_CONFIG) -> bytes:
+    """Return the JSON text of that configuration; b"" if it cannot be read.
+
+    Args:
+        most: bytes that are read of a .keras file.
+    """
+    try:
         if file.suffix == ".keras":
             with zipfile.ZipFile(file) as archive, archive.open("config.json") as config:
-                return dict(json.loads(config.read(_MAX_CONFIG)))
+                return config.read(most)
         import h5py
 
         with h5py.File(file) as content:
-            return dict(json.loads(content.attrs["model_config"]))
+            text = content.attrs["model_config"]
+        return text.encode() if isinstance(text, str) else bytes(text)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
-        return {}
+        return b""

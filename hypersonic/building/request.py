@@ -18,6 +18,8 @@ from hypersonic.firmware.xclbin.connectivity import check_units
 from hypersonic.hls.core_kind import CORE_CHOICES, CoreKind
 from hypersonic.hls.frontend.description import ModelDescription, describe
 
+__all__ = ["CARD_DEFAULTS", "CSIM", "HLS", "CardOptions", "Progress", "Request", "check_request", "naming"]
+
 Progress = Callable[[str], None]
 
 #: the manifest's `core` of a model that is computed by its C++, without a clock
@@ -26,9 +28,7 @@ CSIM = CoreKind.CSIM
 #: the core that only Vitis HLS can generate
 HLS = CoreKind.HLS
 
-
-__all__ = ["CARD_DEFAULTS", "CSIM", "HLS", "CardOptions", "Progress", "Request", "check_request", "naming"]
-
+#: the options of a build for an emulated card
 CARD_DEFAULTS = CardOptions()
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import LinkError
-from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_kernel, describe_units
+from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_kernel
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.toolchains.errors import StepError, TimingError
@@ -56,11 +56,6 @@ MIN_KERNEL_MHZ, MAX_KERNEL_MHZ = 10, 650
 
 #: per cent by which the achieved clock may be below the requested one, because clock generators have discrete steps
 _CLOCK_STEP_PERCENT = 1.0
-
-
-def describe(part: KernelUnits) -> KernelDescription:
-    """The kernel with its instances."""
-    return describe_units(part.kernel.name, part.compute_units, part.kernel.core.takes_weights)
 
 
 @dataclass(frozen=True)
@@ -109,7 +104,7 @@ def link_kernels(
         raise LinkError(f"the kernel's clock is {options.kernel_mhz} MHz, expected {MIN_KERNEL_MHZ} to {MAX_KERNEL_MHZ}")
     for part in kernels:
         check_memories(part.kernel.core)
-    descriptions = [describe(part) for part in kernels]
+    descriptions = [part.kernel.units(part.compute_units) for part in kernels]
     places = place_kernels(platform, descriptions, [part.unit or NOTHING for part in kernels])
     config = vpp_config(platform, descriptions, places, vitis=tools.release, kernel_mhz=options.kernel_mhz)
     build = directory / _build_name(name, kernels, platform, tools, config)

@@ -155,7 +155,9 @@ def _scaled(model: Any, layer: Any) -> list[Part]:
         return [PASSED]
     scale, offset = _line(layer)
     before = layer
-    while type(before := before.inbound_nodes[0].inbound_layers).__name__ in _SCALINGS and only_reader(model, before):
+    while (
+        type(before := before.inbound_nodes[0].inbound_layers).__name__ in _SCALINGS and only_reader(model, before) is not None
+    ):
         first = _line(before)
         scale, offset = first[0] * scale, first[1] * scale + offset
     return affine(_shapes(layer)[0], scale, offset)
