@@ -90,7 +90,8 @@ class Verdict(NamedTuple):
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    return tomllib.loads((FORMAL / "proofs.toml").read_text())
+    (table,) = source_files(FORMAL, "proofs.toml")
+    return tomllib.loads(table.read_text())
 
 
 def proofs() -> tuple[str, ...]:

@@ -28,7 +28,7 @@ FOLDERS: dict[str, tuple[object, str, Callable[[], object]]] = {
     "tasks": (description, "ZOO", tasks),
     "the compiler": (build, "_PACKAGE", lambda: program_hash(build.compiler("da"))),
     "platforms": (platform, "DIRECTORY", platform._names.__wrapped__),
-    "proofs": (prove, "FORMAL", prove.proofs),
+    "proofs": (prove, "FORMAL", prove._table.__wrapped__),
     "kernel modules": (files, "RTL", lambda: files.rtl_sources("kernel_shell")),
     "kernel names": (kernel, "AXIS_RTL", lambda: kernel._check_name(cast("Core", SimpleNamespace(name="m", top="t")))),
     "stages": (modules, "RF_RTL", lambda: modules.rtl_sources("rf_mac")),

@@ -152,7 +152,8 @@ def test_what_was_proved_is_not_run_again_until_a_source_changes(tmp_path: Path,
     monkeypatch.setattr(proving, "prove", count)
     assert verdict("axis_skid") == verdict("axis_skid") == Verdict(("cover", "prove"), (), 1, 2)
     (changed := tmp_path / "axis_skid.sv").write_text("// another\n")
-    monkeypatch.setattr(proving, "files", lambda _: {"axis_skid.sv": changed})
+    sources = files("axis_skid") | {"axis_skid.sv": changed}
+    monkeypatch.setattr(proving, "files", lambda _: sources)
     verdict("axis_skid")
     assert runs == ["axis_skid", "axis_skid"]
 

@@ -12,8 +12,11 @@ HTTP: tuple[Difference, ...] = (
         "our own reason and offset; the status is Triton's",
         "the parser is a different one",
         (
-            "HTTP infer, not JSON", "HTTP infer, JSON cut off", "HTTP JSON in UTF-16", "HTTP JSON with half a surrogate",
-            "HTTP value 01", "HTTP value 1.", "HTTP value 0x10", "HTTP value of 400 digits", "HTTP value 1e400",
+            "HTTP infer, not JSON", "HTTP infer, JSON cut off", "HTTP index, not JSON", "HTTP register, not JSON",
+            "HTTP JSON in UTF-16", "HTTP JSON with half a surrogate", "HTTP JSON with a control character",
+            "HTTP JSON with more behind it", "HTTP JSON with a comment", "HTTP JSON with a comma too many",
+            "HTTP value 01", "HTTP value 1.", "HTTP value .5", "HTTP value +1", "HTTP value 0x10",
+            "HTTP value of 400 digits", "HTTP value 1e400",
         ),
     ),
     Difference(
