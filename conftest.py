@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.support.optional import enabling
 from tests.support.slow import is_long, is_slow
@@ -23,6 +24,10 @@ WORKER_BYTES = 2_500_000_000
 
 #: an emulated card replaces its xclbin at once; for the tests' processes and all that they start
 os.environ["HYPERSONIC_EMU_LOAD_MS"] = "0"
+
+# an example may take as long as it needs: other tests run beside it
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 #: collected tests, and those of them that are left after deselection
 COUNTS = pytest.StashKey[dict[str, int]]()

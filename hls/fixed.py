@@ -28,7 +28,7 @@ class Rounding(StrEnum):
     RND_MIN_INF = "AP_RND_MIN_INF"  # to nearest, ties towards minus infinity
 
 
-#: the values of the RTL parameter ROUNDING; firmware/kernel/fixed_modes.py writes them into the modules
+#: the values of the RTL parameter ROUNDING; hls/rf/packages.py writes them into ap_fixed_pkg.sv
 ROUNDING_CODES = {
     Rounding.TRN: 0,
     Rounding.RND: 1,
@@ -54,6 +54,11 @@ class Overflow(StrEnum):
 
 #: the values of the RTL parameter OVERFLOW
 OVERFLOW_CODES = {Overflow.WRAP: 0, Overflow.SAT: 1, Overflow.SAT_ZERO: 2, Overflow.SAT_SYM: 3}
+
+
+def rtl_name(mode: Rounding | Overflow) -> str:
+    """The constant of a mode in RTL, for example `ap_fixed_pkg::RND_CONV`."""
+    return f"ap_fixed_pkg::{mode.removeprefix('AP_')}"
 
 
 def _names(modes: type[StrEnum]) -> str:

@@ -19,13 +19,21 @@ from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 ROOT = Path(__file__).resolve().parents[1]
 RTL = tuple(ROOT / folder for folder in ("hls/rtl/axis", "hls/rtl/rf", "firmware/rtl"))
 
+#: the names of the files with packages
+PACKAGE = "*_pkg.sv"
+
 
 def modules(folders: tuple[Path, ...] = RTL) -> list[Path]:
-    """Return the SystemVerilog files of the RTL folders. Each has one module, named as the file.
+    """Return the files of the modules in the RTL folders. Each has one module, named as the file.
 
     Raises NoSourcesError for a folder that has none.
     """
-    return sorted(file for folder in folders for file in source_files(folder, "*.sv"))
+    return sorted(file for folder in folders for file in source_files(folder, "*.sv") if not file.match(PACKAGE))
+
+
+def packages(folders: tuple[Path, ...] = RTL) -> list[Path]:
+    """Return the files of the packages in the RTL folders, which Verilator does not find by itself."""
+    return sorted(file for folder in folders for file in folder.glob(PACKAGE))
 
 
 def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:
@@ -33,7 +41,7 @@ def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:
     waivers = [file for folder in folders for file in sorted(folder.glob("*.vlt"))]
     search = [option for folder in folders for option in ("-y", str(folder), f"-I{folder}")]
     try:
-        verilator.lint([*waivers, module], module.stem, *search)
+        verilator.lint([*waivers, *packages(folders), module], module.stem, *search)
     except ToolError as error:
         return str(error)
     return ""

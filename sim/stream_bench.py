@@ -260,7 +260,8 @@ class StreamBench:
             for name, text in files.items():
                 (directory / name).write_text(text)
             words = f"-DX_WORDS={self._x_bytes // 4} -DY_WORDS={self._y_bytes // 4}"
-            _build(directory, words, optimisation, [source for dut in self.duts for source in dut.sources])
+            packages = [file for file in _sources(self.duts) if file.match("*_pkg.sv")]
+            _build(directory, words, optimisation, [*packages, *(source for dut in self.duts for source in dut.sources)])
             (directory / "obj" / _LIBRARY).rename(directory / _LIBRARY)
 
         parts: list[str | Path] = [optimisation, top, str(sorted(files.items())), _HARNESS, *_sources(self.duts)]

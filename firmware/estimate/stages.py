@@ -60,7 +60,7 @@ _LANES = (Axis("LANES", 2, 4),)
 AXES = {
     "rf_mac": _MAC, "rf_mac_stream": _MAC, "rf_matmul": _MAC, "rf_weights": (Axis("WIDTH", 576, 1152),),
     "rf_lanes": (Axis("WIDTH", 4, 8),), "rf_fork": (Axis("WIDTH", 8, 16),),
-    **dict.fromkeys(["rf_map", "rf_table", "rf_add", "rf_pool", "rf_global_pool", "rf_depthwise"], _LANES),
+    **dict.fromkeys(["rf_map", "rf_table", "rf_merge", "rf_pool", "rf_global_pool", "rf_depthwise"], _LANES),
 }  # fmt: skip
 
 # uniquify gives each instance its own module. Without it, an axis_fifo that is a stage keeps its hierarchy and would remain a

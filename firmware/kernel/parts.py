@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.files import KernelError
 from hypersonic.hls.core import Port
-from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint
+from hypersonic.hls.fixed import FixedPoint, rtl_name
 from hypersonic.hls.packing.codes import Codes, converters
 from hypersonic.hls.spec import TensorSpec
 
@@ -139,8 +139,8 @@ def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
         "WIDTH": str(fixed.width),
         "FRACTION": str(fixed.fraction),
         "SIGNED": f"1'b{int(fixed.signed)}",
-        "ROUNDING": str(ROUNDING_CODES[rounded_to.rounding]),
-        "OVERFLOW": str(OVERFLOW_CODES[rounded_to.overflow]),
+        "ROUNDING": rtl_name(rounded_to.rounding),
+        "OVERFLOW": rtl_name(rounded_to.overflow),
         "SCALES": f"{16 * taken.elements}'h0" if taken.codes else _scales(taken),
     }
 

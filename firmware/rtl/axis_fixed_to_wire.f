@@ -1,4 +1,4 @@
-fixed_round.sv
-fixed_to_fixed.sv
+../../hls/rtl/axis/ap_fixed_pkg.sv
+../../hls/rtl/axis/fixed_cast.sv
 fixed_to_float.sv
 axis_fixed_to_wire.sv

@@ -6,7 +6,7 @@
 //
 // SCALES has one 16-bit two's complement exponent for each element: a floating-point element i is divided by 2**SCALES[i], the
 // inverse of axis_wire_to_fixed. Raw integers are not scaled; ROUNDING and OVERFLOW apply only to them. See fixed_to_float and
-// fixed_to_fixed for the conversion.
+// fixed_cast for the conversion.
 `default_nettype none
 
 module axis_fixed_to_wire #(
@@ -18,8 +18,9 @@ module axis_fixed_to_wire #(
     // of raw integers: bits right of the binary point, may be negative; 1: two's complement, 0: unsigned
     parameter int WORD_FRACTION = 0,
     parameter bit WORD_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0,
+    // modes of ap_fixed_pkg
+    parameter int ROUNDING = ap_fixed_pkg::TRN,
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     // bits of a raw number
     parameter int WIDTH = 16,
     // bits of a raw number right of the binary point; may be negative
@@ -49,7 +50,7 @@ module axis_fixed_to_wire #(
     $error("axis_fixed_to_wire %m: N is %0d, expected at least 1", N);
   end
 
-  localparam int CONVERSION = EXPONENT_BITS == 0 ? 3 : 5;  // clocks of fixed_to_fixed, of fixed_to_float
+  localparam int CONVERSION = EXPONENT_BITS == 0 ? 3 : 5;  // clocks of a register and fixed_cast, of fixed_to_float
   localparam int DELAY = LATENCY - CONVERSION;
 
   if (DELAY < 0 || (EXPONENT_BITS != 0 && DELAY > 0)) begin : g_check_latency
@@ -83,19 +84,22 @@ module axis_fixed_to_wire #(
 
   for (genvar i = 0; i < N; i++) begin : gen_lane
     if (EXPONENT_BITS == 0) begin : gen_raw
-      fixed_to_fixed #(
-          .WIDTH_IN (WIDTH),
+      logic [WIDTH-1:0] raw_q;
+      always_ff @(posedge clk) if (enable) raw_q <= s_axis_tdata[WIDTH*i+:WIDTH];
+
+      fixed_cast #(
+          .IN_WIDTH (WIDTH),
           .SIGNED_IN(SIGNED),
-          .SHIFT    (WORD_FRACTION - FRACTION),
+          .SHIFT    (FRACTION - WORD_FRACTION),
           .WIDTH    (WORD_WIDTH),
           .SIGNED   (WORD_SIGNED),
           .ROUNDING (ROUNDING),
           .OVERFLOW (OVERFLOW)
-      ) u_fixed_to_fixed (
+      ) u_fixed_cast (
           .clk   (clk),
           .enable(enable),
-          .x     (s_axis_tdata[WIDTH*i+:WIDTH]),
-          .raw   (converted[WORD_WIDTH*i+:WORD_WIDTH])
+          .x     (raw_q),
+          .y     (converted[WORD_WIDTH*i+:WORD_WIDTH])
       );
     end else begin : gen_float
       localparam int SCALE = 32'($signed(SCALES[16*i+:16]));

@@ -1,4 +1,4 @@
-fixed_round.sv
-fixed_to_fixed.sv
+../../hls/rtl/axis/ap_fixed_pkg.sv
+../../hls/rtl/axis/fixed_cast.sv
 float_to_fixed.sv
 axis_wire_to_fixed.sv

@@ -6,7 +6,7 @@
 //
 // SCALES has one 16-bit two's complement exponent for each element: a floating-point element i is multiplied by 2**SCALES[i]
 // before it is rounded. A power of two only moves the binary point, so it needs no multiplier. Raw integers are the network's
-// numbers already and are not scaled. See float_to_fixed and fixed_to_fixed for the conversion.
+// numbers already and are not scaled. See float_to_fixed and fixed_cast for the conversion.
 `default_nettype none
 
 module axis_wire_to_fixed #(
@@ -24,9 +24,9 @@ module axis_wire_to_fixed #(
     parameter int FRACTION = 10,
     // 1: two's complement, 0: unsigned
     parameter bit SIGNED = 1'b1,
-    // see fixed_round
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0,
+    // modes of ap_fixed_pkg
+    parameter int ROUNDING = ap_fixed_pkg::TRN,
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     // one exponent for each element, element 0 in the low bits
     parameter logic [16*N-1:0] SCALES = '0
 ) (
@@ -48,7 +48,7 @@ module axis_wire_to_fixed #(
     $error("axis_wire_to_fixed %m: N is %0d, expected at least 1", N);
   end
 
-  localparam int LATENCY = 3;  // of float_to_fixed and of fixed_to_fixed
+  localparam int LATENCY = 3;  // of float_to_fixed; fixed_cast takes two behind a register
 
   logic [LATENCY-1:0] valid_q;
   logic [LATENCY-1:0] last_q;
@@ -65,19 +65,22 @@ module axis_wire_to_fixed #(
 
   for (genvar i = 0; i < N; i++) begin : gen_lane
     if (EXPONENT_BITS == 0) begin : gen_raw
-      fixed_to_fixed #(
-          .WIDTH_IN (WORD_WIDTH),
+      logic [WORD_WIDTH-1:0] word_q;
+      always_ff @(posedge clk) if (enable) word_q <= s_axis_tdata[WORD_WIDTH*i+:WORD_WIDTH];
+
+      fixed_cast #(
+          .IN_WIDTH (WORD_WIDTH),
           .SIGNED_IN(WORD_SIGNED),
-          .SHIFT    (FRACTION - WORD_FRACTION),
+          .SHIFT    (WORD_FRACTION - FRACTION),
           .WIDTH    (WIDTH),
           .SIGNED   (SIGNED),
           .ROUNDING (ROUNDING),
           .OVERFLOW (OVERFLOW)
-      ) u_fixed_to_fixed (
+      ) u_fixed_cast (
           .clk   (clk),
           .enable(enable),
-          .x     (s_axis_tdata[WORD_WIDTH*i+:WORD_WIDTH]),
-          .raw   (m_axis_tdata[WIDTH*i+:WIDTH])
+          .x     (word_q),
+          .y     (m_axis_tdata[WIDTH*i+:WIDTH])
       );
     end else begin : gen_float
       localparam int SCALE = 32'($signed(SCALES[16*i+:16]));

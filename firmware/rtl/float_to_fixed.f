@@ -1,2 +1,2 @@
-fixed_round.sv
+../../hls/rtl/axis/ap_fixed_pkg.sv
 float_to_fixed.sv

@@ -2,7 +2,7 @@
 //
 // Converts an IEEE 754 number to a raw fixed-point number in three clocks, one number per clock while `enable` is set.
 //
-//   raw = overflow(round(x * 2**SHIFT))     the modes of fixed_round
+//   raw = overflow(round(x * 2**SHIFT))     the modes of ap_fixed_pkg
 //
 //   FP32: 8 and 23 bits     FP16: 5 and 10 bits     BF16: 8 and 7 bits
 //
@@ -11,7 +11,7 @@
 //
 // The mantissa m has the value m * 2**(e - BIAS - MANTISSA_BITS + SHIFT). It is shifted into a number with MANTISSA_BITS + 2
 // bits right of the point. A smaller value would only set the sticky bit, which an unshifted m does too, so the shift is clamped
-// at 0.
+// at 0. The shifted number is a sign and a magnitude; it becomes two's complement in the adder that rounds it.
 `default_nettype none
 
 module float_to_fixed #(
@@ -24,9 +24,9 @@ module float_to_fixed #(
     parameter int SHIFT = 10,
     // 1: two's complement, 0: unsigned
     parameter bit SIGNED = 1'b1,
-    // see fixed_round
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0
+    // modes of ap_fixed_pkg
+    parameter int ROUNDING = ap_fixed_pkg::TRN,
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                                 clk,
     input  logic                                 enable,
@@ -39,6 +39,15 @@ module float_to_fixed #(
   end
   if (SHIFT < -400 || SHIFT > 400) begin : g_check_shift
     $error("float_to_fixed %m: SHIFT is %0d, expected -400 to 400", SHIFT);
+  end
+  if (WIDTH < 1 || WIDTH > 62) begin : g_check_width
+    $error("float_to_fixed %m: WIDTH is %0d, expected 1 to 62", WIDTH);
+  end
+  if (ROUNDING < ap_fixed_pkg::TRN || ROUNDING > ap_fixed_pkg::RND_MIN_INF) begin : g_check_rounding
+    $error("float_to_fixed %m: ROUNDING is %0d, expected 0 to 6", ROUNDING);
+  end
+  if (OVERFLOW < ap_fixed_pkg::WRAP || OVERFLOW > ap_fixed_pkg::SAT_SYM) begin : g_check_overflow
+    $error("float_to_fixed %m: OVERFLOW is %0d, expected 0 to 3", OVERFLOW);
   end
 
   localparam int BIAS = (1 << (EXPONENT_BITS - 1)) - 1;
@@ -62,6 +71,7 @@ module float_to_fixed #(
   wire               below = exponent < 0;
   wire               beyond = exponent > 11'(MAX_SHIFT);
 
+  // 1: decode
   logic                     sign_q;
   logic                     clamp_q;  // the magnitude is 2**WIDTH or more
   logic                     infinite_q;
@@ -78,7 +88,12 @@ module float_to_fixed #(
     end
   end
 
+  // 2: shift. Of the bits below the half bit it matters only whether any is set; they are ORed in groups of six, the inputs of one
+  // LUT
+  localparam int SIXES = (POINT + 4) / 6;
+
   wire [ALIGNED-1:0] aligned = ALIGNED'(mantissa_q) << shift_q;
+  wire [6*SIXES-1:0] rest = (6 * SIXES)'(aligned[POINT-2:0]);
   wire               lost;
 
   if (ALIGNED > KEPT) begin : gen_lost
@@ -87,21 +102,56 @@ module float_to_fixed #(
     assign lost = 1'b0;
   end
 
-  fixed_round #(
-      .WIDTH   (WIDTH),
-      .POINT   (POINT),
-      .SIGNED  (SIGNED),
-      .ROUNDING(ROUNDING),
-      .OVERFLOW(OVERFLOW)
-  ) u_fixed_round (
-      .clk      (clk),
-      .enable   (enable),
-      .negative (sign_q),
-      .infinite (infinite_q),
-      .beyond   (clamp_q || lost),
-      .magnitude(aligned[KEPT-1:0]),
-      .raw      (raw)
-  );
+  logic             negative_q;
+  logic             beyond_q;
+  logic             endless_q;
+  logic             half_q;
+  logic [SIXES-1:0] sticky_q;
+  logic [WIDTH-1:0] whole_q;
+
+  for (genvar i = 0; i < SIXES; i++) begin : gen_sticky
+    always_ff @(posedge clk) if (enable) sticky_q[i] <= rest[6*i+:6] != '0;
+  end
+
+  always_ff @(posedge clk) begin
+    if (enable) begin
+      negative_q <= sign_q;
+      endless_q  <= infinite_q;
+      beyond_q   <= clamp_q || lost;
+      half_q     <= aligned[POINT-1];
+      whole_q    <= aligned[POINT+:WIDTH];
+    end
+  end
+
+  // 3: round, negate, handle overflow. In two's complement, a negative number without bits below the point is ~whole + 1; with
+  // such bits it is ~whole, and the bits below its point are one minus those of the magnitude.
+  localparam logic [WIDTH-1:0] ABOVE = WIDTH'(ap_fixed_pkg::above(OVERFLOW, SIGNED, WIDTH));
+  localparam logic [WIDTH-1:0] BELOW = WIDTH'(ap_fixed_pkg::below(OVERFLOW, SIGNED, WIDTH));
+  localparam logic [WIDTH-1:0] LEAST = WIDTH'(ap_fixed_pkg::below(ap_fixed_pkg::SAT, SIGNED, WIDTH));
+
+  wire sticky = sticky_q != '0;
+  wire up = ap_fixed_pkg::rounds_up(
+      ROUNDING, negative_q, half_q ^ (negative_q && sticky), sticky, whole_q[0] ^ negative_q);
+  wire           carry = up || (negative_q && !half_q && !sticky);
+  wire [WIDTH:0] sum = ({1'b0, whole_q} ^ {(WIDTH + 1) {negative_q}}) + (WIDTH + 1)'(carry);
+  wire           least = OVERFLOW == ap_fixed_pkg::SAT_SYM && SIGNED && sum[WIDTH-1:0] == LEAST;
+  wire           outside;
+
+  if (OVERFLOW == ap_fixed_pkg::WRAP) begin : gen_wrap
+    assign outside = endless_q;
+    wire unused = &{1'b0, beyond_q, sum[WIDTH], least};
+  end else if (SIGNED) begin : gen_saturate_signed
+    wire high = sum[WIDTH] || sum[WIDTH-1];
+    wire low = sum[WIDTH] && !sum[WIDTH-1];
+    assign outside = endless_q || beyond_q || (negative_q ? low || least : high);
+  end else begin : gen_saturate_unsigned
+    assign outside = endless_q || beyond_q || sum[WIDTH];
+    wire unused = &{1'b0, least};
+  end
+
+  always_ff @(posedge clk) begin
+    if (enable) raw <= outside ? (negative_q ? BELOW : ABOVE) : sum[WIDTH-1:0];
+  end
 
 endmodule
 

@@ -87,7 +87,7 @@ def skid_cost(width: int) -> Amounts:
 
 
 def cast_cost(width: int, numbers: Numbers) -> Amounts:
-    """Return the cost of an rf_cast from `width` bits. Rounding is a carry chain without LUTs; zeros shifted in cost nothing.
+    """Return the cost of a fixed_cast from `width` bits. Rounding is a carry chain without LUTs; zeros shifted in cost nothing.
 
     Args:
         numbers: the parameters of the stage that has the cast.

@@ -15,12 +15,10 @@ def rtl_sources(module: str) -> tuple[Path, ...]:
 
     Raises ValueError for an unknown module, and NoSourcesError if the folder has no modules at all.
     """
-    folder = AXIS_RTL if module.startswith("axis_") else RF_RTL
-    listing = folder / f"{module}.f"
-    if not listing.is_file():
-        known = ", ".join(file.stem for file in source_files(folder, "*.f"))
-        raise ValueError(f"module {module!r} is not one of {folder}, expected one of {known}")
-    return tuple((folder / line).resolve() for line in listing.read_text().split())
+    listings = {file.stem: file for folder in (AXIS_RTL, RF_RTL) for file in source_files(folder, "*.f")}
+    if module not in listings:
+        raise ValueError(f"module {module!r} does not exist, expected one of {', '.join(listings)}")
+    return tuple((listings[module].parent / line).resolve() for line in listings[module].read_text().split())
 
 
 def sources_of(modules: Iterable[str]) -> tuple[Path, ...]:

@@ -14,6 +14,7 @@ from hypersonic.hls.core import Core, core_signals, module_header
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.network.base import Network
 from hypersonic.hls.rf.modules import sources_of
+from hypersonic.hls.rf.packages import constant
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
 from hypersonic.hls.rf.registry import stage_type
 from hypersonic.hls.rf.report import figures
@@ -164,14 +165,14 @@ def _parameters(stage: Stage, core: str) -> Iterator[str]:
     """Yield the parameters as wide as the module declares them, so that no tool extends or truncates a number."""
     long = stage_type(stage).long
     for key, value in stage.parameters.items():
-        yield f".{key}({_long(value) if key in long else _literal(value, core)})"
+        yield f".{key}({_long(value) if key in long else _literal(key, value, core)})"
 
 
 def _long(value: Value) -> str:
     return f"-64'sd{-int(value)}" if int(value) < 0 else f"64'd{value}"
 
 
-def _literal(value: Value, core: str) -> str:
+def _literal(key: str, value: Value, core: str) -> str:
     if isinstance(value, str):
         return f'"{_file(core, value)}"' if value else '""'
-    return str(value)
+    return constant(key, value)

@@ -29,7 +29,7 @@ def layout_of(packing: Packing) -> PackedRows:
     return read_layouts("a:8001", json.dumps({"x": packing.layout()}))["x"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(1, 16), st.integers(1, 20), st.booleans()), min_size=1, max_size=6),
     st.integers(0, 5),

@@ -14,7 +14,7 @@ from tests.hls.frontend.layer_names import NAMES
 FORMS = ("{}_tvalid", "u_{}", "{}_w_tvalid", "{}")
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(NAMES | st.text(max_size=200), max_size=20))
 def test_every_form_of_every_identifier_is_given_once_whatever_the_names(names: list[str]) -> None:
     scope = Namespace(["clk", "u_clk"])

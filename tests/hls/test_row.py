@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -42,7 +42,6 @@ def wires(row: Row, count: int) -> list[NDArray[np.float64]]:
     ]
 
 
-@settings(deadline=None)
 @given(rows, st.integers(0, 4))
 def test_bytes_decode_to_what_was_encoded_and_are_the_tensors_own_bytes_side_by_side(row: Row, count: int) -> None:
     sent = wires(row, count)
@@ -56,7 +55,6 @@ def test_bytes_decode_to_what_was_encoded_and_are_the_tensors_own_bytes_side_by_
         np.testing.assert_array_equal(data[k * row.row_bytes : (k + 1) * row.row_bytes], np.concatenate(alone))
 
 
-@settings(deadline=None)
 @given(rows, st.integers(1, 4))
 def test_the_structured_dtype_sees_every_tensor_in_the_bytes(row: Row, count: int) -> None:
     sent = wires(row, count)
@@ -76,7 +74,6 @@ def test_the_structured_dtype_sees_every_tensor_in_the_bytes(row: Row, count: in
     np.testing.assert_array_equal(empty.view(np.uint8), data)
 
 
-@settings(deadline=None)
 @given(rows, st.integers(0, 4))
 def test_raw_integers_are_the_tensors_own_side_by_side(row: Row, count: int) -> None:
     sent = wires(row, count)

@@ -107,7 +107,7 @@ def test_each_slot_may_be_used_by_a_thread_of_its_own(device: Device, build: Bui
     assert instance.busy_clocks() == 4 * 25 * 256
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, 256), min_size=1, max_size=12), st.integers(0, 2**32 - 1))
 def test_any_row_count_writes_its_rows_and_no_others(device: Device, build: Build, counts: list[int], seed: int) -> None:
     (instance, _) = _open(device, build)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
+from hypersonic.sim import lint
 from tests.house.graph import ROOT
 
 FIRMWARE_RTL = ROOT / "firmware" / "rtl"
@@ -23,7 +24,7 @@ _ROW = re.compile(r"^\| `(\w+)` \| `([\w/]+)` \| (.+) \|$", re.MULTILINE)
 
 def modules() -> dict[str, Path]:
     """Every RTL module by its name, and its file."""
-    return {file.stem: file for folder in (AXIS_RTL, RF_RTL, FIRMWARE_RTL) for file in sorted(folder.glob("*.sv"))}
+    return {file.stem: file for file in lint.modules((AXIS_RTL, RF_RTL, FIRMWARE_RTL))}
 
 
 def is_driven_by(module: str, bench: Path) -> bool:

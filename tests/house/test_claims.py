@@ -13,6 +13,7 @@ from hypersonic import cli
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate
 from hypersonic.firmware.platform import find_platform
 from hypersonic.server.arguments import add_arguments
+from hypersonic.sim import lint
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
@@ -39,7 +40,7 @@ def test_hls4ml_is_imported_where_contributing_says() -> None:
 
 def modules() -> dict[str, str]:
     """The text of each RTL module, by name."""
-    return {file.stem: file.read_text() for room in ("firmware", "hls") for file in (ROOT / room / "rtl").rglob("*.sv")}
+    return {file.stem: file.read_text() for file in lint.modules()}
 
 
 def test_every_module_is_driven_by_a_bench_of_its_own_or_of_one_around_it() -> None:

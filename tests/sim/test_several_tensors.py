@@ -44,7 +44,7 @@ def rows(draw: st.DrawFn) -> Row:
     return Row(tuple(tensors))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(x=rows(), y=rows(), count=st.integers(1, 70), seed=st.integers(0, 1 << 32))
 def test_any_tensors_are_exact_in_the_shell(x: Row, y: Row, count: int, seed: int) -> None:
     data = np.random.default_rng(seed).integers(0, 256, count * x.row_bytes, dtype=np.uint8)

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from hypersonic.hls.rf.modes import PoolOp
+
 #: the numeric parameters of a stage, by their names in its module
 Numbers = Mapping[str, int]
 
-#: largest input and output width of rf_cast, in bits
+#: largest input and output width of fixed_cast, in bits
 MAX_CAST_WIDTH = 128
 #: width, including the sign, of bounds and constants that a module declares as [63:0]
 MAX_BOUND_WIDTH = 64
 #: largest number of fraction bits of an index of rf_lookup
 MAX_INDEX_FRACTION = 120
-#: largest shift of the binary point in rf_cast, in either direction
+#: largest shift of the binary point in fixed_cast, in either direction
 _MAX_SHIFT = 400
 #: largest width of rf_divide's reciprocal, in bits
 _MAX_DIVIDE_WIDTH = 126
@@ -58,5 +60,5 @@ def shift(numbers: Numbers) -> Width:
 def quotient(numbers: Numbers) -> Width:
     """Width of the quotient in rf_divide, for average pooling."""
     count = numbers.get("PIXELS", numbers.get("K_H", 1) * numbers.get("K_W", 1))
-    width = numbers.get("ACC_WIDTH", 1) + (count - 1).bit_length() if numbers["OP"] == 1 else 1
+    width = numbers.get("ACC_WIDTH", 1) + (count - 1).bit_length() if numbers["OP"] == PoolOp.AVERAGE else 1
     return Width(width, _MAX_DIVIDE_WIDTH, "a quotient")

@@ -9,6 +9,7 @@ from hypersonic.hls.network.layers.global_pool import GlobalPool
 from hypersonic.hls.network.layers.pool import PoolOperation
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import memory_cost
+from hypersonic.hls.rf.modes import PoolOp
 from hypersonic.hls.rf.needs import in_turn
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
 from hypersonic.hls.rf.stage import Stage, Stream, Timing, Value
@@ -27,7 +28,8 @@ def global_pool_stage(name: str, layer: GlobalPool, x: Stream, y: Stream) -> Sta
     height, width, channels = layer.x.image
     average = layer.operation is PoolOperation.AVERAGE
     parameters: dict[str, Value] = {
-        "OP": int(average), "LANES": x.lanes, "PIXELS": height * width, "CHANNEL_BEATS": channels // x.lanes,
+        "OP": PoolOp.AVERAGE if average else PoolOp.MAX, "LANES": x.lanes,
+        "PIXELS": height * width, "CHANNEL_BEATS": channels // x.lanes,
         **pool_types(layer.operation, layer.accum, x, layer.y),
     }  # fmt: skip
     images = layer.x.images

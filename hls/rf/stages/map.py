@@ -14,6 +14,7 @@ from hypersonic.hls.network.layers.map import Map, MapFunction
 from hypersonic.hls.network.raw import at_fraction, signed_width
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
+from hypersonic.hls.rf.modes import MapMode
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, shift
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
@@ -48,8 +49,8 @@ def map_stage(name: str, layer: Map, x: Stream, y: Stream) -> Stage:
         memories.append(memory)
         periods.append(len(words))
         parameters |= {f"{letter}_WIDTH": memory.widths[0], f"{letter}_FILE": memory.file}
-    parameters |= {"A_FRACTION": work.a.fraction} if work.mode == _LEAKY and work.a else {}
-    if work.mode == _AFFINE and work.a and work.b:
+    parameters |= {"A_FRACTION": work.a.fraction} if work.mode == MapMode.LEAKY and work.a else {}
+    if work.mode == MapMode.AFFINE and work.a and work.b:
         product = x.precision.fraction + work.a.fraction
         parameters |= {"PRODUCT_LEFT": work.fraction - product, "OFFSET_LEFT": work.fraction - work.b.fraction}
     for what, bound in (("LOW", work.low), ("HIGH", work.high)):
@@ -61,18 +62,15 @@ def map_stage(name: str, layer: Map, x: Stream, y: Stream) -> Stage:
     return Stage(name, "rf_map", layer.name, parameters, (x,), (y,), timing, tuple(memories))
 
 
-_SAME, _AFFINE, _LEAKY, _THRESHOLD, _STEP = range(5)
-
-
 #: latency of rf_map by mode, without a clamp; includes two clocks of the output FIFO
-_CLOCKS = {_SAME: 5, _AFFINE: 8, _LEAKY: 7, _THRESHOLD: 6, _STEP: 6}
+_CLOCKS = {MapMode.SAME: 5, MapMode.AFFINE: 8, MapMode.LEAKY: 7, MapMode.THRESHOLD: 6, MapMode.STEP: 6}
 
 
 @dataclass(frozen=True, eq=False)
 class _MapWork:
     """Parameters of rf_map: its mode, the fraction bits of v, the constants, and the bounds of v."""
 
-    mode: int
+    mode: MapMode
     fraction: int
     a: Constants | None = None
     b: Constants | None = None
@@ -85,36 +83,38 @@ def _map_work(layer: Map) -> _MapWork:
     finer = max(fraction + scale.fraction, bias.fraction)
     if layer.function is MapFunction.LEAKY:
         whole = max(scale.fraction, 0)
-        return _MapWork(_LEAKY, fraction + whole, Constants(at_fraction(scale, whole), whole) if scale.fraction < 0 else scale)
+        return _MapWork(
+            MapMode.LEAKY, fraction + whole, Constants(at_fraction(scale, whole), whole) if scale.fraction < 0 else scale
+        )
     if layer.function is MapFunction.THRESHOLD:  # x has no value between two steps of its type
-        return _MapWork(_THRESHOLD, fraction, Constants(_floor(bias, fraction), fraction))
+        return _MapWork(MapMode.THRESHOLD, fraction, Constants(_floor(bias, fraction), fraction))
     if layer.function is MapFunction.AFFINE:
-        return _MapWork(_AFFINE, finer, scale, bias)
+        return _MapWork(MapMode.AFFINE, finer, scale, bias)
     if layer.function in (MapFunction.HARD_SIGMOID, MapFunction.HARD_TANH):
         return _hard(layer.function, finer, scale, bias)
     if layer.function is MapFunction.STEP:
         above, below = (Constants(_floor(values, fraction), fraction) for values in (scale, bias))
-        return _MapWork(_STEP, 0, above, below)
+        return _MapWork(MapMode.STEP, 0, above, below)
     return _bounded(layer.function, fraction, bias)
 
 
 def _hard(function: MapFunction, finer: int, scale: Constants, bias: Constants) -> _MapWork:
     """Return the work for clamp(v, 0, 1), or for 2 * clamp(v, 0, 1) - 1, which is clamp(2 * v - 1, -1, 1)."""
     if function is MapFunction.HARD_SIGMOID:
-        return _MapWork(_AFFINE, finer, scale, bias, low=0, high=1 << finer)
+        return _MapWork(MapMode.AFFINE, finer, scale, bias, low=0, high=1 << finer)
     doubled = Constants(2 * bias.raw - (1 << bias.fraction), bias.fraction)
-    return _MapWork(_AFFINE, finer, Constants(2 * scale.raw, scale.fraction), doubled, -1 << finer, 1 << finer)
+    return _MapWork(MapMode.AFFINE, finer, Constants(2 * scale.raw, scale.fraction), doubled, -1 << finer, 1 << finer)
 
 
 def _bounded(function: MapFunction, fraction: int, cap: Constants) -> _MapWork:
     """Return the work for x itself, for max(x, 0), or for x clamped to a cap, which need not be on x's grid."""
     if function is not MapFunction.CAP:
-        return _MapWork(_SAME, fraction, low=None if function is MapFunction.LINEAR else 0)
+        return _MapWork(MapMode.SAME, fraction, low=None if function is MapFunction.LINEAR else 0)
     finer = max(fraction, cap.fraction)
     high = int(at_fraction(cap, finer)[0])
     if finer == fraction:
-        return _MapWork(_SAME, fraction, low=0, high=high)
-    return _MapWork(_AFFINE, finer, Constants(np.ones(1, np.int64), 0), Constants(np.zeros(1, np.int64), 0), 0, high)
+        return _MapWork(MapMode.SAME, fraction, low=0, high=high)
+    return _MapWork(MapMode.AFFINE, finer, Constants(np.ones(1, np.int64), 0), Constants(np.zeros(1, np.int64), 0), 0, high)
 
 
 def _floor(values: Constants, fraction: int) -> NDArray[Any]:
@@ -136,21 +136,21 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     b = numbers.get("B_WIDTH", 8)
     lane = Amounts(ff=x)
     width = x
-    if mode == 1:
+    if mode == MapMode.AFFINE:
         width = max(x + a + numbers["PRODUCT_LEFT"], b + numbers["OFFSET_LEFT"]) + 1
         lane += Amounts(lut=width, ff=x + a + 2 * b + width, dsp=dsps(x, a))
-    elif mode == 2:
+    elif mode == MapMode.LEAKY:
         factor = max(a, numbers["A_FRACTION"] + 2)
         width = x + factor
         lane += Amounts(lut=factor, ff=x + factor, dsp=dsps(x, factor))
-    elif mode:
+    elif mode != MapMode.SAME:
         lane += Amounts(lut=2 * x, ff=x)
     clamped = bool(numbers.get("CLAMP_LOW", 0) or numbers.get("CLAMP_HIGH", 0))
     # a clamp at zero uses the reset of the registers
     compared = bool(numbers.get("LOW", 0) or numbers.get("CLAMP_HIGH", 0))
     lane += Amounts(lut=1.5 * width * compared, ff=width * clamped) + cast_cost(width, numbers)
-    latency = 3 + (0, 3, 2, 1, 1)[mode] + clamped
-    index = Amounts(lut=10, ff=8) if mode else NOTHING
+    latency = _CLOCKS[MapMode(mode)] - 2 + clamped
+    index = Amounts(lut=10, ff=8) if mode != MapMode.SAME else NOTHING
     return (
         lane.times(lanes)
         + flow_cost(lanes * numbers["Y_WIDTH"], latency)
@@ -162,9 +162,9 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
 def _mapped(numbers: Numbers) -> Width:
     a, b, x = (numbers.get(f"{letter}_WIDTH", 8) for letter in "ABX")
     width = x + 1
-    if numbers["MODE"] == 1:
+    if numbers["MODE"] == MapMode.AFFINE:
         width = max(x + 1 + a + numbers["PRODUCT_LEFT"], b + numbers["OFFSET_LEFT"]) + 1
-    elif numbers["MODE"] == 2:
+    elif numbers["MODE"] == MapMode.LEAKY:
         width = x + 1 + max(a, numbers["A_FRACTION"] + 2)
     return Width(width, MAX_CAST_WIDTH, "a number")
 

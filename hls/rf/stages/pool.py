@@ -9,6 +9,7 @@ from hypersonic.hls.network.layers.pool import Pool, PoolOperation
 from hypersonic.hls.network.windows import window_shape
 from hypersonic.hls.resources import NOTHING, Amounts
 from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
+from hypersonic.hls.rf.modes import PoolOp
 from hypersonic.hls.rf.needs import groups
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, quotient, shift
@@ -37,7 +38,8 @@ def pool_stage(name: str, layer: Pool, x: Stream, y: Stream) -> Stage:
     seen, (out_height, out_width) = layer.window, window_shape(layer.x, layer.window)
     average = layer.operation is PoolOperation.AVERAGE
     parameters: dict[str, Value] = {
-        "OP": int(average), "LANES": y.lanes, "CHANNEL_BEATS": channels // y.lanes, "H": height, "W": width,
+        "OP": PoolOp.AVERAGE if average else PoolOp.MAX, "LANES": y.lanes,
+        "CHANNEL_BEATS": channels // y.lanes, "H": height, "W": width,
         "K_H": seen.kernel[0], "K_W": seen.kernel[1], "S_H": seen.stride[0], "S_W": seen.stride[1],
         "PAD_TOP": seen.pad_top, "PAD_LEFT": seen.pad_left, "OUT_H": out_height, "OUT_W": out_width,
         "COUNT_PAD": int(layer.count_pad), **pool_types(layer.operation, layer.accum, x, layer.y),
@@ -70,7 +72,7 @@ def pool_cost(numbers: Numbers, rows: int, pixels: int, kept: Amounts = NOTHING)
         pixels: of a window.
         kept: resources of a memory for intermediate results.
     """
-    lanes, average = numbers["LANES"], numbers["OP"] == 1
+    lanes, average = numbers["LANES"], numbers["OP"] == PoolOp.AVERAGE
     value = pool_width(numbers)
     lane = Amounts(lut=value * (rows if average else 1.5 * rows - 1 + 0.5), ff=2 * rows * value) + cast_cost(value, numbers)
     if average:
@@ -80,7 +82,7 @@ def pool_cost(numbers: Numbers, rows: int, pixels: int, kept: Amounts = NOTHING)
 
 def pool_width(numbers: Numbers) -> int:
     """Return the bits of a sum or of a maximum."""
-    return numbers["ACC_WIDTH"] if numbers["OP"] == 1 else numbers["X_WIDTH"]
+    return numbers["ACC_WIDTH"] if numbers["OP"] == PoolOp.AVERAGE else numbers["X_WIDTH"]
 
 
 def _divide(width: int, count: int) -> Amounts:

@@ -1,58 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax over the last dimension, as rf_softmax."""
+"""Softmax over the last dimension, as rf_softmax; with the strategy argmax, as rf_argmax."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow
 from hypersonic.hls.network.layers.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.network.raw import cast_all, raw_array, signed_width
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, fifo_cost, flow_cost, rom_cost, skid_cost
+from hypersonic.hls.rf.cost import cast_cost, dsps, fifo_cost, flow_cost, rom_cost
+from hypersonic.hls.rf.needs import vectors
 from hypersonic.hls.rf.parts.casts import result_parameters
-from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, accumulator, shift
+from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, accumulator, shift
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerPlan, Planner, StageType
+from hypersonic.hls.rf.stages.argmax import argmax_stage, held_cost
 
 
 # ---------------------------------------------------------------- in RTL
 def _plan(plan: Planner, layer: Softmax) -> None:
     name = plan.stage_name(layer.name)
     x = plan.take_elements(layer.x, layer.x.channels)
-    plan.finish(layer, softmax_stage(name, layer, x, plan.result(layer, x.lanes)))
+    stage = argmax_stage if layer.kind is SoftmaxKind.ARGMAX else softmax_stage
+    plan.finish(layer, stage(name, layer, x, plan.result(layer, x.lanes)))
 
 
 def softmax_stage(name: str, layer: Softmax, x: Stream, y: Stream) -> Stage:
     """Return the rf_softmax stage, for each vector of the last dimension."""
     beats, levels = layer.x.channels // x.lanes, (x.lanes - 1).bit_length()
-    to, accum = y.precision, layer.accum
+    stable, accum = layer.kind is SoftmaxKind.STABLE, layer.accum
+    exp, inverse = _tables(name, layer)
     parameters: dict[str, Value] = {
-        "N": layer.x.channels, "LANES": x.lanes, "IMPLEMENTATION": _IMPLEMENTATIONS[layer.kind],
-        "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), "Y_WIDTH": to.width, "Y_SIGNED": int(to.signed),
+        "N": layer.x.channels, "LANES": x.lanes, "STABLE": int(stable),
+        "X_WIDTH": x.precision.width, "X_SIGNED": int(x.precision.signed), **_types(layer),
+        "EXP_FILE": exp.file, "INVERSE_FILE": inverse.file,
+        **result_parameters(accum.fraction + layer.inv_table.fraction, y.precision),
     }  # fmt: skip
-    memories: tuple[Memory, ...] = ()
-    if layer.kind is SoftmaxKind.ARGMAX:
-        parameters["ONE"] = to.cast(1, 0)
-    else:
-        memories = _tables(name, layer)
-        parameters |= {**_types(layer), "EXP_FILE": memories[0].file, "INVERSE_FILE": memories[1].file}
-        parameters |= result_parameters(accum.fraction + layer.inv_table.fraction, to)
-    latency = {
-        SoftmaxKind.STABLE: 2 * levels + 25 + beats,
-        SoftmaxKind.LATENCY: levels + 19,
-        SoftmaxKind.ARGMAX: levels + 5,
-    }[layer.kind]
-    needs = np.repeat(np.arange(y.beats // beats) + 1, beats) * beats - 1
-    timing = Timing((needs.astype(np.int64),), latency, 1, y.beats)
-    multipliers = 0 if layer.kind is SoftmaxKind.ARGMAX else x.lanes
+    timing = Timing((vectors(y.beats // beats, beats, beats),), 2 * levels + 25 + beats if stable else levels + 19, 1, y.beats)
     return Stage(
-        name, "rf_softmax", layer.name, parameters, (x,), (y,), timing, memories,
-        multipliers=multipliers, multiplications=layer.y.size if multipliers else 0,
+        name, "rf_softmax", layer.name, parameters, (x,), (y,), timing, (exp, inverse),
+        multipliers=x.lanes, multiplications=layer.y.size,
     )  # fmt: skip
-
-
-_IMPLEMENTATIONS = {SoftmaxKind.LATENCY: 0, SoftmaxKind.STABLE: 2, SoftmaxKind.ARGMAX: 3}
 
 
 def _tables(name: str, layer: Softmax) -> tuple[Memory, Memory]:
@@ -80,49 +67,45 @@ def _types(layer: Softmax) -> dict[str, Value]:
 def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     lanes, n, x, y = numbers["LANES"], numbers["N"], numbers["X_WIDTH"], numbers["Y_WIDTH"]
     beats = n // lanes
-    held = fifo_cost(lanes * x + 1, 1 << max(1, (2 * beats + 4).bit_length())) + Amounts(
-        lut=lanes * x + 25, ff=lanes * 2 * x + 60
-    )
-    if "EXP_SIZE" not in numbers:
-        return held + skid_cost(lanes * y + 1) + Amounts(lut=8 * lanes)
     exp, inverse = (rom_cost(numbers[f"{table}_SIZE"], numbers[f"{kind}_WIDTH"]) for table, kind in _TABLES)
     accumulator, factor = numbers["ACC_WIDTH"], numbers["FACTOR_WIDTH"]
     lane = exp + Amounts(lut=x, ff=3 * x + 5 * accumulator, dsp=dsps(accumulator + 1, factor + 1))
     lane += cast_cost(accumulator + factor, numbers)
     again = fifo_cost(lanes * accumulator + 1, 1 << max(4, (2 * beats + 16).bit_length()))
     flows = flow_cost(lanes * accumulator, 5) + flow_cost(lanes * y, 4)
-    return held + again + flows + inverse + lane.times(lanes) + Amounts(lut=2 * accumulator + 20, ff=6 * accumulator + 60)
+    return (
+        held_cost(numbers)
+        + again
+        + flows
+        + inverse
+        + lane.times(lanes)
+        + Amounts(lut=2 * accumulator + 20, ff=6 * accumulator + 60)
+    )
 
 
 _TABLES = (("EXP", "ACC"), ("INVERSE", "FACTOR"))
 
 
 def _difference(numbers: Numbers) -> Width:
-    """Width of the input of rf_cast: the difference to the maximum, or x itself."""
-    stable = numbers["IMPLEMENTATION"] == _IMPLEMENTATIONS[SoftmaxKind.STABLE]
-    return Width(numbers["X_WIDTH"] + stable, MAX_CAST_WIDTH, "a difference")
+    """Width of the input of fixed_cast: the difference to the maximum, or x itself."""
+    return Width(numbers["X_WIDTH"] + numbers["STABLE"], MAX_CAST_WIDTH, "a difference")
 
 
 def _normalised_input(numbers: Numbers) -> Width:
-    return Width(numbers.get("NORM_WIDTH", 1), MAX_CAST_WIDTH, "a normalised input")
+    return Width(numbers["NORM_WIDTH"], MAX_CAST_WIDTH, "a normalised input")
 
 
 def _inverse_input(numbers: Numbers) -> Width:
-    return Width(numbers.get("INVERSE_WIDTH", 1), MAX_CAST_WIDTH, "an inverse's input")
-
-
-def _one(numbers: Numbers) -> Width:
-    return Width(numbers.get("ONE", 1).bit_length() + 1, MAX_BOUND_WIDTH, "a one")
+    return Width(numbers["INVERSE_WIDTH"], MAX_CAST_WIDTH, "an inverse's input")
 
 
 def _scaled(numbers: Numbers) -> Width:
-    return Width(numbers.get("ACC_WIDTH", 1) + numbers.get("FACTOR_WIDTH", 1) + 2, MAX_CAST_WIDTH, "a product")
+    return Width(numbers["ACC_WIDTH"] + numbers["FACTOR_WIDTH"] + 2, MAX_CAST_WIDTH, "a product")
 
 
 STAGE = StageType(
     ("rf_softmax",),
     _cost,
-    (_difference, _normalised_input, _inverse_input, _scaled, accumulator, _one, shift),
+    (_difference, _normalised_input, _inverse_input, _scaled, accumulator, shift),
     LayerPlan(Softmax, _plan),
-    long=("ONE",),
 )

@@ -49,7 +49,7 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
 
 
 def _passed(numbers: Numbers) -> Width:
-    """Width of the product with the gain, the input of rf_cast; 1 for functions without a gain, such as sigmoid."""
+    """Width of the product with the gain, the input of fixed_cast; 1 for functions without a gain, such as sigmoid."""
     gain = numbers.get("GAIN", 0).bit_length() + 1
     passed = numbers["X_WIDTH"] + 1 + gain if numbers.get("POSITIVE_PASS") else 1
     return Width(passed, MAX_CAST_WIDTH, "a product")

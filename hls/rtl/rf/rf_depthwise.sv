@@ -18,14 +18,14 @@ module rf_depthwise #(
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
     parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product minus those of the accumulator; negative: shift left
-    parameter int PRODUCT_ROUNDING = 0,  // rounding of a product to the accumulator: 0 TRN, 1 RND
+    parameter int PRODUCT_ROUNDING = ap_fixed_pkg::TRN,  // rounding of a product to the accumulator: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
     parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
     parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
-    parameter int ROUNDING = 0,  // of the result, see rf_cast
-    parameter int OVERFLOW = 0,
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // of the result, see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     parameter WEIGHTS = "",  // $readmemh: CHANNEL_BEATS*K_W words of K_H*LANES*W_WIDTH bits
     parameter BIAS = "",  // $readmemh: CHANNEL_BEATS words of LANES*ACC_WIDTH bits
     parameter RAM_STYLE = "auto"  // of the weight memory
@@ -45,7 +45,7 @@ module rf_depthwise #(
   if (X_WIDTH < 1 || W_WIDTH < 1 || X_WIDTH + W_WIDTH > 128) begin : g_check_widths
     $error("rf_depthwise %m: X_WIDTH %0d and W_WIDTH %0d, expected 1 or more and 128 together", X_WIDTH, W_WIDTH);
   end
-  if (PRODUCT_ROUNDING < 0 || PRODUCT_ROUNDING > 1) begin : g_check_product_rounding
+  if (PRODUCT_ROUNDING != ap_fixed_pkg::TRN && PRODUCT_ROUNDING != ap_fixed_pkg::RND) begin : g_check_product_rounding
     $error("rf_depthwise %m: PRODUCT_ROUNDING is %0d, expected 0 or 1", PRODUCT_ROUNDING);
   end
   if (LANES < 1 || CHANNEL_BEATS < 1 || K_H < 1 || K_W < 1) begin : g_check_size
@@ -61,7 +61,7 @@ module rf_depthwise #(
   localparam int PRODUCT = X_WIDTH + W_WIDTH;
   localparam int RIGHT = PRODUCT_SHIFT > PRODUCT ? PRODUCT : PRODUCT_SHIFT > 0 ? PRODUCT_SHIFT : 0;
   localparam int LEFT = PRODUCT_SHIFT < 0 ? -PRODUCT_SHIFT : 0;
-  localparam bit ROUND = RIGHT > 0 && PRODUCT_ROUNDING == 1;
+  localparam bit ROUND = RIGHT > 0 && PRODUCT_ROUNDING == ap_fixed_pkg::RND;
   localparam int CUT = PRODUCT + 1 - RIGHT - (ROUND ? 0 : RIGHT < PRODUCT ? 1 : 0);
   localparam int LEVELS = $clog2(K_H);
   localparam int KEPT = ACC_WIDTH > LEFT ? ACC_WIDTH - LEFT : 1;
@@ -137,7 +137,7 @@ module rf_depthwise #(
   end
 
   // ---------------------------------------------------------------- multiply, add, accumulate, cast
-  logic [LANES*Y_WIDTH-1:0] results;
+  logic [LANES*ACC_WIDTH-1:0] values;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
     for (genvar kh = 0; kh < K_H; kh++) begin : g_row
@@ -176,31 +176,26 @@ module rf_depthwise #(
       if (take_q[TO_SUM-1]) accumulator_q <= (first_q[TO_SUM-1] ? start : accumulator_q) + summand;
     end
 
-    rf_cast #(
-        .IN_WIDTH (ACC_WIDTH),
-        .SIGNED_IN(ACC_SIGNED),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (accumulator_q),
-        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
-    );
+    assign values[lane*ACC_WIDTH+:ACC_WIDTH] = accumulator_q;
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(TO_SUM + 3)
-  ) u_axis_free_running (
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (ACC_WIDTH),
+      .SIGNED_IN(ACC_SIGNED),
+      .LATENCY  (TO_SUM + 1),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(s_axis_tvalid && kw_last),
       .s_axis_tready(place_tready),
       .s_axis_tlast(s_axis_tlast),
-      .pipeline_tdata(results),
+      .values(values),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),

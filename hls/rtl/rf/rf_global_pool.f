@@ -1,5 +1,8 @@
+../axis/ap_fixed_pkg.sv
+rf_pkg.sv
 rf_divide.sv
-rf_cast.sv
 ../axis/axis_fifo.sv
 ../axis/axis_free_running.sv
+../axis/fixed_cast.sv
+rf_output.sv
 rf_global_pool.sv

@@ -5,21 +5,21 @@
 `default_nettype none
 
 module rf_global_pool #(
-    parameter int OP = 0,  // 0 max, 1 average
+    parameter int OP = rf_pkg::POOL_MAX,  // or POOL_AVERAGE
     parameter int LANES = 2,  // channels of a beat
     parameter int CHANNEL_BEATS = 3,  // beats of a pixel
     parameter int PIXELS = 4,  // pixels of an image
     parameter int X_WIDTH = 8,  // bits of an element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
     parameter int X_SHIFT = 0,  // fraction bits of an element minus those of accum_t, in an average; negative: shift left
-    parameter int X_ROUNDING = 0,  // rounding of an element to accum_t: 0 TRN, 1 RND
+    parameter int X_ROUNDING = ap_fixed_pkg::TRN,  // rounding of an element to accum_t: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 16,  // bits of accum_t, in an average
     parameter bit ACC_SIGNED = 1'b1,
     parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t (max: of an element) minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                     clk,
     input  logic                     rst_n,
@@ -33,23 +33,22 @@ module rf_global_pool #(
     output logic                     m_axis_tlast
 );
 
-  if (OP < 0 || OP > 1) begin : g_check_op
+  if (OP != rf_pkg::POOL_MAX && OP != rf_pkg::POOL_AVERAGE) begin : g_check_op
     $error("rf_global_pool %m: OP is %0d, expected 0 or 1", OP);
   end
   if (PIXELS < 1 || CHANNEL_BEATS < 1) begin : g_check_size
     $error("rf_global_pool %m: PIXELS is %0d and CHANNEL_BEATS %0d, expected 1 or more", PIXELS, CHANNEL_BEATS);
   end
-  if (X_ROUNDING < 0 || X_ROUNDING > 1) begin : g_check_rounding
+  if (X_ROUNDING != ap_fixed_pkg::TRN && X_ROUNDING != ap_fixed_pkg::RND) begin : g_check_rounding
     $error("rf_global_pool %m: X_ROUNDING is %0d, expected 0 or 1", X_ROUNDING);
   end
 
-  localparam bit AVERAGE = OP == 1;
+  localparam bit AVERAGE = OP == rf_pkg::POOL_AVERAGE;
   localparam int VALUE = AVERAGE ? ACC_WIDTH : X_WIDTH;  // bits of a sum or a maximum
   localparam bit VALUE_SIGNED = AVERAGE ? ACC_SIGNED : X_SIGNED;
   localparam int RIGHT = X_SHIFT > X_WIDTH ? X_WIDTH : X_SHIFT > 0 ? X_SHIFT : 0;
   localparam int LEFT = X_SHIFT < 0 ? -X_SHIFT : 0;
-  localparam bit ROUND = AVERAGE && RIGHT > 0 && X_ROUNDING == 1;
-  localparam int LATENCY = 2 + (AVERAGE ? 4 : 0) + 2;
+  localparam bit ROUND = AVERAGE && RIGHT > 0 && X_ROUNDING == ap_fixed_pkg::RND;
   localparam int CW = CHANNEL_BEATS > 1 ? $clog2(CHANNEL_BEATS) : 1;
   localparam int PW = PIXELS > 1 ? $clog2(PIXELS) : 1;
 
@@ -95,13 +94,12 @@ module rf_global_pool #(
 
   always_ff @(posedge clk) if (take_q) values_q <= values;
 
-  logic [LANES*Y_WIDTH-1:0] results;
+  logic [LANES*VALUE-1:0] pooled;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
     wire [X_WIDTH-1:0] x = s_axis_tdata[lane*X_WIDTH+:X_WIDTH];
     wire [VALUE-1:0] old = earlier[lane*VALUE+:VALUE];
     logic [VALUE-1:0] x_q;
-    wire [VALUE-1:0] pooled;
 
     if (AVERAGE) begin : gen_average
       wire signed [X_WIDTH:0] wide = {X_SIGNED && x[X_WIDTH-1], x};
@@ -122,40 +120,33 @@ module rf_global_pool #(
           .clk(clk),
           .x(values_q[lane*VALUE+:VALUE]),
           .count('0),
-          .y(pooled)
+          .y(pooled[lane*VALUE+:VALUE])
       );
     end else begin : gen_max
       wire old_is_greater = X_SIGNED ? $signed(old) > $signed(x_q) : old > x_q;
       always_ff @(posedge clk) x_q <= x;
       assign values[lane*VALUE+:VALUE] = old_is_greater && !first_q ? old : x_q;
-      assign pooled = values_q[lane*VALUE+:VALUE];
+      assign pooled[lane*VALUE+:VALUE] = values_q[lane*VALUE+:VALUE];
     end
-
-    rf_cast #(
-        .IN_WIDTH (VALUE),
-        .SIGNED_IN(VALUE_SIGNED),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (pooled),
-        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
-    );
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(LATENCY)
-  ) u_axis_free_running (
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (VALUE),
+      .SIGNED_IN(VALUE_SIGNED),
+      .LATENCY  (2 + (AVERAGE ? 4 : 0)),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(s_axis_tvalid && pixel_last),
       .s_axis_tready(place_tready),
       .s_axis_tlast(s_axis_tlast),
-      .pipeline_tdata(results),
+      .values(pooled),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),

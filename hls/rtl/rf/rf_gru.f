@@ -1,4 +1,6 @@
+../axis/ap_fixed_pkg.sv
+rf_pkg.sv
+../axis/fixed_cast.sv
 rf_rom.sv
-rf_cast.sv
 rf_lookup.sv
 rf_gru.sv

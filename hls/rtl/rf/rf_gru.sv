@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One unit of a GRU with reset_after: its new state, as hls4ml computes it, from the three gates (z, r, h) of the input and of the
-// state before. A pipeline of 27 clocks without handshakes, used by rf_recurrent:
+// state before. A pipeline without handshakes, used by rf_recurrent; rf_pkg has its latencies:
 //
-//   z, r = gate(acc_t(gates_x + gates_h))          clocks  1 to 10
-//   h = act(acc_t(h_x + acc_t(r * h_h)))           clocks 11 to 23
-//   y = y_t(h * (1 - z) + state * z)               clocks 24 to 27; state is given at clock 24
+//   z, r = gate(acc_t(gates_x + gates_h))          after clock GRU_GATE
+//   h = act(acc_t(h_x + acc_t(r * h_h)))           after clock GRU_ACT
+//   y = y_t(h * (1 - z) + state * z)               after clock GRU_CLOCKS; state is given at clock GRU_STATE
 //
 // gate and act are tables (rf_lookup) with entries of the type acc_t, or ReLU.
 `default_nettype none
@@ -14,13 +14,13 @@ module rf_gru #(
     parameter int ACC_WIDTH = 16,  // bits of a gate
     parameter bit ACC_SIGNED = 1'b1,  // it is two's complement
     parameter int ACC_FRACTION = 8,  // its fraction bits, 0 or more
-    parameter int ACC_ROUNDING = 0,  // see rf_cast
-    parameter int ACC_OVERFLOW = 0,
+    parameter int ACC_ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int ACC_OVERFLOW = ap_fixed_pkg::WRAP,
     parameter int Y_WIDTH = 16,  // bits of a state
     parameter bit Y_SIGNED = 1'b1,
     parameter int Y_FRACTION = 8,
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0,
+    parameter int ROUNDING = ap_fixed_pkg::TRN,
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     parameter int GATE_SIZE = 16,  // entries of the gates' table (sigmoid); 1 for a ReLU
     parameter int GATE_SPAN = 4,  // log2 of the range that it covers
     parameter bit GATE_PASS = 1'b0,  // it is a ReLU
@@ -41,6 +41,17 @@ module rf_gru #(
     $error("rf_gru %m: ACC_FRACTION is %0d, expected 0 or more", ACC_FRACTION);
   end
 
+  // one clock for a sum or a product
+  localparam int GATE = 1 + rf_pkg::CAST_CLOCKS + rf_pkg::LOOKUP_CLOCKS;
+  localparam int KEPT = GATE + 1 + rf_pkg::CAST_CLOCKS;
+  localparam int ACT = KEPT + 1 + rf_pkg::CAST_CLOCKS + rf_pkg::LOOKUP_CLOCKS;
+  localparam int CLOCKS = ACT + 2 + rf_pkg::CAST_CLOCKS;
+
+  if (rf_pkg::GRU_GATE != GATE || rf_pkg::GRU_KEPT != KEPT || rf_pkg::GRU_ACT != ACT || rf_pkg::GRU_STATE != ACT + 1 ||
+      rf_pkg::GRU_CLOCKS != CLOCKS) begin : g_check_clocks
+    $error("rf_gru %m: rf_pkg has other latencies");
+  end
+
   // a gate, a state and their products, with a sign bit
   localparam int A = ACC_WIDTH + 1;
   localparam int H = Y_WIDTH + 1;
@@ -59,11 +70,11 @@ module rf_gru #(
     logic signed [SUM-1:0] sum_q;
     logic [ACC_WIDTH-1:0] sum;
 
-    always_ff @(posedge clk) begin  // 1
+    always_ff @(posedge clk) begin
       sum_q <= SUM'($signed({ACC_SIGNED && of_x[ACC_WIDTH-1], of_x})) + SUM'($signed({ACC_SIGNED && of_h[ACC_WIDTH-1], of_h}));
     end
 
-    rf_cast #(
+    fixed_cast #(
         .IN_WIDTH (SUM),
         .SIGNED_IN(1'b1),
         .SHIFT    (0),
@@ -72,9 +83,10 @@ module rf_gru #(
         .ROUNDING (ACC_ROUNDING),
         .OVERFLOW (ACC_OVERFLOW)
     ) u_sum (
-        .clk(clk),
-        .x  (sum_q),
-        .y  (sum)
+        .clk   (clk),
+        .enable(1'b1),
+        .x     (sum_q),
+        .y     (sum)
     );
 
     rf_lookup #(
@@ -99,24 +111,24 @@ module rf_gru #(
     );
   end
 
-  // the candidate's sums until clock 10 and 13
-  logic [10*ACC_WIDTH-1:0] h_q;
-  logic [13*ACC_WIDTH-1:0] x_q;
-  wire [ACC_WIDTH-1:0] of_h = h_q[9*ACC_WIDTH+:ACC_WIDTH];
-  wire [ACC_WIDTH-1:0] of_x = x_q[12*ACC_WIDTH+:ACC_WIDTH];
+  // the candidate's sums: of the state until r is there, of the input until r * h_h is
+  logic [GATE*ACC_WIDTH-1:0] h_q;
+  logic [KEPT*ACC_WIDTH-1:0] x_q;
+  wire [ACC_WIDTH-1:0] of_h = h_q[GATE*ACC_WIDTH-1-:ACC_WIDTH];
+  wire [ACC_WIDTH-1:0] of_x = x_q[KEPT*ACC_WIDTH-1-:ACC_WIDTH];
   wire signed [A-1:0] r = {ACC_SIGNED && gate[1][ACC_WIDTH-1], gate[1]};
   logic signed [2*A-1:0] reset_q;
   logic [ACC_WIDTH-1:0] kept, sum, act;
   logic signed [SUM-1:0] sum_q;
 
   always_ff @(posedge clk) begin
-    h_q <= (10 * ACC_WIDTH)'({h_q, gates_h[2*ACC_WIDTH+:ACC_WIDTH]});
-    x_q <= (13 * ACC_WIDTH)'({x_q, gates_x[2*ACC_WIDTH+:ACC_WIDTH]});
-    reset_q <= (2 * A)'(r) * (2 * A)'($signed({ACC_SIGNED && of_h[ACC_WIDTH-1], of_h}));  // 11
-    sum_q <= SUM'($signed({ACC_SIGNED && of_x[ACC_WIDTH-1], of_x})) + SUM'($signed({ACC_SIGNED && kept[ACC_WIDTH-1], kept}));  // 14
+    h_q <= (GATE * ACC_WIDTH)'({h_q, gates_h[2*ACC_WIDTH+:ACC_WIDTH]});
+    x_q <= (KEPT * ACC_WIDTH)'({x_q, gates_x[2*ACC_WIDTH+:ACC_WIDTH]});
+    reset_q <= (2 * A)'(r) * (2 * A)'($signed({ACC_SIGNED && of_h[ACC_WIDTH-1], of_h}));
+    sum_q <= SUM'($signed({ACC_SIGNED && of_x[ACC_WIDTH-1], of_x})) + SUM'($signed({ACC_SIGNED && kept[ACC_WIDTH-1], kept}));
   end
 
-  rf_cast #(
+  fixed_cast #(
       .IN_WIDTH (2 * A),
       .SIGNED_IN(1'b1),
       .SHIFT    (ACC_FRACTION),
@@ -125,11 +137,12 @@ module rf_gru #(
       .ROUNDING (ACC_ROUNDING),
       .OVERFLOW (ACC_OVERFLOW)
   ) u_kept (
-      .clk(clk),
-      .x  (reset_q),
-      .y  (kept)
+      .clk   (clk),
+      .enable(1'b1),
+      .x     (reset_q),
+      .y     (kept)
   );
-  rf_cast #(
+  fixed_cast #(
       .IN_WIDTH (SUM),
       .SIGNED_IN(1'b1),
       .SHIFT    (0),
@@ -138,9 +151,10 @@ module rf_gru #(
       .ROUNDING (ACC_ROUNDING),
       .OVERFLOW (ACC_OVERFLOW)
   ) u_sum (
-      .clk(clk),
-      .x  (sum_q),
-      .y  (sum)
+      .clk   (clk),
+      .enable(1'b1),
+      .x     (sum_q),
+      .y     (sum)
   );
   rf_lookup #(
       .X_WIDTH      (ACC_WIDTH),
@@ -163,9 +177,10 @@ module rf_gru #(
       .y  (act)
   );
 
-  // z until clock 22; 1 - z at 23
-  logic [12*ACC_WIDTH-1:0] z_q;
-  wire [ACC_WIDTH-1:0] late = z_q[11*ACC_WIDTH+:ACC_WIDTH];
+  // z until 1 - z is computed, which is there together with h
+  localparam int Z_DELAY = ACT - 1 - GATE;
+  logic [Z_DELAY*ACC_WIDTH-1:0] z_q;
+  wire [ACC_WIDTH-1:0] late = z_q[Z_DELAY*ACC_WIDTH-1-:ACC_WIDTH];
   wire signed [A-1:0] z = {ACC_SIGNED && late[ACC_WIDTH-1], late};
   wire signed [A-1:0] h = {ACC_SIGNED && act[ACC_WIDTH-1], act};
   wire signed [H-1:0] s = {Y_SIGNED && state[Y_WIDTH-1], state};
@@ -176,15 +191,15 @@ module rf_gru #(
   logic signed [V-1:0] v_q;
 
   always_ff @(posedge clk) begin
-    z_q <= (12 * ACC_WIDTH)'({z_q, gate[0]});
-    rest_q <= (ONE'(1) << ACC_FRACTION) - ONE'(z);  // 23
+    z_q <= (Z_DELAY * ACC_WIDTH)'({z_q, gate[0]});
+    rest_q <= (ONE'(1) << ACC_FRACTION) - ONE'(z);
     share_q <= z;
-    new_q <= (A + ONE)'(h) * (A + ONE)'(rest_q);  // 24
+    new_q <= (A + ONE)'(h) * (A + ONE)'(rest_q);
     old_q <= (H + A)'(s) * (H + A)'(share_q);
-    v_q <= (V'(new_q) << (FINER - ACC_FRACTION)) + (V'(old_q) << (FINER - Y_FRACTION));  // 25
+    v_q <= (V'(new_q) << (FINER - ACC_FRACTION)) + (V'(old_q) << (FINER - Y_FRACTION));
   end
 
-  rf_cast #(
+  fixed_cast #(
       .IN_WIDTH (V),
       .SIGNED_IN(1'b1),
       .SHIFT    (ACC_FRACTION + FINER - Y_FRACTION),
@@ -193,9 +208,10 @@ module rf_gru #(
       .ROUNDING (ROUNDING),
       .OVERFLOW (OVERFLOW)
   ) u_y (
-      .clk(clk),
-      .x  (v_q),
-      .y  (y)
+      .clk   (clk),
+      .enable(1'b1),
+      .x     (v_q),
+      .y     (y)
   );
 
 endmodule

@@ -1,8 +1,11 @@
+../axis/ap_fixed_pkg.sv
+rf_pkg.sv
+../axis/fixed_cast.sv
 ../axis/axis_fifo.sv
-../axis/axis_free_running.sv
-rf_cast.sv
+rf_hold.sv
 rf_rom.sv
 rf_lookup.sv
-rf_hold.sv
 rf_mean.sv
+../axis/axis_free_running.sv
+rf_output.sv
 rf_layernorm.sv

@@ -21,8 +21,8 @@ module rf_layernorm #(
     parameter int ACC_WIDTH = 14,  // bits of accum_t
     parameter bit ACC_SIGNED = 1'b1,
     parameter int ACC_FRACTION = 10,  // its fraction bits; may be negative
-    parameter int ACC_ROUNDING = 0,  // see rf_cast
-    parameter int ACC_OVERFLOW = 0,  // not 2
+    parameter int ACC_ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int ACC_OVERFLOW = ap_fixed_pkg::WRAP,  // not SAT_ZERO
     parameter int SHARE = 256,  // 1 / N in accum_t, raw
     parameter int TABLE_SIZE = 64,  // words of the table
     parameter int TABLE_SHIFT = 10,  // SCALE_SHIFT of rf_lookup
@@ -37,8 +37,8 @@ module rf_layernorm #(
     parameter int RESULT_SHIFT = 8,  // fraction bits of that sum minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                     clk,
     input  logic                     rst_n,
@@ -54,9 +54,8 @@ module rf_layernorm #(
 
   localparam int BEATS = N / LANES;
   // clocks of rf_mean, which its header gives
-  localparam int MEAN_CLOCKS = ACC_OVERFLOW != 0 ? 2 * $clog2(LANES) + 7 : $clog2(LANES) + 6;
-  localparam int LOOKUP_CLOCKS = 7;  // of rf_lookup
-  localparam int SQUARE_CLOCKS = 4;
+  localparam int MEAN_CLOCKS = ACC_OVERFLOW != ap_fixed_pkg::WRAP ? 2 * $clog2(LANES) + 7 : $clog2(LANES) + 6;
+  localparam int SQUARE_CLOCKS = 2 + rf_pkg::CAST_CLOCKS;
 
   if (LANES < 1 || N % LANES != 0) begin : g_check_lanes
     $error("rf_layernorm %m: LANES is %0d, expected a divisor of N, %0d", LANES, N);
@@ -67,35 +66,26 @@ module rf_layernorm #(
 
   // ---------------------------------------------------------------- accum_t(x), and its mean
   logic a_tvalid, a_tready, a_tlast, mean_valid;
-  logic [LANES*ACC_WIDTH-1:0] a, a_tdata;
+  logic [LANES*ACC_WIDTH-1:0] a_tdata;
   logic [ACC_WIDTH-1:0] mean;
 
-  for (genvar lane = 0; lane < LANES; lane++) begin : g_cast
-    rf_cast #(
-        .IN_WIDTH (X_WIDTH),
-        .SIGNED_IN(X_SIGNED),
-        .SHIFT    (X_SHIFT),
-        .WIDTH    (ACC_WIDTH),
-        .SIGNED   (ACC_SIGNED),
-        .ROUNDING (ACC_ROUNDING),
-        .OVERFLOW (ACC_OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (s_axis_tdata[lane*X_WIDTH+:X_WIDTH]),
-        .y  (a[lane*ACC_WIDTH+:ACC_WIDTH])
-    );
-  end
-
-  axis_free_running #(
-      .WIDTH  (LANES * ACC_WIDTH),
-      .LATENCY(2)
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (X_WIDTH),
+      .SIGNED_IN(X_SIGNED),
+      .LATENCY  (0),
+      .SHIFT    (X_SHIFT),
+      .WIDTH    (ACC_WIDTH),
+      .SIGNED   (ACC_SIGNED),
+      .ROUNDING (ACC_ROUNDING),
+      .OVERFLOW (ACC_OVERFLOW)
   ) u_accum (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(s_axis_tvalid),
       .s_axis_tready(s_axis_tready),
       .s_axis_tlast(s_axis_tlast),
-      .pipeline_tdata(a),
+      .values(s_axis_tdata),
       .m_axis_tvalid(a_tvalid),
       .m_axis_tready(a_tready),
       .m_axis_tdata(a_tdata),
@@ -147,7 +137,8 @@ module rf_layernorm #(
 
   // ---------------------------------------------------------------- the distance from the mean
   logic d_tvalid, d_tready, d_tlast;
-  logic [LANES*ACC_WIDTH-1:0] d, d_tdata;
+  logic [LANES*(ACC_WIDTH+2)-1:0] distances;
+  logic [LANES*ACC_WIDTH-1:0] d_tdata;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_distance
     wire [ACC_WIDTH-1:0] element = held_tdata[lane*ACC_WIDTH+:ACC_WIDTH];
@@ -157,30 +148,25 @@ module rf_layernorm #(
                     - {{2{ACC_SIGNED && held_mean[ACC_WIDTH-1]}}, held_mean};
     end
 
-    rf_cast #(
-        .IN_WIDTH (ACC_WIDTH + 2),
-        .SIGNED_IN(1'b1),
-        .SHIFT    (0),
-        .WIDTH    (ACC_WIDTH),
-        .SIGNED   (ACC_SIGNED),
-        .OVERFLOW (ACC_OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (distance_q),
-        .y  (d[lane*ACC_WIDTH+:ACC_WIDTH])
-    );
+    assign distances[lane*(ACC_WIDTH+2)+:ACC_WIDTH+2] = distance_q;
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * ACC_WIDTH),
-      .LATENCY(3)
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (ACC_WIDTH + 2),
+      .SIGNED_IN(1'b1),
+      .LATENCY  (1),
+      .SHIFT    (0),
+      .WIDTH    (ACC_WIDTH),
+      .SIGNED   (ACC_SIGNED),
+      .OVERFLOW (ACC_OVERFLOW)
   ) u_distance (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(held_tvalid),
       .s_axis_tready(held_tready),
       .s_axis_tlast(held_tlast),
-      .pipeline_tdata(d),
+      .values(distances),
       .m_axis_tvalid(d_tvalid),
       .m_axis_tready(d_tready),
       .m_axis_tdata(d_tdata),
@@ -193,7 +179,7 @@ module rf_layernorm #(
   logic [FACTOR_WIDTH-1:0] factor;
   logic variance_valid;
   logic [SQUARE_CLOCKS-1:0] squared_q;
-  logic [LOOKUP_CLOCKS-1:0] looked_up_q;
+  logic [rf_pkg::LOOKUP_CLOCKS-1:0] looked_up_q;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_square
     localparam int SQUARE = 2 * (ACC_WIDTH + 1);
@@ -205,7 +191,7 @@ module rf_layernorm #(
       square_q  <= SQUARE'(element_q) * SQUARE'(element_q);
     end
 
-    rf_cast #(
+    fixed_cast #(
         .IN_WIDTH (SQUARE),
         .SIGNED_IN(1'b1),
         .SHIFT    (ACC_FRACTION),
@@ -213,16 +199,17 @@ module rf_layernorm #(
         .SIGNED   (ACC_SIGNED),
         .ROUNDING (ACC_ROUNDING),
         .OVERFLOW (ACC_OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (square_q),
-        .y  (squares[lane*ACC_WIDTH+:ACC_WIDTH])
+    ) u_fixed_cast (
+        .clk   (clk),
+        .enable(1'b1),
+        .x     (square_q),
+        .y     (squares[lane*ACC_WIDTH+:ACC_WIDTH])
     );
   end
 
   always_ff @(posedge clk) begin
     squared_q   <= SQUARE_CLOCKS'({squared_q, d_tvalid && d_tready});
-    looked_up_q <= LOOKUP_CLOCKS'({looked_up_q, variance_valid});
+    looked_up_q <= rf_pkg::LOOKUP_CLOCKS'({looked_up_q, variance_valid});
     if (!rst_n) begin
       squared_q   <= '0;
       looked_up_q <= '0;
@@ -270,7 +257,7 @@ module rf_layernorm #(
       .WIDTH(LANES * ACC_WIDTH),
       .BEATS(BEATS),
       .NUMBER_WIDTH(FACTOR_WIDTH),
-      .LATENCY(SQUARE_CLOCKS + MEAN_CLOCKS + LOOKUP_CLOCKS)
+      .LATENCY(SQUARE_CLOCKS + MEAN_CLOCKS + rf_pkg::LOOKUP_CLOCKS)
   ) u_held_distance (
       .clk(clk),
       .rst_n(rst_n),
@@ -278,7 +265,7 @@ module rf_layernorm #(
       .s_axis_tready(d_tready),
       .s_axis_tdata(d_tdata),
       .s_axis_tlast(d_tlast),
-      .number_tvalid(looked_up_q[LOOKUP_CLOCKS-1]),
+      .number_tvalid(looked_up_q[rf_pkg::LOOKUP_CLOCKS-1]),
       .number_tdata(factor),
       .m_axis_tvalid(h_tvalid),
       .m_axis_tready(h_tready),
@@ -297,7 +284,7 @@ module rf_layernorm #(
   logic [INDEX_WIDTH-1:0] index_q;
   logic [LANES*S_WIDTH-1:0] scales;
   logic [LANES*B_WIDTH-1:0] biases;
-  logic [LANES*Y_WIDTH-1:0] results;
+  logic [LANES*SUM-1:0] sums;
   logic signed [FACTOR_WIDTH-1:0] factor_q;
 
   always_ff @(posedge clk) begin
@@ -349,34 +336,29 @@ module rf_layernorm #(
       bias_3_q <= bias_2_q;
       product_2_q <= product_q;  // 5
       bias_4_q <= bias_3_q;
-      sum_q <= (SUM'(product_2_q) << PRODUCT_LEFT) + (SUM'(bias_4_q) << OFFSET_LEFT);  // 6, and 8 after the cast
+      sum_q <= (SUM'(product_2_q) << PRODUCT_LEFT) + (SUM'(bias_4_q) << OFFSET_LEFT);  // 6
     end
 
-    rf_cast #(
-        .IN_WIDTH (SUM),
-        .SIGNED_IN(1'b1),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (sum_q),
-        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
-    );
+    assign sums[lane*SUM+:SUM] = sum_q;
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(8)
-  ) u_results (
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (SUM),
+      .SIGNED_IN(1'b1),
+      .LATENCY  (6),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_result (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(h_tvalid),
       .s_axis_tready(h_tready),
       .s_axis_tlast(h_tlast),
-      .pipeline_tdata(results),
+      .values(sums),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),

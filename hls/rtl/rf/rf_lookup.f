@@ -1,3 +1,4 @@
+../axis/ap_fixed_pkg.sv
+../axis/fixed_cast.sv
 rf_rom.sv
-rf_cast.sv
 rf_lookup.sv

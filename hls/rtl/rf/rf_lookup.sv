@@ -23,8 +23,8 @@ module rf_lookup #(
     parameter int RESULT_SHIFT = 0,  // fraction bits of x * GAIN minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // of x * GAIN, see rf_cast
-    parameter int OVERFLOW = 0,
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // of x * GAIN, see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     parameter RAM_STYLE = "auto"  // of the table
 ) (
     input  logic               clk,
@@ -94,7 +94,7 @@ module rf_lookup #(
       y <= positive_q[6] ? cast_6_q : word_q;  // 7
     end
 
-    rf_cast #(
+    fixed_cast #(
         .IN_WIDTH (PASSED),
         .SIGNED_IN(1'b1),
         .SHIFT    (RESULT_SHIFT),
@@ -102,10 +102,11 @@ module rf_lookup #(
         .SIGNED   (Y_SIGNED),
         .ROUNDING (ROUNDING),
         .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (passed_q),
-        .y  (cast_y)
+    ) u_fixed_cast (
+        .clk   (clk),
+        .enable(1'b1),
+        .x     (passed_q),
+        .y     (cast_y)
     );
   end else begin : gen_table
     always_ff @(posedge clk) y <= word_q;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One unit of an LSTM: its new states, as hls4ml computes them, from the four gates (i, f, c, o) of the input and of the state before.
-// A pipeline of 24 clocks without handshakes, used by rf_recurrent:
+// A pipeline without handshakes, used by rf_recurrent; rf_pkg has its latencies:
 //
-//   g = acc_t(gates_x + gates_h)        clocks  1 to  3, for each gate
-//   i, f, o = gate(g); c = act(g)       clocks  4 to 10
-//   s = y_t(c * i + state * f)          clocks 11 to 14; state is given at clock 11, s is new_state
-//   y = y_t(o * acc_t(act(s)))          clocks 15 to 24
+//   g = acc_t(gates_x + gates_h)        for each gate
+//   i, f, o = gate(g); c = act(g)       after clock LSTM_GATE
+//   s = y_t(c * i + state * f)          after clock LSTM_NEW_STATE; state is given at clock LSTM_STATE, s is new_state
+//   y = y_t(o * acc_t(act(s)))          after clock LSTM_CLOCKS
 //
 // gate and act are tables (rf_lookup) with entries of the type acc_t, or ReLU.
 `default_nettype none
@@ -15,13 +15,13 @@ module rf_lstm #(
     parameter int ACC_WIDTH = 16,  // bits of a gate
     parameter bit ACC_SIGNED = 1'b1,  // it is two's complement
     parameter int ACC_FRACTION = 8,  // its fraction bits, 0 or more
-    parameter int ACC_ROUNDING = 0,  // see rf_cast
-    parameter int ACC_OVERFLOW = 0,
+    parameter int ACC_ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int ACC_OVERFLOW = ap_fixed_pkg::WRAP,
     parameter int Y_WIDTH = 16,  // bits of a state
     parameter bit Y_SIGNED = 1'b1,
     parameter int Y_FRACTION = 8,
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0,
+    parameter int ROUNDING = ap_fixed_pkg::TRN,
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     parameter int GATE_SIZE = 16,  // entries of the gates' table (sigmoid); 1 for a ReLU
     parameter int GATE_SPAN = 4,  // log2 of the range that it covers
     parameter bit GATE_PASS = 1'b0,  // it is a ReLU
@@ -43,6 +43,17 @@ module rf_lstm #(
     $error("rf_lstm %m: ACC_FRACTION is %0d, expected 0 or more", ACC_FRACTION);
   end
 
+  // one clock for a sum or a product
+  localparam int GATE = 1 + rf_pkg::CAST_CLOCKS + rf_pkg::LOOKUP_CLOCKS;
+  localparam int NEW_STATE = GATE + 2 + rf_pkg::CAST_CLOCKS;
+  localparam int ACT = NEW_STATE + rf_pkg::LOOKUP_CLOCKS;
+  localparam int CLOCKS = ACT + 1 + rf_pkg::CAST_CLOCKS;
+
+  if (rf_pkg::LSTM_GATE != GATE || rf_pkg::LSTM_STATE != GATE + 1 || rf_pkg::LSTM_NEW_STATE != NEW_STATE ||
+      rf_pkg::LSTM_ACT != ACT || rf_pkg::LSTM_CLOCKS != CLOCKS) begin : g_check_clocks
+    $error("rf_lstm %m: rf_pkg has other latencies");
+  end
+
   // a gate, a state and their products, with a sign bit
   localparam int A = ACC_WIDTH + 1;
   localparam int H = Y_WIDTH + 1;
@@ -61,11 +72,11 @@ module rf_lstm #(
     logic signed [SUM-1:0] sum_q;
     logic [ACC_WIDTH-1:0] sum;
 
-    always_ff @(posedge clk) begin  // 1
+    always_ff @(posedge clk) begin
       sum_q <= SUM'($signed({ACC_SIGNED && of_x[ACC_WIDTH-1], of_x})) + SUM'($signed({ACC_SIGNED && of_h[ACC_WIDTH-1], of_h}));
     end
 
-    rf_cast #(
+    fixed_cast #(
         .IN_WIDTH (SUM),
         .SIGNED_IN(1'b1),
         .SHIFT    (0),
@@ -74,9 +85,10 @@ module rf_lstm #(
         .ROUNDING (ACC_ROUNDING),
         .OVERFLOW (ACC_OVERFLOW)
     ) u_sum (
-        .clk(clk),
-        .x  (sum_q),
-        .y  (sum)
+        .clk   (clk),
+        .enable(1'b1),
+        .x     (sum_q),
+        .y     (sum)
     );
 
     if (g == C) begin : gen_act
@@ -124,7 +136,7 @@ module rf_lstm #(
     end
   end
 
-  // 11: products; 12: their sum
+  // the products, and a clock later their sum
   wire signed [A-1:0] i = {ACC_SIGNED && gate[0][ACC_WIDTH-1], gate[0]};
   wire signed [A-1:0] f = {ACC_SIGNED && gate[1][ACC_WIDTH-1], gate[1]};
   wire signed [A-1:0] c = {ACC_SIGNED && gate[C][ACC_WIDTH-1], gate[C]};
@@ -139,7 +151,7 @@ module rf_lstm #(
     v_q <= (V'(new_q) << (FINER - ACC_FRACTION)) + (V'(old_q) << (FINER - Y_FRACTION));
   end
 
-  rf_cast #(
+  fixed_cast #(
       .IN_WIDTH (V),
       .SIGNED_IN(1'b1),
       .SHIFT    (ACC_FRACTION + FINER - Y_FRACTION),
@@ -148,9 +160,10 @@ module rf_lstm #(
       .ROUNDING (ROUNDING),
       .OVERFLOW (OVERFLOW)
   ) u_state (
-      .clk(clk),
-      .x  (v_q),
-      .y  (new_state)
+      .clk   (clk),
+      .enable(1'b1),
+      .x     (v_q),
+      .y     (new_state)
   );
 
   logic [ACC_WIDTH-1:0] act;
@@ -175,19 +188,20 @@ module rf_lstm #(
       .y  (act)
   );
 
-  // the output gate, from clock 10 to 21, and its product at 22
-  logic [11*ACC_WIDTH-1:0] o_q;
-  wire [ACC_WIDTH-1:0] late = o_q[10*ACC_WIDTH+:ACC_WIDTH];
+  // the output gate until act(s) is there, and their product
+  localparam int O_DELAY = ACT - GATE;
+  logic [O_DELAY*ACC_WIDTH-1:0] o_q;
+  wire [ACC_WIDTH-1:0] late = o_q[O_DELAY*ACC_WIDTH-1-:ACC_WIDTH];
   wire signed [A-1:0] o = {ACC_SIGNED && late[ACC_WIDTH-1], late};
   wire signed [A-1:0] a = {ACC_SIGNED && act[ACC_WIDTH-1], act};
   logic signed [2*A-1:0] y_q;
 
   always_ff @(posedge clk) begin
-    o_q <= (11 * ACC_WIDTH)'({o_q, gate[3]});
+    o_q <= (O_DELAY * ACC_WIDTH)'({o_q, gate[3]});
     y_q <= (2 * A)'(o) * (2 * A)'(a);
   end
 
-  rf_cast #(
+  fixed_cast #(
       .IN_WIDTH (2 * A),
       .SIGNED_IN(1'b1),
       .SHIFT    (2 * ACC_FRACTION - Y_FRACTION),
@@ -196,9 +210,10 @@ module rf_lstm #(
       .ROUNDING (ROUNDING),
       .OVERFLOW (OVERFLOW)
   ) u_y (
-      .clk(clk),
-      .x  (y_q),
-      .y  (y)
+      .clk   (clk),
+      .enable(1'b1),
+      .x     (y_q),
+      .y     (y)
   );
 
 endmodule

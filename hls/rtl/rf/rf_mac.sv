@@ -17,14 +17,14 @@ module rf_mac #(
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
     parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product minus those of the accumulator; negative: shift left
-    parameter int PRODUCT_ROUNDING = 0,  // rounding of a product to the accumulator: 0 TRN, 1 RND
+    parameter int PRODUCT_ROUNDING = ap_fixed_pkg::TRN,  // rounding of a product to the accumulator: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
     parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
     parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
-    parameter int ROUNDING = 0,  // of the result, see rf_cast
-    parameter int OVERFLOW = 0,
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // of the result, see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     parameter WEIGHTS = "",  // $readmemh: MATRICES*RF words of Q*P*W_WIDTH bits
     parameter BIAS = "",  // $readmemh: BIASES*(N_OUT/Q) words of Q*ACC_WIDTH bits
     parameter RAM_STYLE = "auto"  // of the weight memory

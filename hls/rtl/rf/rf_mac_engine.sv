@@ -9,7 +9,7 @@
 // order does not matter; only a product may lose bits before it is accumulated (PRODUCT_SHIFT).
 //
 //   s_axis --> vector buffer, twice ---> x --+
-//              (none when Q = N_OUT)         * --> cut --> adder tree over P --> accumulator --> rf_cast --> m_axis
+//              (none when Q = N_OUT)         * --> cut --> adder tree over P --> accumulator --> fixed_cast --> m_axis
 //   weight_word, from outside ---------> w --+                                       ^
 //   bias_word, from outside ---------------------------------------------+
 //
@@ -32,14 +32,14 @@ module rf_mac_engine #(
     parameter bit X_SIGNED = 1'b1,  // inputs are two's complement
     parameter int W_WIDTH = 8,  // bits of a weight, two's complement
     parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product minus those of the accumulator; negative: shift left
-    parameter int PRODUCT_ROUNDING = 0,  // rounding of a product to the accumulator: 0 TRN, 1 RND
+    parameter int PRODUCT_ROUNDING = ap_fixed_pkg::TRN,  // rounding of a product to the accumulator: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 24,  // bits of the accumulator and of a bias
     parameter bit ACC_SIGNED = 1'b1,  // the accumulator is two's complement when it is cast
     parameter int RESULT_SHIFT = 8,  // fraction bits of the accumulator minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,  // results are two's complement
-    parameter int ROUNDING = 0,  // of the result, see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // of the result, see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                   clk,
     input  logic                   rst_n,
@@ -71,7 +71,7 @@ module rf_mac_engine #(
   if (X_WIDTH < 1 || W_WIDTH < 1 || X_WIDTH + W_WIDTH > 128) begin : g_check_widths
     $error("rf_mac_engine %m: X_WIDTH %0d and W_WIDTH %0d, expected 1 or more and 128 together", X_WIDTH, W_WIDTH);
   end
-  if (PRODUCT_ROUNDING < 0 || PRODUCT_ROUNDING > 1) begin : g_check_product_rounding
+  if (PRODUCT_ROUNDING != ap_fixed_pkg::TRN && PRODUCT_ROUNDING != ap_fixed_pkg::RND) begin : g_check_product_rounding
     $error("rf_mac_engine %m: PRODUCT_ROUNDING is %0d, expected 0 or 1", PRODUCT_ROUNDING);
   end
 
@@ -89,7 +89,7 @@ module rf_mac_engine #(
   localparam int PRODUCT = X_WIDTH + W_WIDTH;
   localparam int RIGHT = PRODUCT_SHIFT > PRODUCT ? PRODUCT : PRODUCT_SHIFT > 0 ? PRODUCT_SHIFT : 0;
   localparam int LEFT = PRODUCT_SHIFT < 0 ? -PRODUCT_SHIFT : 0;
-  localparam bit ROUND = RIGHT > 0 && PRODUCT_ROUNDING == 1;
+  localparam bit ROUND = RIGHT > 0 && PRODUCT_ROUNDING == ap_fixed_pkg::RND;
   localparam int CUT = PRODUCT + 1 - RIGHT - (ROUND ? 0 : RIGHT < PRODUCT ? 1 : 0);
   localparam int LEVELS = $clog2(P);
   // bits of a sum that reach the accumulator
@@ -216,7 +216,7 @@ module rf_mac_engine #(
     always_ff @(posedge clk) x_q <= beat_data_q[p*X_WIDTH+:X_WIDTH];
   end
 
-  logic [Q*Y_WIDTH-1:0] results;
+  logic [Q*ACC_WIDTH-1:0] values;
 
   for (genvar q = 0; q < Q; q++) begin : g_q
     for (genvar p = 0; p < P; p++) begin : g_p
@@ -261,31 +261,26 @@ module rf_mac_engine #(
       if (issue_q[TO_SUM-1]) accumulator_q <= (first_q[TO_SUM-1] ? start : accumulator_q) + summand;
     end
 
-    rf_cast #(
-        .IN_WIDTH (ACC_WIDTH),
-        .SIGNED_IN(ACC_SIGNED),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (accumulator_q),
-        .y  (results[q*Y_WIDTH+:Y_WIDTH])
-    );
+    assign values[q*ACC_WIDTH+:ACC_WIDTH] = accumulator_q;
   end
 
-  axis_free_running #(
-      .WIDTH  (Q * Y_WIDTH),
-      .LATENCY(TO_SUM + 3)
-  ) u_axis_free_running (
+  rf_output #(
+      .LANES    (Q),
+      .IN_WIDTH (ACC_WIDTH),
+      .SIGNED_IN(ACC_SIGNED),
+      .LATENCY  (TO_SUM + 1),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(available && weight_tvalid && beat_last),
       .s_axis_tready(place_tready),
       .s_axis_tlast(row_last && group_last),
-      .pipeline_tdata(results),
+      .values(values),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),

@@ -1,8 +1,10 @@
-rf_cast.sv
+../axis/ap_fixed_pkg.sv
 ../axis/axis_skid.sv
-../axis/axis_fifo.sv
-../axis/axis_free_running.sv
 rf_load.sv
 rf_biases.sv
+../axis/axis_fifo.sv
+../axis/axis_free_running.sv
+../axis/fixed_cast.sv
+rf_output.sv
 rf_mac_engine.sv
 rf_mac_stream.sv

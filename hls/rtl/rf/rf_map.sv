@@ -2,32 +2,32 @@
 //
 // Applies a function to every element, LANES elements per clock:
 //
-//   y = result_t(clamp(v))     v = x                                    MODE 0
-//                              v = x * a + b                            MODE 1: BatchNorm, hard sigmoid, hard tanh
-//                              v = x > 0 ? x : x * a                    MODE 2: leaky and parametric ReLU
-//                              v = x > a ? x : 0                        MODE 3: thresholded ReLU
-//                              v = x > a ? HIGHEST : x > b ? MIDDLE : LOWEST     MODE 4: binary and ternary tanh
+//   y = result_t(clamp(v))     v = x                                    MODE MAP_SAME
+//                              v = x * a + b                            MODE MAP_AFFINE: BatchNorm, hard sigmoid, hard tanh
+//                              v = x > 0 ? x : x * a                    MODE MAP_LEAKY: leaky and parametric ReLU
+//                              v = x > a ? x : 0                        MODE MAP_THRESHOLD: thresholded ReLU
+//                              v = x > a ? HIGHEST : x > b ? MIDDLE : LOWEST     MODE MAP_STEP: binary and ternary tanh
 //
 // Each element has its own a and b, in memories that repeat every PERIOD beats. The clamp gives further functions: LOW 0 is ReLU,
-// LOW 0 and HIGH 6 is ReLU6, and so on. The fraction bits of v are those of x in modes 0 and 3; those of x plus A_FRACTION in
-// mode 2; PRODUCT_LEFT more than the product's, which is OFFSET_LEFT more than b's, in mode 1; and those of the constants in
-// mode 4.
+// LOW 0 and HIGH 6 is ReLU6, and so on. The fraction bits of v are those of x (MAP_SAME, MAP_THRESHOLD); those of x plus
+// A_FRACTION (MAP_LEAKY); PRODUCT_LEFT more than the product's, which is OFFSET_LEFT more than b's (MAP_AFFINE); or those of the
+// constants (MAP_STEP).
 `default_nettype none
 
 module rf_map #(
     parameter int LANES = 2,  // elements of a beat
-    parameter int MODE = 1,  // what v is, see above
+    parameter int MODE = rf_pkg::MAP_AFFINE,  // what v is, see above
     parameter int X_WIDTH = 8,  // bits of an input element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
     parameter int A_WIDTH = 8,  // bits of a, two's complement
-    parameter int A_FRACTION = 4,  // fraction bits of a, used in mode 2 only
+    parameter int A_FRACTION = 4,  // fraction bits of a, used by MAP_LEAKY only
     parameter int B_WIDTH = 8,  // bits of b, two's complement
-    parameter int PRODUCT_LEFT = 0,  // mode 1: left shift of the product before b is added
-    parameter int OFFSET_LEFT = 0,  // mode 1: left shift of b before it is added
+    parameter int PRODUCT_LEFT = 0,  // MAP_AFFINE: left shift of the product before b is added
+    parameter int OFFSET_LEFT = 0,  // MAP_AFFINE: left shift of b before it is added
     parameter int PERIOD = 1,  // beats after which a and b repeat
     parameter A_FILE = "",  // $readmemh: PERIOD words of LANES*A_WIDTH bits
     parameter B_FILE = "",  // $readmemh: PERIOD words of LANES*B_WIDTH bits
-    parameter logic signed [31:0] HIGHEST = 1,  // mode 4
+    parameter logic signed [31:0] HIGHEST = 1,  // MAP_STEP
     parameter logic signed [31:0] MIDDLE = 0,
     parameter logic signed [31:0] LOWEST = -1,
     parameter bit CLAMP_LOW = 1'b0,  // v below LOW becomes LOW
@@ -37,8 +37,8 @@ module rf_map #(
     parameter int RESULT_SHIFT = 0,  // fraction bits of v minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                     clk,
     input  logic                     rst_n,
@@ -52,21 +52,21 @@ module rf_map #(
     output logic                     m_axis_tlast
 );
 
-  if (MODE < 0 || MODE > 4) begin : g_check_mode
+  if (MODE < rf_pkg::MAP_SAME || MODE > rf_pkg::MAP_STEP) begin : g_check_mode
     $error("rf_map %m: MODE is %0d, expected 0 to 4", MODE);
   end
   if (PRODUCT_LEFT < 0 || OFFSET_LEFT < 0 || A_FRACTION < 0) begin : g_check_shift
     $error("rf_map %m: PRODUCT_LEFT, OFFSET_LEFT or A_FRACTION is below 0, expected 0 or more");
   end
 
-  // mode 2 multiplies a positive number by one
-  localparam int FACTOR = MODE == 2 && A_FRACTION + 2 > A_WIDTH ? A_FRACTION + 2 : A_WIDTH;
+  // MAP_LEAKY multiplies a positive number by one
+  localparam int FACTOR = MODE == rf_pkg::MAP_LEAKY && A_FRACTION + 2 > A_WIDTH ? A_FRACTION + 2 : A_WIDTH;
   localparam int PRODUCT = X_WIDTH + 1 + FACTOR;
   localparam int SUM = (PRODUCT + PRODUCT_LEFT > B_WIDTH + OFFSET_LEFT ? PRODUCT + PRODUCT_LEFT : B_WIDTH + OFFSET_LEFT) + 1;
-  localparam int V_WIDTH = MODE == 1 ? SUM : MODE == 2 ? PRODUCT : MODE == 4 ? 32 : X_WIDTH + 1;
+  localparam int V_WIDTH =
+      MODE == rf_pkg::MAP_AFFINE ? SUM : MODE == rf_pkg::MAP_LEAKY ? PRODUCT : MODE == rf_pkg::MAP_STEP ? 32 : X_WIDTH + 1;
   localparam bit CLAMP = CLAMP_LOW || CLAMP_HIGH;
-  localparam int V_LATENCY = MODE == 0 ? 1 : MODE == 1 ? 4 : MODE == 2 ? 3 : 2;
-  localparam int LATENCY = V_LATENCY + (CLAMP ? 1 : 0) + 2;
+  localparam int V_LATENCY = MODE == rf_pkg::MAP_SAME ? 1 : MODE == rf_pkg::MAP_AFFINE ? 4 : MODE == rf_pkg::MAP_LEAKY ? 3 : 2;
   // wide enough to compare v with a bound
   localparam int BOUND = V_WIDTH > 64 ? V_WIDTH : 64;
 
@@ -74,7 +74,7 @@ module rf_map #(
   logic [LANES*A_WIDTH-1:0] a_word;
   logic [LANES*B_WIDTH-1:0] b_word;
 
-  if (MODE == 0) begin : gen_no_constants
+  if (MODE == rf_pkg::MAP_SAME) begin : gen_no_constants
     assign a_word = (LANES * A_WIDTH)'(0);
     assign b_word = (LANES * B_WIDTH)'(0);
     wire unused = &{1'b0, take, a_word, b_word};
@@ -98,7 +98,7 @@ module rf_map #(
         .word(a_word)
     );
 
-    if (MODE == 1 || MODE == 4) begin : gen_b
+    if (MODE == rf_pkg::MAP_AFFINE || MODE == rf_pkg::MAP_STEP) begin : gen_b
       rf_rom #(
           .WIDTH(LANES * B_WIDTH),
           .DEPTH(PERIOD),
@@ -115,7 +115,7 @@ module rf_map #(
     end
   end
 
-  logic [LANES*Y_WIDTH-1:0] results;
+  logic [LANES*V_WIDTH-1:0] values;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
     wire [X_WIDTH-1:0] x = s_axis_tdata[lane*X_WIDTH+:X_WIDTH];
@@ -126,10 +126,10 @@ module rf_map #(
 
     always_ff @(posedge clk) x_q <= {X_SIGNED && x[X_WIDTH-1], x};
 
-    if (MODE == 0) begin : gen_same
+    if (MODE == rf_pkg::MAP_SAME) begin : gen_same
       assign v = x_q;
       wire unused = &{1'b0, a, b};
-    end else if (MODE == 1) begin : gen_scale
+    end else if (MODE == rf_pkg::MAP_AFFINE) begin : gen_scale
       logic signed [X_WIDTH:0] x_2_q;
       logic signed [A_WIDTH-1:0] a_2_q;
       logic signed [B_WIDTH-1:0] b_2_q, b_3_q;
@@ -142,7 +142,7 @@ module rf_map #(
         product_q <= PRODUCT'(x_2_q) * PRODUCT'(a_2_q);
         v <= (V_WIDTH'(product_q) << PRODUCT_LEFT) + (V_WIDTH'(b_3_q) << OFFSET_LEFT);
       end
-    end else if (MODE == 2) begin : gen_leaky
+    end else if (MODE == rf_pkg::MAP_LEAKY) begin : gen_leaky
       logic signed [X_WIDTH:0] x_2_q;
       logic signed [FACTOR-1:0] factor_q;
       always_ff @(posedge clk) begin
@@ -156,7 +156,7 @@ module rf_map #(
       localparam int WIDE = CONSTANT > X_WIDTH + 1 ? CONSTANT : X_WIDTH + 1;
       wire above_a = WIDE'(x_q) > WIDE'(a);
       wire above_b = WIDE'(x_q) > WIDE'(b);
-      if (MODE == 3) begin : gen_threshold
+      if (MODE == rf_pkg::MAP_THRESHOLD) begin : gen_threshold
         always_ff @(posedge clk) v <= above_a ? x_q : '0;
         wire unused = &{1'b0, above_b};
       end else begin : gen_step
@@ -164,41 +164,34 @@ module rf_map #(
       end
     end
 
-    logic signed [V_WIDTH-1:0] clamped;
-
     if (CLAMP) begin : gen_clamp
       wire below = CLAMP_LOW && BOUND'(v) < BOUND'(LOW);
       wire above = CLAMP_HIGH && BOUND'(v) > BOUND'(HIGH);
-      always_ff @(posedge clk) clamped <= below ? V_WIDTH'(LOW) : above ? V_WIDTH'(HIGH) : v;
+      logic signed [V_WIDTH-1:0] clamped_q;
+      always_ff @(posedge clk) clamped_q <= below ? V_WIDTH'(LOW) : above ? V_WIDTH'(HIGH) : v;
+      assign values[lane*V_WIDTH+:V_WIDTH] = clamped_q;
     end else begin : gen_no_clamp
-      assign clamped = v;
+      assign values[lane*V_WIDTH+:V_WIDTH] = v;
     end
-
-    rf_cast #(
-        .IN_WIDTH (V_WIDTH),
-        .SIGNED_IN(1'b1),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (clamped),
-        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
-    );
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(LATENCY)
-  ) u_axis_free_running (
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (V_WIDTH),
+      .SIGNED_IN(1'b1),
+      .LATENCY  (V_LATENCY + (CLAMP ? 1 : 0)),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(s_axis_tvalid),
       .s_axis_tready(s_axis_tready),
       .s_axis_tlast(s_axis_tlast),
-      .pipeline_tdata(results),
+      .values(values),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),

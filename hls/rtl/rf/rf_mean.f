@@ -1,2 +1,3 @@
-rf_cast.sv
+../axis/ap_fixed_pkg.sv
+../axis/fixed_cast.sv
 rf_mean.sv

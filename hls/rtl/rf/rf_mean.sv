@@ -17,8 +17,8 @@ module rf_mean #(
     parameter bit SIGNED = 1'b1,  // it is two's complement
     parameter int FRACTION = 10,  // fraction bits of both; may be negative
     parameter int SHARE = 256,  // 1 / (LANES * BEATS) in that type, raw
-    parameter int ROUNDING = 0,  // of that type, see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // of that type, see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                   clk,
     input  logic                   rst_n,
@@ -28,7 +28,7 @@ module rf_mean #(
     output logic [      WIDTH-1:0] mean
 );
 
-  localparam bit SATURATES = OVERFLOW != 0;
+  localparam bit SATURATES = OVERFLOW != ap_fixed_pkg::WRAP;
   localparam int LEVELS = $clog2(LANES);
   localparam int LEVEL_CLOCKS = SATURATES ? 2 : 1;
   localparam int TO_SUM = LEVELS * LEVEL_CLOCKS + (SATURATES ? 1 : 0);  // clocks from a beat in registers to its sum
@@ -38,12 +38,12 @@ module rf_mean #(
   localparam int SUM = WIDTH + LEVELS + 2;
   localparam logic signed [SUM-1:0] ONE = 1;
   localparam logic signed [SUM-1:0] HIGH = (ONE << (SIGNED ? WIDTH - 1 : WIDTH)) - ONE;
-  localparam logic signed [SUM-1:0] LOW = !SIGNED ? '0 : OVERFLOW == 3 ? -HIGH : -HIGH - ONE;
+  localparam logic signed [SUM-1:0] LOW = !SIGNED ? '0 : OVERFLOW == ap_fixed_pkg::SAT_SYM ? -HIGH : -HIGH - ONE;
 
   if (LANES < 1 || BEATS < 1) begin : g_check_size
     $error("rf_mean %m: LANES is %0d and BEATS %0d, expected 1 or more", LANES, BEATS);
   end
-  if (OVERFLOW == 2) begin : g_check_overflow
+  if (OVERFLOW == ap_fixed_pkg::SAT_ZERO) begin : g_check_overflow
     $error("rf_mean %m: OVERFLOW is 2, saturation to zero, expected 0, 1 or 3");
   end
 
@@ -145,7 +145,7 @@ module rf_mean #(
     product_q <= PRODUCT'(sum_q) * PRODUCT'(SHARE);
   end
 
-  rf_cast #(
+  fixed_cast #(
       .IN_WIDTH (PRODUCT),
       .SIGNED_IN(1'b1),
       .SHIFT    (FRACTION),
@@ -153,10 +153,11 @@ module rf_mean #(
       .SIGNED   (SIGNED),
       .ROUNDING (ROUNDING),
       .OVERFLOW (OVERFLOW)
-  ) u_rf_cast (
-      .clk(clk),
-      .x  (product_q),
-      .y  (mean)
+  ) u_fixed_cast (
+      .clk   (clk),
+      .enable(1'b1),
+      .x     (product_q),
+      .y     (mean)
   );
 
   wire unused_high = &{1'b0, total_q[SUM-1:WIDTH]};

@@ -10,7 +10,7 @@
 `default_nettype none
 
 module rf_pool #(
-    parameter int OP = 0,  // 0 max, 1 average
+    parameter int OP = rf_pkg::POOL_MAX,  // or POOL_AVERAGE
     parameter int LANES = 2,  // channels of a beat
     parameter int CHANNEL_BEATS = 1,  // beats of a pixel
     parameter int K_H = 2,  // rows of the window
@@ -27,14 +27,14 @@ module rf_pool #(
     parameter int X_WIDTH = 8,  // bits of an element
     parameter bit X_SIGNED = 1'b1,  // it is two's complement
     parameter int X_SHIFT = 0,  // fraction bits of an element minus those of accum_t, in an average; negative: shift left
-    parameter int X_ROUNDING = 0,  // rounding of an element to accum_t: 0 TRN, 1 RND
+    parameter int X_ROUNDING = ap_fixed_pkg::TRN,  // rounding of an element to accum_t: 0 TRN, 1 RND
     parameter int ACC_WIDTH = 16,  // bits of accum_t, in an average
     parameter bit ACC_SIGNED = 1'b1,
     parameter int RESULT_SHIFT = 0,  // fraction bits of accum_t (max: of an element) minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                         clk,
     input  logic                         rst_n,
@@ -48,19 +48,18 @@ module rf_pool #(
     output logic                         m_axis_tlast
 );
 
-  if (OP < 0 || OP > 1) begin : g_check_op
+  if (OP != rf_pkg::POOL_MAX && OP != rf_pkg::POOL_AVERAGE) begin : g_check_op
     $error("rf_pool %m: OP is %0d, expected 0 or 1", OP);
   end
-  if (X_ROUNDING < 0 || X_ROUNDING > 1) begin : g_check_rounding
+  if (X_ROUNDING != ap_fixed_pkg::TRN && X_ROUNDING != ap_fixed_pkg::RND) begin : g_check_rounding
     $error("rf_pool %m: X_ROUNDING is %0d, expected 0 or 1", X_ROUNDING);
   end
 
-  localparam bit AVERAGE = OP == 1;
+  localparam bit AVERAGE = OP == rf_pkg::POOL_AVERAGE;
   localparam int LEVELS = $clog2(K_H);
   localparam int VALUE = AVERAGE ? ACC_WIDTH : X_WIDTH;  // bits of a sum or a maximum
   localparam bit VALUE_SIGNED = AVERAGE ? ACC_SIGNED : X_SIGNED;
   localparam int TO_VALUE = 1 + LEVELS;  // clock edges from a beat to its sum or maximum
-  localparam int LATENCY = TO_VALUE + 1 + (AVERAGE ? 4 : 0) + 2;
   localparam int KW = K_W > 1 ? $clog2(K_W) : 1;
   localparam int COUNTS = K_H * K_W;
   localparam int COUNT_WIDTH = $clog2(COUNTS + 1);
@@ -145,7 +144,7 @@ module rf_pool #(
   end
 
   // ---------------------------------------------------------------- lanes
-  logic [LANES*Y_WIDTH-1:0] results;
+  logic [LANES*VALUE-1:0] values;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
     for (genvar level = 0; level <= LEVELS; level++) begin : g_level
@@ -160,7 +159,7 @@ module rf_pool #(
           if (AVERAGE) begin : gen_cut
             localparam int RIGHT = X_SHIFT > X_WIDTH ? X_WIDTH : X_SHIFT > 0 ? X_SHIFT : 0;
             localparam int LEFT = X_SHIFT < 0 ? -X_SHIFT : 0;
-            localparam bit ROUND = RIGHT > 0 && X_ROUNDING == 1;
+            localparam bit ROUND = RIGHT > 0 && X_ROUNDING == ap_fixed_pkg::RND;
             wire signed [X_WIDTH:0] wide = {X_SIGNED && x[X_WIDTH-1], x};
             wire signed [VALUE-1:0] whole = VALUE'(wide >>> RIGHT);
             if (ROUND) begin : gen_round
@@ -202,8 +201,6 @@ module rf_pool #(
       end
     end
 
-    wire [VALUE-1:0] pooled;
-
     if (AVERAGE) begin : gen_divide
       rf_divide #(
           .WIDTH(VALUE),
@@ -214,37 +211,30 @@ module rf_pool #(
           .clk(clk),
           .x(value_q),
           .count(count),
-          .y(pooled)
+          .y(values[lane*VALUE+:VALUE])
       );
-    end else begin : gen_pooled
-      assign pooled = value_q;
+    end else begin : gen_no_divide
+      assign values[lane*VALUE+:VALUE] = value_q;
     end
-
-    rf_cast #(
-        .IN_WIDTH (VALUE),
-        .SIGNED_IN(VALUE_SIGNED),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (pooled),
-        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
-    );
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(LATENCY)
-  ) u_axis_free_running (
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (VALUE),
+      .SIGNED_IN(VALUE_SIGNED),
+      .LATENCY  (TO_VALUE + 1 + (AVERAGE ? 4 : 0)),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(s_axis_tvalid && kw_last),
       .s_axis_tready(place_tready),
       .s_axis_tlast(s_axis_tlast),
-      .pipeline_tdata(results),
+      .values(values),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),

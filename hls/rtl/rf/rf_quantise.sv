@@ -24,8 +24,8 @@ module rf_quantise #(
     parameter int RESULT_SHIFT = 0,  // fraction bits of v minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                     clk,
     input  logic                     rst_n,
@@ -45,12 +45,11 @@ module rf_quantise #(
 
   localparam int FIELDS = 5 * V_WIDTH;
   localparam int INDEX_WIDTH = PERIOD > 1 ? $clog2(PERIOD) : 1;
-  localparam int LATENCY = 3 + 2;
 
   wire take = s_axis_tvalid && s_axis_tready;
   logic [INDEX_WIDTH-1:0] index_q;
   logic [LANES*FIELDS-1:0] word;
-  logic [LANES*Y_WIDTH-1:0] results;
+  logic [LANES*V_WIDTH-1:0] values;
 
   always_ff @(posedge clk) begin
     if (take) index_q <= index_q == INDEX_WIDTH'(PERIOD - 1) ? '0 : index_q + 1'b1;
@@ -94,31 +93,26 @@ module rf_quantise #(
       wire unused = &{1'b0, high_q};
     end
 
-    rf_cast #(
-        .IN_WIDTH (V_WIDTH),
-        .SIGNED_IN(1'b1),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (quantised_q),
-        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
-    );
+    assign values[lane*V_WIDTH+:V_WIDTH] = quantised_q;
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(LATENCY)
-  ) u_axis_free_running (
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (V_WIDTH),
+      .SIGNED_IN(1'b1),
+      .LATENCY  (3),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(s_axis_tvalid),
       .s_axis_tready(s_axis_tready),
       .s_axis_tlast(s_axis_tlast),
-      .pipeline_tdata(results),
+      .values(values),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),

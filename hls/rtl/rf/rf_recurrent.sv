@@ -23,19 +23,19 @@ module rf_recurrent #(
     parameter bit SEQUENCES = 1'b0,  // give every step
     parameter int W_WIDTH = 8,  // bits of a recurrent weight, two's complement
     parameter int PRODUCT_SHIFT = 0,  // fraction bits of a product minus those of a gate; see rf_mac
-    parameter int PRODUCT_ROUNDING = 0,
+    parameter int PRODUCT_ROUNDING = ap_fixed_pkg::TRN,
     parameter WEIGHTS = "",  // $readmemh: rf_mac's words; the outputs are units with all their gates
     parameter BIAS = "",
     parameter int ACC_WIDTH = 16,  // bits of a gate
     parameter bit ACC_SIGNED = 1'b1,  // it is two's complement
     parameter int ACC_FRACTION = 8,  // its fraction bits, 0 or more
-    parameter int ACC_ROUNDING = 0,  // see rf_cast
-    parameter int ACC_OVERFLOW = 0,
+    parameter int ACC_ROUNDING = ap_fixed_pkg::TRN,  // see fixed_cast
+    parameter int ACC_OVERFLOW = ap_fixed_pkg::WRAP,
     parameter int Y_WIDTH = 16,  // bits of a state
     parameter bit Y_SIGNED = 1'b1,
     parameter int Y_FRACTION = 8,
-    parameter int ROUNDING = 0,
-    parameter int OVERFLOW = 0,
+    parameter int ROUNDING = ap_fixed_pkg::TRN,
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     parameter int GATE_SIZE = 16,  // entries of the gates' table (sigmoid); 1 for a ReLU
     parameter int GATE_SPAN = 4,  // log2 of the range that it covers
     parameter bit GATE_PASS = 1'b0,  // it is a ReLU
@@ -65,10 +65,11 @@ module rf_recurrent #(
   localparam int BEATS = N_STATE / LANES;
   localparam int BEAT_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
   localparam int STEP_WIDTH = N_SEQUENCE > 1 ? $clog2(N_SEQUENCE) : 1;
-  // clocks of rf_lstm or rf_gru: until its result, until its old state is read, and until its new state is written
-  localparam int LATENCY = GRU ? 27 : 24;
-  localparam int READ = GRU ? 22 : 9;
-  localparam int WRITE = GRU ? 28 : 15;
+  // clocks of rf_lstm or rf_gru until its result; its old state is read two clocks before it is taken, its new one is written in the
+  // clock after it is there
+  localparam int LATENCY = GRU ? rf_pkg::GRU_CLOCKS : rf_pkg::LSTM_CLOCKS;
+  localparam int READ = (GRU ? rf_pkg::GRU_STATE : rf_pkg::LSTM_STATE) - 2;
+  localparam int WRITE = (GRU ? rf_pkg::GRU_CLOCKS : rf_pkg::LSTM_NEW_STATE) + 1;
 
   // ---------------------------------------------------------------- the steps
   logic gates_tvalid, gates_tready, gates_tlast, place_tready;
@@ -277,8 +278,8 @@ module rf_recurrent #(
       .RESULT_SHIFT    (0),
       .Y_WIDTH         (ACC_WIDTH),
       .Y_SIGNED        (ACC_SIGNED),
-      .ROUNDING        (0),
-      .OVERFLOW        (0),
+      .ROUNDING        (ap_fixed_pkg::TRN),
+      .OVERFLOW        (ap_fixed_pkg::WRAP),
       .WEIGHTS         (WEIGHTS),
       .BIAS            (BIAS)
   ) u_rf_mac (

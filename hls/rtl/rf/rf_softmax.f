@@ -1,8 +1,10 @@
+../axis/ap_fixed_pkg.sv
+rf_pkg.sv
 ../axis/axis_fifo.sv
+../axis/axis_free_running.sv
+../axis/fixed_cast.sv
 rf_hold.sv
 rf_maximum.sv
-../axis/axis_skid.sv
-rf_cast.sv
+rf_output.sv
 rf_rom.sv
-../axis/axis_free_running.sv
 rf_softmax.sv

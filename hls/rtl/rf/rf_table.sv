@@ -17,8 +17,8 @@ module rf_table #(
     parameter int RESULT_SHIFT = 0,  // fraction bits of x * GAIN minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // of x * GAIN, see rf_cast
-    parameter int OVERFLOW = 0,
+    parameter int ROUNDING = ap_fixed_pkg::TRN,  // of x * GAIN, see fixed_cast
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP,
     parameter RAM_STYLE = "auto"  // of the table; every lane has its own copy
 ) (
     input  logic                     clk,
@@ -32,8 +32,6 @@ module rf_table #(
     output logic [LANES*Y_WIDTH-1:0] m_axis_tdata,
     output logic                     m_axis_tlast
 );
-
-  localparam int LATENCY = 7;  // of rf_lookup
 
   logic [LANES*Y_WIDTH-1:0] results;
 
@@ -63,7 +61,7 @@ module rf_table #(
 
   axis_free_running #(
       .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(LATENCY)
+      .LATENCY(rf_pkg::LOOKUP_CLOCKS)
   ) u_axis_free_running (
       .clk(clk),
       .rst_n(rst_n),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.rf.modes import MapMode
 from hypersonic.sim.bench_cases import Parameters, RowCase, drawn, fixed_point, hex_text, result, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
 
@@ -22,7 +23,7 @@ class Case(RowCase):
     """One instance. function(x, a, b) is the layer's exact function of real values."""
 
     name: str
-    mode: int
+    mode: MapMode
     function: Function
     x: FixedPoint = fixed_point(8, 4)
     a: FixedPoint = fixed_point(7, 5)
@@ -77,38 +78,39 @@ def relu(x: Fraction, a: Fraction, b: Fraction) -> Fraction:
     return max(x, Fraction(0))
 
 
+SAME, AFFINE, LEAKY, THRESHOLD, STEP = MapMode
 SCALE = {"PRODUCT_LEFT": 0, "OFFSET_LEFT": 3}
 UNSIGNED = fixed_point(8, 4, False)
 CASES = [
-    Case("cast", 0, lambda x, a, b: x, y=fixed_point(6, 2, True, Rounding.RND, Overflow.SAT_SYM)),
-    Case("relu", 0, relu, extra={"CLAMP_LOW": 1}, y=fixed_point(7, 3, False, Rounding.RND, Overflow.SAT)),
-    Case("relu_6", 0, lambda x, a, b: clamp(x, 0, 6), extra={"CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 96}),
-    Case("relu_of_unsigned", 0, relu, x=UNSIGNED, extra={"CLAMP_LOW": 1}, y=fixed_point(16, 8), lanes=1),
-    Case("normalise", 1, lambda x, a, b: x * a + b, fraction=9, extra=SCALE),
-    Case("normalise_unsigned", 1, lambda x, a, b: x * a + b, x=UNSIGNED, fraction=9, extra=SCALE, period=1, lanes=3),
+    Case("cast", SAME, lambda x, a, b: x, y=fixed_point(6, 2, True, Rounding.RND, Overflow.SAT_SYM)),
+    Case("relu", SAME, relu, extra={"CLAMP_LOW": 1}, y=fixed_point(7, 3, False, Rounding.RND, Overflow.SAT)),
+    Case("relu_6", SAME, lambda x, a, b: clamp(x, 0, 6), extra={"CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 96}),
+    Case("relu_of_unsigned", SAME, relu, x=UNSIGNED, extra={"CLAMP_LOW": 1}, y=fixed_point(16, 8), lanes=1),
+    Case("normalise", AFFINE, lambda x, a, b: x * a + b, fraction=9, extra=SCALE),
+    Case("normalise_unsigned", AFFINE, lambda x, a, b: x * a + b, x=UNSIGNED, fraction=9, extra=SCALE, period=1, lanes=3),
     Case(
-        "normalise_coarse", 1, lambda x, a, b: x * a + b, b=fixed_point(12, 11), fraction=11, period=5, lanes=1,
+        "normalise_coarse", AFFINE, lambda x, a, b: x * a + b, b=fixed_point(12, 11), fraction=11, period=5, lanes=1,
         extra={"PRODUCT_LEFT": 2},
     ),
-    Case("leaky", 2, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=1),
-    Case("leaky_narrow", 2, lambda x, a, b: x if x > 0 else x * a, a=fixed_point(3, 6), fraction=10, y=fixed_point(20, 10)),
-    Case("prelu", 2, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=4, lanes=3),
-    Case("threshold", 3, lambda x, a, b: x if x > a else Fraction(0), a=fixed_point(9, 4), period=2),
+    Case("leaky", LEAKY, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=1),
+    Case("leaky_narrow", LEAKY, lambda x, a, b: x if x > 0 else x * a, a=fixed_point(3, 6), fraction=10, y=fixed_point(20, 10)),
+    Case("prelu", LEAKY, lambda x, a, b: x if x > 0 else x * a, fraction=9, period=4, lanes=3),
+    Case("threshold", THRESHOLD, lambda x, a, b: x if x > a else Fraction(0), a=fixed_point(9, 4), period=2),
     Case(
-        "hard_sigmoid", 1, lambda x, a, b: clamp(x / 4 + Fraction(1, 2), 0, 1), a=fixed_point(4, 3), b=fixed_point(4, 2),
+        "hard_sigmoid", AFFINE, lambda x, a, b: clamp(x / 4 + Fraction(1, 2), 0, 1), a=fixed_point(4, 3), b=fixed_point(4, 2),
         constant=(2, 2), fraction=7, period=1,
         extra={"OFFSET_LEFT": 5, "CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 128},
     ),
     Case(
-        "hard_tanh", 1, lambda x, a, b: 2 * clamp(x / 4 + Fraction(1, 2), 0, 1) - 1, a=fixed_point(4, 3), b=fixed_point(4, 2),
-        constant=(4, 0), fraction=7, period=1,
+        "hard_tanh", AFFINE, lambda x, a, b: 2 * clamp(x / 4 + Fraction(1, 2), 0, 1) - 1,
+        a=fixed_point(4, 3), b=fixed_point(4, 2), constant=(4, 0), fraction=7, period=1,
         extra={"OFFSET_LEFT": 5, "CLAMP_LOW": 1, "CLAMP_HIGH": 1, "HIGH": 128, "LOW": -128},
     ),
-    Case("binary", 4, lambda x, a, b: Fraction(1 if x >= 0 else -1), a=fixed_point(8, 4), b=fixed_point(8, 4),
+    Case("binary", STEP, lambda x, a, b: Fraction(1 if x >= 0 else -1), a=fixed_point(8, 4), b=fixed_point(8, 4),
          constant=(-1, -1), period=1, fraction=0, y=fixed_point(2, 0)),
-    Case("ternary", 4, lambda x, a, b: Fraction(1 if x > a else 0 if x > b else -1), a=fixed_point(8, 4), b=fixed_point(8, 4),
-         fraction=0, y=fixed_point(4, 1), constant=(8, -8)),
-    Case("wide", 1, lambda x, a, b: x * a + b, fixed_point(36, 16), fixed_point(30, 20), fixed_point(40, 30),
+    Case("ternary", STEP, lambda x, a, b: Fraction(1 if x > a else 0 if x > b else -1),
+         a=fixed_point(8, 4), b=fixed_point(8, 4), fraction=0, y=fixed_point(4, 1), constant=(8, -8)),
+    Case("wide", AFFINE, lambda x, a, b: x * a + b, fixed_point(36, 16), fixed_point(30, 20), fixed_point(40, 30),
          fixed_point(40, 20), fraction=36, extra={"OFFSET_LEFT": 6}, lanes=1),
 ]  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_a_truncated_file(client: Client, kind: str, tmp_path: Path, out: Path) 
     assert re.search(r"cannot be read: \w+: .*; is it complete", refused(client, path, out))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     kind=st.sampled_from(sorted(SUFFIXES)), cut=st.floats(0, 1), flips=st.lists(st.floats(0, 1, exclude_max=True), max_size=5)
 )

@@ -59,7 +59,7 @@ def test_the_outputs_suffix_decides_its_kind(client: Client, output: str, tmp_pa
     assert read(made, "H_y1") == doubled(events, "b")
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     counts=st.lists(st.integers(0, 30), min_size=1, max_size=25),
     kind=st.sampled_from(sorted(SUFFIXES)),
@@ -79,7 +79,7 @@ def test_any_counts_come_back(
             assert read(made, name) == doubled(events, field)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=12), step=st.integers(1, 300))
 def test_all_readers_give_the_same_columns(counts: list[int], step: int) -> None:
     events = make_events(counts)

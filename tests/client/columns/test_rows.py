@@ -36,7 +36,7 @@ def of(text: str) -> ColumnMapping:
     return parse_mapping(f"{{collection: H, {text}}}")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     rows=st.integers(0, 40),
     ones=st.lists(st.integers(-3, 9), min_size=1, max_size=7, unique=True),

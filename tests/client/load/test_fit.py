@@ -21,7 +21,6 @@ def turns(unloaded_s: float, rate: float, concurrencies=N) -> list[float]:
     return [max(unloaded_s, n / rate) for n in concurrencies]
 
 
-@settings(deadline=None)
 @given(unloaded_s=st.floats(1e-4, 10), n_star=st.floats(1.5, 100))
 def test_exact_points_give_back_their_law(unloaded_s: float, n_star: float) -> None:
     law = fit_law(N, turns(unloaded_s, n_star / unloaded_s))
@@ -30,7 +29,6 @@ def test_exact_points_give_back_their_law(unloaded_s: float, n_star: float) -> N
     assert law.residual < 1e-6
 
 
-@settings(deadline=None)
 @given(n_star=st.floats(3, 50), seed=st.integers(0, 2**32 - 1))
 def test_noise_moves_n_star_by_about_as_much_as_the_points(n_star: float, seed: int) -> None:
     """Noise of 2 %: T0 and l_max are means of two or more points each, so four sigma of N* are below 12 %."""
@@ -39,7 +37,7 @@ def test_noise_moves_n_star_by_about_as_much_as_the_points(n_star: float, seed: 
     assert law.n_star == pytest.approx(n_star, rel=0.12)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_no_other_law_is_nearer_to_the_points(seed: int) -> None:
     """Against a search on a grid, for points that follow no law."""

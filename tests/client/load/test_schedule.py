@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hypersonic.client.load import Closed, LoadError, Open, Window
@@ -26,7 +26,6 @@ def test_poisson_arrivals_have_the_spacing_of_independent_clients() -> None:
     assert gaps.std() == pytest.approx(1e-3, rel=0.03)
 
 
-@settings(deadline=None)
 @given(
     rate=st.floats(0.5, 5000),
     arrivals=st.sampled_from(["poisson", "constant"]),

@@ -108,7 +108,16 @@ def test_wide_weights_are_scaled_by_their_width() -> None:
 def test_a_stage_is_kept_by_the_files_it_is_made_of_and_no_others() -> None:
     needed = {name: [file.stem for file in files] for name, files in _needed(MODULES).items()}
     assert needed["rf_lanes"] == ["axis_skid", "rf_lanes", "rf_rom"]
-    assert needed["rf_mac"] == ["axis_fifo", "axis_free_running", "rf_cast", "rf_mac", "rf_mac_engine", "rf_rom"]
+    assert needed["rf_mac"] == [
+        "ap_fixed_pkg",
+        "axis_fifo",
+        "axis_free_running",
+        "fixed_cast",
+        "rf_mac",
+        "rf_mac_engine",
+        "rf_output",
+        "rf_rom",
+    ]
 
 
 @pytest.mark.whole
@@ -144,7 +153,7 @@ STAGES = {
     ),
     "leaky": placed("rf_map", LANES=1, MODE=2, X_WIDTH=18, A_WIDTH=16, A_FRACTION=10, RESULT_SHIFT=10, Y_WIDTH=18, OVERFLOW=1),
     "threshold": placed("rf_map", LANES=1, MODE=3, X_WIDTH=24, A_WIDTH=24, Y_WIDTH=24, OVERFLOW=1),
-    "add": placed("rf_add", LANES=1, A_WIDTH=24, B_WIDTH=24, B_LEFT=3, RESULT_SHIFT=3, Y_WIDTH=20, ROUNDING=2, OVERFLOW=1),
+    "add": placed("rf_merge", LANES=1, A_WIDTH=24, B_WIDTH=24, B_LEFT=3, RESULT_SHIFT=3, Y_WIDTH=20, ROUNDING=2, OVERFLOW=1),
     "window of a large image": placed(
         "rf_window", LANES=1, WIDTH=8, H=224, W=224, C=64, K_H=3, K_W=3, S_H=2, S_W=2, PAD_TOP=1, PAD_LEFT=1, OUT_H=112,
         OUT_W=112, PAD_VALUE=0, LINES=6,
@@ -205,7 +214,7 @@ def test_the_registers_around_a_multiplier_go_into_the_dsp() -> None:
     """Yosys packs registers into the 7 series' DSP48E1 (25 x 18) and not into the DSP48E2, whose pipeline is the same: before
     the multiplier, behind it, and behind the cut that makes the summand."""
     stage = placed("rf_mac", N_IN=4, N_OUT=4, P=2, Q=1, X_WIDTH=18, X_SIGNED=0, W_WIDTH=16, ACC_WIDTH=43, Y_WIDTH=43)
-    files = [file for file in MODULES if file.stem.startswith(("axis", "rf_mac", "rf_cast", "rf_rom"))]
+    files = [file for file in MODULES if file.stem.startswith(("ap_", "axis", "fixed", "rf_mac", "rf_output", "rf_rom"))]
     script = _PACKED.format(sources=" ".join(file.name for file in files if file.stem != "rf_rom"))
 
     def fill(directory: Path) -> None:

@@ -36,7 +36,7 @@ def test_another_name_of_a_layer_is_the_same_kernel(tmp_path: Path, name: str) -
     ("old", "new"),
     [
         ("8'hff", "8'hfe"), ("posedge", "negedge"), (".N(3)", ".N(4)"), ("[7:0] s_dense_1", "[6:0] s_dense_1"),
-        ("rf_mac #", "rf_add #"), (".y(s_dense_1)", ".y(s_dense_2)"), ("<=", "="),
+        ("rf_mac #", "rf_merge #"), (".y(s_dense_1)", ".y(s_dense_2)"), ("<=", "="),
     ],
 )  # fmt: skip
 def test_another_circuit_is_another_kernel(tmp_path: Path, old: str, new: str) -> None:

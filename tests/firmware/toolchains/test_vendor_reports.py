@@ -102,7 +102,7 @@ def test_a_report_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_timing(tmp_path / "missing.rpt")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_damage_gives_a_report_or_one_refusal(tmp_path: Path, data: st.DataObject) -> None:
     name, read = data.draw(

@@ -23,7 +23,7 @@ def graph_of(inputs: int) -> tuple[AdderGraph, list[int]]:
     return graph, [graph.input(i, _LOW, _HIGH) for i in range(inputs)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 3000), st.integers(2, 12), st.integers(0, 2**32 - 1))
 def test_pieces_of_any_size_make_up_the_product(inputs: int, outputs: int, work: int, bits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -108,7 +108,7 @@ def rows_of(sizes: list[int], seed: int) -> NDArray[np.int64]:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(PAIRS), types, types, st.integers(0, 99))
 def test_an_einsum_of_two_tensors_is_summed_as_the_cpp_sums_it(
     equation: str, accum: FixedPoint, to: FixedPoint, seed: int

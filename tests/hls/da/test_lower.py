@@ -95,14 +95,14 @@ def random_rows(network: Network, count: int) -> NDArray[np.int64]:
     return rows
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(networks())
 def test_the_adder_graph_computes_what_the_loops_compute(network: Network) -> None:
     rows = random_rows(network, 12)
     np.testing.assert_array_equal(adder_graph(network).evaluate(rows), reference(network, rows))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(networks())
 def test_no_node_ever_leaves_the_range_it_was_given(network: Network) -> None:
     graph = adder_graph(network)
@@ -112,7 +112,7 @@ def test_no_node_ever_leaves_the_range_it_was_given(network: Network) -> None:
     assert (values <= [node.high for node in graph.nodes]).all()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(networks(), st.sampled_from([1.0, 2.8, 1000.0]))
 def test_no_stage_takes_longer_than_it_may_but_for_a_single_operation(network: Network, stage_ns: float) -> None:
     plan = schedule(adder_graph(network), [to.width for to in element_types(network.outputs)], stage_ns)

@@ -49,7 +49,7 @@ def rows(project: HlsProject, seed: int) -> NDArray[np.int64]:
     return x
 
 
-@settings(max_examples=1, deadline=None, phases=[Phase.generate], derandomize=True)
+@settings(max_examples=1, phases=[Phase.generate], derandomize=True)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_rtl_equals_csim_on_random_networks_under_stalls_and_reset(seed: int) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -70,7 +70,7 @@ def slowly(packing: Packing, row: bytes, exponents: tuple[int, ...], fixed: Fixe
     return [int(raw) for raw in fixed.from_float(scaled)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(packings(), st.data())
 def test_bytes_become_the_raw_integers_of_the_definition(packing: Packing, data: st.DataObject) -> None:
     fixed = data.draw(
@@ -100,7 +100,7 @@ def test_bytes_become_the_raw_integers_of_the_definition(packing: Packing, data:
     assert at == packing.size
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(packings(), st.integers(0, 9))
 def test_the_nearest_codes_of_a_rows_numbers_have_the_same_numbers(packing: Packing, seed: int) -> None:
     rows = np.random.default_rng(seed).integers(0, 256, (4, packing.row_bytes), dtype=np.uint8)

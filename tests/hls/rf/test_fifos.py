@@ -92,7 +92,7 @@ def networks(draw: st.DrawFn) -> Network:
     return drawing.network()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(), st.sampled_from((0, 1 << 20)))
 def test_no_network_blocks_whatever_its_branches(network: Network, whole_row_bits: int) -> None:
     assert blocks(plan(network, whole_row_bits)) == ""

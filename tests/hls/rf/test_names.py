@@ -78,7 +78,7 @@ def declared(text: str) -> list[str]:
     return [name.strip() for names in wires for name in names if name.strip()] + re.findall(r"\b(\w+) \(\n", code)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(NAMES, min_size=COUNT, max_size=COUNT, unique=True), st.sampled_from([0, 8192]))
 def test_no_identifier_and_no_file_comes_twice_whatever_the_layers_are_called(
     tmp_path: Path, names: list[str], whole: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hypersonic.hls.errors import UnsupportedLayerError
@@ -42,7 +42,6 @@ def network(*layers: Dense | Map | Merge) -> Network:
     return Network("net", (layers[0].x if not isinstance(layers[0], Merge) else layers[0].a,), (layers[-1].y,), layers)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 64), st.integers(1, 64), st.integers(1, 5000))
 def test_the_clocks_taken_are_the_nearest_that_divide(n_in: int, n_out: int, reuse_factor: int) -> None:
     shape = dense_shape(dense(n_in, n_out, reuse_factor))
@@ -136,7 +135,6 @@ def test_numbers_too_wide_for_a_stage_are_refused_by_the_layers_name() -> None:
         plan(network(wide, layer))
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(-(2**11), 2**11 - 1), min_size=3, max_size=3), min_size=1, max_size=5))
 def test_memory_files_hold_the_words_whatever_the_way_they_are_packed(words: list[list[int]]) -> None:
     by_bits, by_integers = (Memory("m", np.array(words, dtype=kind), (12,)).text() for kind in (np.int64, object))

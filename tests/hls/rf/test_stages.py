@@ -31,8 +31,10 @@ STAGE_FILES = [file for folder in FOLDERS for file in folder.glob("*.py")]
 OF_THE_TOP = {"rf_weights"}
 
 
-def module_file(module: str) -> Path:
-    return (AXIS_RTL if module.startswith("axis_") else RF_RTL) / f"{module}.sv"
+#: modules and packages by name
+FILES = {file.stem: file for folder in (AXIS_RTL, RF_RTL) for file in sorted(folder.glob("*.sv"))}
+MODULES = sorted(name for name in FILES if not name.endswith("_pkg"))
+PACKAGES = sorted(FILES.keys() - set(MODULES))
 
 
 @pytest.mark.parametrize("name", STAGES)
@@ -43,14 +45,14 @@ def test_a_stage_has_all_its_parts(name: str) -> None:
     if kind.layer:
         assert bool(kind.layer.sharing) == issubclass(kind.layer.noun, Multiplying)
     for module in kind.modules:
-        text = module_file(module).read_text()
+        text = FILES[module].read_text()
         assert set(kind.long) == set(re.findall(r"^ +parameter logic (?:signed )?\[63:0\] (\w+)", text, re.MULTILINE))
 
 
 def test_every_module_is_one_stage_files_or_a_part_of_another_module() -> None:
     owners = Counter(module for kind in STAGES.values() for module in kind.modules)
     assert set(owners.values()) == {1}
-    ours = {file.stem for file in RF_RTL.glob("*.sv")}
+    ours = {file.stem for file in RF_RTL.glob("*.sv")} & set(MODULES)
     parts = {inner.stem for module in ours for inner in rtl_sources(module)[:-1]} & ours
     assert owners.keys() - ours == {"axis_fifo"}
     assert ours == (owners.keys() & ours) | parts | OF_THE_TOP
@@ -87,12 +89,11 @@ def test_every_planned_stage_has_a_type_and_a_cost() -> None:
 
 
 # ---------------------------------------------------------------- file lists
-MODULES = sorted(file.stem for folder in (AXIS_RTL, RF_RTL) for file in folder.glob("*.sv"))
-
-
 def instantiated(module: str) -> set[str]:
-    text = re.sub(r"//.*", "", module_file(module).read_text())
-    return {inner for inner in MODULES if re.search(rf"^ *{inner} (#\(|u_\w+ \()", text, re.MULTILINE)}
+    """The modules that a module has instances of, and the packages that it takes constants or functions from."""
+    text = re.sub(r"//.*", "", FILES[module].read_text())
+    modules = {inner for inner in MODULES if re.search(rf"^ *{inner} (#\(|u_\w+ \()", text, re.MULTILINE)}
+    return modules | {package for package in PACKAGES if f"{package}::" in text and package != module}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -100,7 +101,8 @@ def test_the_file_list_of_a_module_is_what_it_instantiates_in_compile_order(modu
     listed = [file.stem for file in rtl_sources(module)]
     assert len(set(listed)) == len(listed)
     assert listed[-1] == module
-    inner = {below for one in instantiated(module) for below in (file.stem for file in rtl_sources(one))}
+    used = instantiated(module)
+    inner = {file.stem for one in used & set(MODULES) for file in rtl_sources(one)} | used & set(PACKAGES)
     assert set(listed) == {module} | inner
     for at, one in enumerate(listed):
         assert instantiated(one) <= set(listed[:at])
@@ -110,9 +112,9 @@ def test_the_file_list_of_a_module_is_what_it_instantiates_in_compile_order(modu
 def test_there_is_a_list_for_every_module_and_no_other() -> None:
     assert len(MODULES) >= 25
     assert sorted(file.stem for folder in (AXIS_RTL, RF_RTL) for file in folder.glob("*.f")) == MODULES
-    assert {file.stem for file in sources_of(MODULES)} == set(MODULES)
+    assert {file.stem for file in sources_of(MODULES)} == FILES.keys()
 
 
 def test_an_unknown_module_is_named_with_those_there_are() -> None:
-    with pytest.raises(ValueError, match=r"module 'rf_nothing' is not one of .*expected one of rf_add, rf_biases, rf_cast"):
+    with pytest.raises(ValueError, match="module 'rf_nothing' does not exist, expected one of axis_fifo, "):
         rtl_sources("rf_nothing")

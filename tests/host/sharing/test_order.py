@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypersonic.host.sharing.order import FairOrder, Flow, Turn
 
 #: the machine may be slow
-CASES = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+CASES = settings(suppress_health_check=[HealthCheck.too_slow])
 
 #: for each flow its share and the sizes of its turns, which it adds one by one: it always has one waiting
 BACKLOGGED = st.lists(

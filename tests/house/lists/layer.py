@@ -112,8 +112,8 @@ module rf_negate #(
     parameter int RESULT_SHIFT = 0,  // fraction bits of x minus those of the result
     parameter int Y_WIDTH = 8,  // bits of a result
     parameter bit Y_SIGNED = 1'b1,
-    parameter int ROUNDING = 0,  // see rf_cast
-    parameter int OVERFLOW = 0
+    parameter int ROUNDING = ap_fixed_pkg::TRN,
+    parameter int OVERFLOW = ap_fixed_pkg::WRAP
 ) (
     input  logic                     clk,
     input  logic                     rst_n,
@@ -127,7 +127,7 @@ module rf_negate #(
     output logic                     m_axis_tlast
 );
 
-  logic [LANES*Y_WIDTH-1:0] results;
+  logic [LANES*(X_WIDTH+1)-1:0] values;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_lane
     wire [X_WIDTH-1:0] x = s_axis_tdata[lane*X_WIDTH+:X_WIDTH];
@@ -135,31 +135,26 @@ module rf_negate #(
 
     always_ff @(posedge clk) negative_q <= -{X_SIGNED && x[X_WIDTH-1], x};
 
-    rf_cast #(
-        .IN_WIDTH (X_WIDTH + 1),
-        .SIGNED_IN(1'b1),
-        .SHIFT    (RESULT_SHIFT),
-        .WIDTH    (Y_WIDTH),
-        .SIGNED   (Y_SIGNED),
-        .ROUNDING (ROUNDING),
-        .OVERFLOW (OVERFLOW)
-    ) u_rf_cast (
-        .clk(clk),
-        .x  (negative_q),
-        .y  (results[lane*Y_WIDTH+:Y_WIDTH])
-    );
+    assign values[lane*(X_WIDTH+1)+:X_WIDTH+1] = negative_q;
   end
 
-  axis_free_running #(
-      .WIDTH  (LANES * Y_WIDTH),
-      .LATENCY(3)
-  ) u_axis_free_running (
+  rf_output #(
+      .LANES    (LANES),
+      .IN_WIDTH (X_WIDTH + 1),
+      .SIGNED_IN(1'b1),
+      .LATENCY  (1),
+      .SHIFT    (RESULT_SHIFT),
+      .WIDTH    (Y_WIDTH),
+      .SIGNED   (Y_SIGNED),
+      .ROUNDING (ROUNDING),
+      .OVERFLOW (OVERFLOW)
+  ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
       .s_axis_tvalid(s_axis_tvalid),
       .s_axis_tready(s_axis_tready),
       .s_axis_tlast(s_axis_tlast),
-      .pipeline_tdata(results),
+      .values(values),
       .m_axis_tvalid(m_axis_tvalid),
       .m_axis_tready(m_axis_tready),
       .m_axis_tdata(m_axis_tdata),
@@ -269,7 +264,13 @@ CHANGE = Change(
         "hls/rf/stages/negate.py": _STAGE,
         "hls/da/layers/negate.py": _UNROLL,
         "hls/rtl/rf/rf_negate.sv": _MODULE,
-        "hls/rtl/rf/rf_negate.f": "rf_cast.sv\n../axis/axis_fifo.sv\n../axis/axis_free_running.sv\nrf_negate.sv\n",
+        "hls/rtl/rf/rf_negate.f": "\n".join(
+            [
+                *(f"../axis/{name}.sv" for name in ("ap_fixed_pkg", "axis_fifo", "axis_free_running", "fixed_cast")),
+                "rf_output.sv",
+                "rf_negate.sv\n",
+            ]
+        ),
         "sim/tb/rf_negate/test_rf_negate.py": _BENCH,
     },
     edits={

@@ -77,7 +77,7 @@ def test_the_tree_keeps_its_rules_with_all_additions(tmp_path: Path) -> None:
         ("hls/layers/<layer>.py", "hls/layers/negate.py", True),
         ("hls/layers/<layer>.py", "hls/layers/deep/negate.py", False),
         ("sim/tb/<module>/", "sim/tb/rf_negate/test_rf_negate.py", True),
-        ("sim/tb/rf_add/", "sim/tb/rf_add_all/test_rf_add_all.py", False),
+        ("sim/tb/rf_map/", "sim/tb/rf_map_all/test_rf_map_all.py", False),
     ],
 )
 def test_a_path_of_a_list_means_these_files(path: str, file: str, meant: bool) -> None:

@@ -236,7 +236,7 @@ LONG = st.sampled_from(["FP32", "FP64", "INT64", "INT8", "BOOL", "BYTES"])
 
 
 @given(LONG, st.integers(0, 2**32), st.sampled_from([(70_000,), (7, 100, 100), (35_000, 2), (2, 1, 35_000)]), st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_long_tensors_are_what_short_ones_are(name: str, seed: int, shape: tuple[int, ...], blanks: bool) -> None:
     random = np.random.default_rng(seed)
     if name == "BYTES":

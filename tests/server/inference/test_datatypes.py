@@ -206,7 +206,7 @@ def test_what_comes_back_is_what_was_sent(running: Running, engine: str, way: Wa
     @given(st.lists(element(datatype), max_size=10))
     @example(EDGES[datatype])
     @example([])
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=12)
     def sent(elements: list[bytes]) -> None:
         got, expected = way(running, model, datatype, elements), b"".join(elements)
         assert got == expected or (way is by_json and same_numbers(datatype, got, expected))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hypersonic.server.scheduling.rule import BatchRule, QueuedRows, Take, Wait, choose_batch
@@ -40,7 +40,6 @@ def reach(rule: BatchRule, queue: Sequence[QueuedRows]) -> list[QueuedRows]:
     return together
 
 
-@settings(deadline=None)
 @given(rules, queues, times, st.booleans())
 def test_no_batch_has_more_rows_than_a_slot_and_only_a_request_larger_than_one_is_cut(
     rule: BatchRule, queue: list[QueuedRows], now_ns: int, closing: bool
@@ -56,7 +55,6 @@ def test_no_batch_has_more_rows_than_a_slot_and_only_a_request_larger_than_one_i
         assert choice.requests <= len(reach(rule, queue))
 
 
-@settings(deadline=None)
 @given(rules, queues, times)
 def test_nobody_waits_beyond_the_delay(rule: BatchRule, queue: list[QueuedRows], now_ns: int) -> None:
     choice = choose_batch(rule, queue, now_ns)
@@ -66,7 +64,6 @@ def test_nobody_waits_beyond_the_delay(rule: BatchRule, queue: list[QueuedRows],
         assert isinstance(choose_batch(rule, queue, choice.until_ns), Take)
 
 
-@settings(deadline=None)
 @given(rules, queues, times)
 def test_a_preferred_size_is_taken_as_soon_as_it_is_there(rule: BatchRule, queue: list[QueuedRows], now_ns: int) -> None:
     sums = list(accumulate(each.rows for each in reach(rule, queue)))
@@ -79,19 +76,16 @@ def test_a_preferred_size_is_taken_as_soon_as_it_is_there(rule: BatchRule, queue
     assert choice.rows == (sums[-1] if overdue else preferred[-1])
 
 
-@settings(deadline=None)
 @given(rules, queues, times)
 def test_when_no_more_requests_will_come_nothing_waits(rule: BatchRule, queue: list[QueuedRows], now_ns: int) -> None:
     assert isinstance(choose_batch(rule, queue, now_ns, closing=True), Take) == bool(queue)
 
 
-@settings(deadline=None)
 @given(rules, queues, times)
 def test_the_same_queue_at_the_same_time_gives_the_same_decision(rule: BatchRule, queue: list[QueuedRows], now_ns: int) -> None:
     assert choose_batch(rule, tuple(queue), now_ns) == choose_batch(rule, iter(queue), now_ns)
 
 
-@settings(deadline=None)
 @given(rules, queues, times, waiting)
 def test_a_batch_that_is_taken_does_not_wait_because_one_more_request_comes(
     rule: BatchRule, queue: list[QueuedRows], now_ns: int, late: QueuedRows
@@ -100,7 +94,6 @@ def test_a_batch_that_is_taken_does_not_wait_because_one_more_request_comes(
         assert isinstance(choose_batch(rule, [*queue, late], now_ns), Take)
 
 
-@settings(deadline=None)
 @given(rules, queues, times)
 def test_a_queue_that_is_followed_to_its_end_gives_every_row_once(
     rule: BatchRule, queue: list[QueuedRows], now_ns: int

@@ -47,7 +47,7 @@ def statistics(running: Running) -> service_pb2.ModelStatistics:
         return client.get_inference_statistics("m").model_stats[0]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 @given(
     clients=st.lists(st.lists(st.integers(1, 150), min_size=1, max_size=6), min_size=1, max_size=6),
     slots=st.integers(1, 3),

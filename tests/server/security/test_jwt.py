@@ -166,7 +166,7 @@ VALUES = st.recursive(
 
 
 @given(changes=st.dictionaries(st.sampled_from(["exp", "nbf", "iat", "iss", "aud", "sub", "jti"]), VALUES, min_size=1))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(changes={"exp": 10**400})
 @example(changes={"exp": float("nan")})
 @example(changes={"exp": float("inf")})

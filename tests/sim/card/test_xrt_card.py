@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hypersonic.firmware.kernel import registers
@@ -220,13 +220,11 @@ def test_a_host_that_is_gone_ends_the_process_quietly() -> None:
         assert read_call(theirs) is None
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.integers(1, 100), st.integers(0, (1 << 64) - 1) | st.binary(max_size=300), max_size=8))
 def test_a_message_comes_back_as_it_was(fields: dict[int, Any]) -> None:
     assert decode(encode(fields)) == fields
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=64))
 def test_any_bytes_are_a_message_or_an_error(data: bytes) -> None:
     try:

@@ -47,7 +47,7 @@ def test_times_have_the_stated_mean(service: ServiceTime) -> None:
     assert sum(draw(10) for _ in range(40_000)) / 40_000 == pytest.approx(service.mean_s(10), rel=0.02)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any), st.booleans())
 def test_times_of_a_histogram_fall_into_its_buckets_as_often_as_measured(sizes: list[int], open_ended: bool) -> None:
     if open_ended and not any(sizes[:-1]):

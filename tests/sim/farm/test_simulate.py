@@ -67,7 +67,7 @@ loads = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(farms, loads, st.integers(0, 5))
 def test_every_request_is_answered_once_or_refused_or_past_its_deadline(farm: Farm, load: OpenLoop, seed: int) -> None:
     """All requests are made in 0.8 s; after 60 s none is left, whatever has failed."""
@@ -87,7 +87,7 @@ def test_every_request_is_answered_once_or_refused_or_past_its_deadline(farm: Fa
     assert sum(second.throughput_per_s for second in result.series) == pytest.approx(counts.answered)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(farms, jobs)
 def test_a_job_has_one_call_under_way_at_most(farm: Farm, load: ClosedLoop) -> None:
     counts = simulate(farm, load, seconds=1).counts
@@ -95,7 +95,7 @@ def test_a_job_has_one_call_under_way_at_most(farm: Farm, load: ClosedLoop) -> N
     assert counts.unfinished <= load.jobs
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(farms, loads)
 def test_the_same_seed_gives_the_same_result_and_another_one_does_not(farm: Farm, load: OpenLoop) -> None:
     first = simulate(farm, load, seconds=2, seed=3)

@@ -40,7 +40,7 @@ def throughput_by_convolution(jobs: int, delay_s: float, network: list[FifoStati
     return constants[jobs - 1] / constants[jobs]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 40), st.floats(0.0, 5.0), stations)
 def test_mean_value_analysis_equals_the_convolution_algorithm(jobs: int, delay_s: float, network: list[FifoStation]) -> None:
     means = analyse(jobs, delay_s, network)[-1]

@@ -63,7 +63,7 @@ def test_a_product_of_two_tensors_shares_multipliers_and_has_no_weights() -> Non
     assert any(line.startswith(products[0].name) and "  -" in line for line in fit_lines(result))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     st.integers(4, 14),
     st.integers(1, 12),

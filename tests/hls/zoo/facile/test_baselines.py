@@ -41,7 +41,7 @@ def test_template_fit_separates_the_bunch_crossing_before() -> None:
     assert (baselines.in_time_sum(piled) > 70.0).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_nnls_equals_the_general_solver(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -25,7 +25,7 @@ def random_network(seed: int) -> Network:
     return tuple(layer(n_in, n_out) for n_in, n_out in pairwise(sizes))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_folding_and_equalising_do_not_change_the_function(seed: int) -> None:
     network, x = random_network(seed), np.random.default_rng(seed).uniform(-1.0, 1.0, (200, 18))
@@ -35,7 +35,7 @@ def test_folding_and_equalising_do_not_change_the_function(seed: int) -> None:
     np.testing.assert_allclose(scales.forward(scales.equalise(network, x), x)[-1], expected, atol=tolerance)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1))
 def test_equalised_batch_norms_are_powers_of_two_and_outputs_stay_below_one(seed: int) -> None:
     x = np.random.default_rng(seed).uniform(-1.0, 1.0, (200, 18))

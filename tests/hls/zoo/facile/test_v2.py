@@ -89,7 +89,7 @@ def test_what_ships_has_the_published_size_and_lies_on_its_grids(name: str) -> N
     assert (np.abs(np.log2(gamma)) <= scales.LARGEST_SHIFT).all()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 2**32 - 1))
 def test_equalising_does_not_change_the_function_and_keeps_outputs_below_one(seed: int) -> None:
     rng = np.random.default_rng(seed)

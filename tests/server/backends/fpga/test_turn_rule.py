@@ -146,7 +146,7 @@ SITES = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SITES, st.data())
 def test_no_card_changes_before_the_residency_is_over_and_none_of_a_resident_model_does(
     site: Site, data: st.DataObject
@@ -160,7 +160,7 @@ def test_no_card_changes_before_the_residency_is_over_and_none_of_a_resident_mod
         assert not (index == site.cards and turns)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SITES)
 def test_every_model_that_keeps_waiting_is_loaded_within_a_bound(site: Site) -> None:
     step, longest = 5, max(site.residencies)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_add against exact fractions: every operation, different types, streams that stall independently, reset."""
+"""rf_merge against exact fractions: every operation, different types, streams that stall independently, reset."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.rf.modes import MergeOp
 from hypersonic.sim.bench_cases import RowCase, drawn, fixed_point, result, typed
 from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
 
@@ -22,7 +23,7 @@ class Case(RowCase):
     """One instance. function(a, b) is the layer's exact function of real values; fraction is the fraction bits of its value."""
 
     name: str
-    op: int
+    op: MergeOp
     function: Callable[[Fraction, Fraction], Fraction]
     fraction: int
     a: FixedPoint = fixed_point(8, 4)
@@ -37,7 +38,7 @@ class Case(RowCase):
             "B_LEFT": common - self.b.fraction, **result(self.y, self.fraction),
         }  # fmt: skip
         inputs = {"s_axis_a": self.lanes * self.a.width, "s_axis_b": self.lanes * self.b.width}
-        return Dut("rf_add", parameters, inputs, self.lanes * self.y.width)
+        return Dut("rf_merge", parameters, inputs, self.lanes * self.y.width)
 
     def result(self, a: int, b: int) -> int:
         fine = self.function(Fraction(a, 2**self.a.fraction), Fraction(b, 2**self.b.fraction)) * 2**_FINE
@@ -52,10 +53,10 @@ class Case(RowCase):
 
 
 CASES = [
-    Case("add", 0, operator.add, 7),
+    Case("add", MergeOp.ADD, operator.add, 7),
     Case(
         "add_unsigned",
-        0,
+        MergeOp.ADD,
         operator.add,
         4,
         fixed_point(8, 4, False),
@@ -63,15 +64,23 @@ CASES = [
         fixed_point(9, 4, False),
         lanes=1,
     ),
-    Case("subtract", 1, operator.sub, 7),
-    Case("subtract_unsigned", 1, operator.sub, 4, fixed_point(8, 4, False), fixed_point(8, 4, False)),
-    Case("multiply", 2, operator.mul, 11, y=fixed_point(14, 8, True, Rounding.RND)),
-    Case("multiply_unsigned", 2, operator.mul, 9, fixed_point(8, 4, False), fixed_point(7, 5, True)),
-    Case("average", 0, lambda a, b: (a + b) / 2, 8, y=fixed_point(9, 5)),
-    Case("max", 3, max, 7),
-    Case("max_mixed", 3, max, 6, fixed_point(8, 6, False), fixed_point(8, 4), fixed_point(12, 6)),
-    Case("min", 4, min, 7, lanes=3),
-    Case("wide", 0, operator.add, 40, fixed_point(50, 40), fixed_point(60, 30), fixed_point(40, 20, True, Rounding.RND_INF)),
+    Case("subtract", MergeOp.SUBTRACT, operator.sub, 7),
+    Case("subtract_unsigned", MergeOp.SUBTRACT, operator.sub, 4, fixed_point(8, 4, False), fixed_point(8, 4, False)),
+    Case("multiply", MergeOp.MULTIPLY, operator.mul, 11, y=fixed_point(14, 8, True, Rounding.RND)),
+    Case("multiply_unsigned", MergeOp.MULTIPLY, operator.mul, 9, fixed_point(8, 4, False), fixed_point(7, 5, True)),
+    Case("average", MergeOp.ADD, lambda a, b: (a + b) / 2, 8, y=fixed_point(9, 5)),
+    Case("max", MergeOp.MAXIMUM, max, 7),
+    Case("max_mixed", MergeOp.MAXIMUM, max, 6, fixed_point(8, 6, False), fixed_point(8, 4), fixed_point(12, 6)),
+    Case("min", MergeOp.MINIMUM, min, 7, lanes=3),
+    Case(
+        "wide",
+        MergeOp.ADD,
+        operator.add,
+        40,
+        fixed_point(50, 40),
+        fixed_point(60, 30),
+        fixed_point(40, 20, True, Rounding.RND_INF),
+    ),
 ]
 
 

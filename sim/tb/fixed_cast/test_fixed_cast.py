@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rf_cast against the exact cast of ap_fixed: many pairs of types at once, bit for bit, and small types exhaustively."""
+"""fixed_cast against the exact cast of ap_fixed: many pairs of types at once, bit for bit, and small types exhaustively."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def wrapper(every: list[Pair]) -> str:
     lanes, x_low, y_low = [], 0, 0
     for i, (source, to) in enumerate(every):
         lanes.append(
-            f"  rf_cast #(.IN_WIDTH({source.width}), .SIGNED_IN(1'b{int(source.signed)}), "
+            f"  fixed_cast #(.IN_WIDTH({source.width}), .SIGNED_IN(1'b{int(source.signed)}), "
             f".SHIFT({source.fraction - to.fraction}), .WIDTH({to.width}), .SIGNED(1'b{int(to.signed)}), "
             f".ROUNDING({ROUNDING_CODES[to.rounding]}), .OVERFLOW({OVERFLOW_CODES[to.overflow]})) u_{i} "
-            f"(.clk(clk), .x(s_axis_tdata[{x_low}+:{source.width}]), .y(y[{y_low}+:{to.width}]));"
+            f"(.clk(clk), .enable(1'b1), .x(s_axis_tdata[{x_low}+:{source.width}]), .y(y[{y_low}+:{to.width}]));"
         )
         x_low, y_low = x_low + source.width, y_low + to.width
     return f"""\
@@ -85,7 +85,7 @@ def test_every_cast_is_exact() -> None:
     rows = list(zip(*columns, strict=True))
     expected = [[to.cast(value, source.fraction) for value, (source, to) in zip(row, every, strict=True)] for row in rows]
     widths = [sum(fixed.width for fixed in types) for types in (sources, targets)]
-    dut = Dut("lanes", {}, {"s_axis": widths[0]}, widths[1], source=wrapper(every), uses=("rf_cast",))
+    dut = Dut("lanes", {}, {"s_axis": widths[0]}, widths[1], source=wrapper(every), uses=("fixed_cast", "axis_free_running"))
     with StreamBench([dut]) as bench:
         beats = [Beat(pack(list(row), sources)) for row in rows]
         answers = bench.run(dut, beats, results=_VALUES, stalls=Stalls(40, 40)).beats

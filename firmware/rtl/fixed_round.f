@@ -1,1 +1,0 @@
-fixed_round.sv

@@ -1,2 +1,0 @@
-fixed_round.sv
-fixed_to_fixed.sv

@@ -1,0 +1,2 @@
+ap_fixed_pkg.sv
+fixed_cast.sv

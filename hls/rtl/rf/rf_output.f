@@ -1,0 +1,5 @@
+../axis/ap_fixed_pkg.sv
+../axis/axis_fifo.sv
+../axis/axis_free_running.sv
+../axis/fixed_cast.sv
+rf_output.sv
