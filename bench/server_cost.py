@@ -30,11 +30,11 @@ import numpy as np
 from tritonclient.grpc.service_pb2 import ModelInferRequest
 
 from hypersonic.server.app import Server, Signals
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.card import Card
-from hypersonic.server.inference.pending import Share
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.answer import Answer, Output
+from hypersonic.server.core.inference.backend import Execution
+from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.memory import copy_into, raise_malloc_thresholds
 from hypersonic.server.options import Options
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 
 from hypersonic.server.options import Options
-from hypersonic.server.security.restrictions import grpc_restrictions, http_restrictions
+from hypersonic.server.wire.security.restrictions import grpc_restrictions, http_restrictions
 
 #: (level of `logging`, text)
 Line = tuple[int, str]
@@ -29,7 +29,7 @@ def advice(options: Options) -> Iterator[Line]:
 
 
 def _tls(options: Options) -> Iterator[Line]:
-    """Yield lines about TLS files that are not used. A missing file is an error instead (security/tls.py)."""
+    """Yield lines about TLS files that are not used. A missing file is an error instead (wire/security/tls.py)."""
     mutual, encrypted = options.grpc_use_ssl_mutual, options.grpc_use_ssl or options.grpc_use_ssl_mutual
     given = [
         name

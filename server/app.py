@@ -20,7 +20,6 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from hypersonic.server import log
 from hypersonic.server.advice import advice
 from hypersonic.server.announce import Announcement
 from hypersonic.server.arguments import add_arguments
@@ -28,41 +27,43 @@ from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.backends.python.bls import infer_by
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.descriptors import descriptor_limit, raise_descriptor_limit
-from hypersonic.server.ensemble.model import EnsembleModel
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.ensemble.model import EnsembleModel
+from hypersonic.server.core.inference.backend import Backend, Measuring
+from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.inference.shm import SharedMemory
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import ServerError, StartError
-from hypersonic.server.http import app as http
-from hypersonic.server.inference.backend import Backend, Measuring
-from hypersonic.server.inference.model import Model
-from hypersonic.server.inference.shm import SharedMemory
 from hypersonic.server.limits.connections import ConnectionLimiter
+from hypersonic.server.limits.descriptors import descriptor_limit, raise_descriptor_limit
 from hypersonic.server.limits.message import Limits
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault
-from hypersonic.server.log import LogControl
 from hypersonic.server.memory import raise_malloc_thresholds
-from hypersonic.server.observe.metrics import Metrics, MetricsOptions
-from hypersonic.server.observe.status import StatusReader
-from hypersonic.server.observe.status_page import status_routes
+from hypersonic.server.observe import log
+from hypersonic.server.observe.log import LogControl
+from hypersonic.server.observe.metrics.page import Metrics, MetricsOptions
+from hypersonic.server.observe.status.page import status_pages
+from hypersonic.server.observe.status.reader import StatusReader
+from hypersonic.server.observe.tracing.settings import TraceConfig, TraceControl
+from hypersonic.server.observe.tracing.trace import open_tracing
 from hypersonic.server.options import Options
 from hypersonic.server.repository.entry import models_failed, served_without
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.rpc.grpcio.server import GrpcioServer
-from hypersonic.server.rpc.health import HealthServicer, health_methods
-from hypersonic.server.rpc.methods import rpc_methods
-from hypersonic.server.rpc.servicer import Servicer
-from hypersonic.server.scheduling.model import ScheduledModel
-from hypersonic.server.security import asgi, tls
-from hypersonic.server.security.groups import Group
-from hypersonic.server.security.policies import every_port_guards, model_control, policies
-from hypersonic.server.service.inference import InferenceService
-from hypersonic.server.service.operations import Operations
-from hypersonic.server.service.refusals import Protocol
 from hypersonic.server.signals import FAILED, Signals, termination_signals
 from hypersonic.server.statistics.latency_options import MetricsConfig
-from hypersonic.server.tracing.settings import TraceConfig, TraceControl
-from hypersonic.server.tracing.trace import open_tracing
+from hypersonic.server.statistics.refusals import Protocol
+from hypersonic.server.wire.grpc.grpcio.server import GrpcioServer
+from hypersonic.server.wire.grpc.health import HealthServicer, health_methods
+from hypersonic.server.wire.grpc.methods import rpc_methods
+from hypersonic.server.wire.grpc.servicer import Servicer
+from hypersonic.server.wire.http import app as http
+from hypersonic.server.wire.http.pages import page_route
+from hypersonic.server.wire.security import asgi, tls
+from hypersonic.server.wire.security.groups import Group
+from hypersonic.server.wire.security.policies import every_port_guards, model_control, policies
+from hypersonic.server.wire.service.inference import InferenceService
+from hypersonic.server.wire.service.operations import Operations
 
 __all__ = ["Options", "Server", "Signals", "add_arguments", "main", "serve"]
 _LOG = logging.getLogger("hypersonic.server.app")  # the same name when it is run as __main__
@@ -231,7 +232,7 @@ class Server:
                 self.service,
                 self._operations,
                 http.HttpLimits(opts.http_max_input_size, opts.http_infer_thread_count, opts.http_header_forward_pattern),
-                status_routes(StatusReader(self.service, opts.id)),
+                [page_route(page, Group.STATISTICS) for page in status_pages(StatusReader(self.service, opts.id))],
             ),
             "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options, self._custom_metrics).text),
         }

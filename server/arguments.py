@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from hypersonic.server.arguments_triton import TRITON_GROUP, add_triton_arguments, boolean
-from hypersonic.server.log import FORMATS
+from hypersonic.server.observe.log import FORMATS
 from hypersonic.server.options import MOST_EMULATED_CARDS, Options
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server's errors. status_codes.py has the gRPC and HTTP status codes of each.
+"""The server's errors. wire/status_codes.py has the gRPC and HTTP status codes of each.
 
 ::
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hypersonic.planning.answer import Plan
     from hypersonic.planning.inputs import Question
-    from hypersonic.server.scheduling.rule import BatchRule
+    from hypersonic.server.core.scheduling.rule import BatchRule
     from hypersonic.sim.farm import Batching
 
 HELP = "predict how many cards a farm of jobs needs, which part limits it, and the latencies"
@@ -189,8 +189,8 @@ def server_batching(question: Question) -> Batching:
         SLOT_BYTES,
         SLOT_ROWS,
     )
-    from hypersonic.server.config.read import read_config
-    from hypersonic.server.scheduling.rule import BatchRule
+    from hypersonic.server.core.config.read import read_config
+    from hypersonic.server.core.scheduling.rule import BatchRule
 
     mark, rows = question.mark("model.ii"), max(1, min(SLOT_ROWS, SLOT_BYTES // max(question.model.row_bytes)))
     config = Path(mark.source).parent.parent / FILE_NAME
@@ -203,9 +203,9 @@ def server_batching(question: Question) -> Batching:
 
 
 def batching_of(rule: BatchRule) -> Batching:
-    """Return server/scheduling/rule.py's choose_batch with this rule, in the simulation's types."""
-    from hypersonic.server.scheduling.rule import QueuedRows, choose_batch
-    from hypersonic.server.scheduling.rule import Take as ServerTake
+    """Return server/core/scheduling/rule.py's choose_batch with this rule, in the simulation's types."""
+    from hypersonic.server.core.scheduling.rule import QueuedRows, choose_batch
+    from hypersonic.server.core.scheduling.rule import Take as ServerTake
     from hypersonic.sim.farm import Queued, Take, Wait
 
     def choose(queue: Iterable[Queued], now_ns: int) -> Take | Wait:

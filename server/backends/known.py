@@ -8,6 +8,6 @@ from types import MappingProxyType
 from hypersonic.server.backends.fpga.properties import FPGA
 from hypersonic.server.backends.onnxruntime.properties import ONNXRUNTIME
 from hypersonic.server.backends.python.properties import PYTHON
-from hypersonic.server.config.backends import Backends
+from hypersonic.server.core.config.backends import Backends
 
 BACKENDS: Backends = MappingProxyType({properties.name: properties for properties in (ONNXRUNTIME, PYTHON, FPGA)})

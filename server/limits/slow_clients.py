@@ -21,8 +21,8 @@ _LOG = logging.getLogger(__name__)
 #: the lowest rate at which a client may send
 SLOWEST_BYTES_PER_S = 16_384
 #: gRPC reports neither how much of a message has arrived nor how large it will be. A whole message may therefore take this many
-#: timeouts, counted from when it was asked for; rpc/grpcio/call_queue.py cuts it off earlier when another client waits for its
-#: place
+#: timeouts, counted from when it was asked for; wire/grpc/grpcio/call_queue.py cuts it off earlier when another client waits
+#: for its place
 _WHOLE_MESSAGE = 10
 #: the lowest rate at which a client may read; gRPC does not report how much of an answer has been sent, either
 SLOWEST_READ_BYTES_PER_S = 256 * 1024

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's view of the server: metrics and the status page."""
+"""The operator's view of the server: metrics, the status page, traces and the log."""

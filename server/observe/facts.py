@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from hypersonic.server.inference.card import Card, CardReadings, Residency
-from hypersonic.server.inference.model import Model
+from hypersonic.server.core.inference.card import Card, CardReadings, Residency
+from hypersonic.server.core.inference.model import Model
 from hypersonic.server.statistics.instance import InstanceFigures
 from hypersonic.server.statistics.model import Snapshot
 

@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from tritonclient.grpc import model_config_pb2
 
+from hypersonic.server.core.links import Links
 from hypersonic.server.errors import ModelConfigError, escaped
-from hypersonic.server.links import Links
 
 _LOG = logging.getLogger(__name__)
 _CHECKSUM = "checksum"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from hypersonic.server.core.links import Links
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, ServerError, StartError, UnavailableError, escaped
-from hypersonic.server.links import Links
 from hypersonic.server.repository.layout import MODEL_NAME_RULE, NOT_FOUND, is_plain_name
 from hypersonic.server.repository.override import OverridePolicy
 
@@ -36,7 +36,7 @@ class ModelControlOptions:
         override: what load requests may contain.
         load_timeout_s: for one version, 0 = no limit.
         load_threads: how many models are loaded in parallel.
-        link_roots: see links.py.
+        link_roots: see core/links.py.
     """
 
     mode: ModelControlMode = ModelControlMode.NONE

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.inference.repository import UNLOADED, IndexEntry, ModelState
 from hypersonic.server.errors import ModelsFailedError, NotFoundError, UnavailableError
-from hypersonic.server.inference.model import Model
-from hypersonic.server.inference.repository import UNLOADED, IndexEntry, ModelState
 from hypersonic.server.repository.agents import Hashed
 from hypersonic.server.repository.layout import Signature, show_name
 

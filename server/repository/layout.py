@@ -6,7 +6,7 @@
     <repository>/<model>/config.pbtxt
     <repository>/<model>/<version>/...
 
-Symbolic links are followed by the rules of links.py. Names that begin with a dot are skipped: they are unfinished copies, or
+Symbolic links are followed by core/links.py's rules. Names that begin with a dot are skipped: they are unfinished copies, or
 belong to Kubernetes. The name of a directory may consist of any bytes; here and in the index, a name is printable text
 (show_name()).
 """
@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hypersonic.server.core.links import Links, below
 from hypersonic.server.errors import ModelLoadError, StartError, printable
-from hypersonic.server.links import Links, below
 
 CONFIG = "config.pbtxt"
 #: the reason for a name that no repository has

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.server.config.ensemble import check_members, missing_members
-from hypersonic.server.config.schema import EnsembleStep, ModelConfig
-from hypersonic.server.ensemble.phases import split_phases
+from hypersonic.server.core.config.ensemble import check_members, missing_members
+from hypersonic.server.core.config.schema import EnsembleStep, ModelConfig
+from hypersonic.server.core.ensemble.phases import split_phases
+from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.inference.repository import ModelState
 from hypersonic.server.errors import InvalidRequestError, ModelBusyError, ModelLoadError, ServerError
-from hypersonic.server.inference.model import Model
-from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.repository.control_mode import load_failure, poll_failure
 from hypersonic.server.repository.entry import ModelEntry, Plan, VersionRecord, choose
 from hypersonic.server.repository.layout import NOT_FOUND, Place, Signature, check_place, find_model, select_below, signature

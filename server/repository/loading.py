@@ -15,17 +15,18 @@ from typing import Protocol
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.backends.known import BACKENDS
-from hypersonic.server.config.check import check_config, no_version, read_version_policy
-from hypersonic.server.config.ensemble import ENSEMBLE
-from hypersonic.server.config.read import infer_backend, parse_json_config, read_message
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.check import check_config, no_version, read_version_policy
+from hypersonic.server.core.config.ensemble import ENSEMBLE
+from hypersonic.server.core.config.read import infer_backend, parse_json_config, read_message
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.backend import Backend, LoadedModel, Stoppable
+from hypersonic.server.core.inference.classification import with_labels
+from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.inference.repository import ModelState
+from hypersonic.server.core.links import Links, check_links
+from hypersonic.server.core.scheduling.fallback import close, with_fallback
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, ServerError, printable
-from hypersonic.server.inference.backend import Backend, LoadedModel, Stoppable
-from hypersonic.server.inference.classification import with_labels
-from hypersonic.server.inference.model import Model
-from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.limits.load_timeout import LoadTimeout
-from hypersonic.server.links import Links, check_links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
 from hypersonic.server.repository.control_mode import ModelControlOptions
 from hypersonic.server.repository.entry import Plan, VersionRecord
@@ -33,7 +34,6 @@ from hypersonic.server.repository.layout import CONFIG, NOT_FOUND, Place, Signat
 from hypersonic.server.repository.override import Override, discard, stage
 from hypersonic.server.repository.override_checks import check_alone, check_files
 from hypersonic.server.repository.warmup import warm_up
-from hypersonic.server.scheduling.fallback import close, with_fallback
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
 _LOG = logging.getLogger(__name__)

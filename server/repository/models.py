@@ -24,12 +24,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hypersonic.server.backends.known import BACKENDS
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.backend import Backend
+from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.inference.parameters import LoadParameter
+from hypersonic.server.core.inference.repository import REPLACEMENT_WAIT_S, UNLOADED, IndexEntry, ModelState, parse_version
 from hypersonic.server.errors import ModelLoadError, NotFoundError, ReplacingError, UnavailableError
-from hypersonic.server.inference.backend import Backend
-from hypersonic.server.inference.model import Model
-from hypersonic.server.inference.parameters import LoadParameter
-from hypersonic.server.inference.repository import REPLACEMENT_WAIT_S, UNLOADED, IndexEntry, ModelState, parse_version
 from hypersonic.server.repository.control_mode import (
     ModelControlMode,
     ModelControlOptions,

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.server.backends.known import BACKENDS
+from hypersonic.server.core.inference.parameters import LoadParameter
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, escaped
-from hypersonic.server.inference.parameters import LoadParameter
 from hypersonic.server.repository.layout import is_plain_name, is_version
 
 _PREFIX = "file:"

@@ -11,7 +11,7 @@ from pathlib import Path
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.backends.known import BACKENDS
-from hypersonic.server.config.read import infer_backend
+from hypersonic.server.core.config.read import infer_backend
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.repository.override import OverridePolicy, check_backend
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from hypersonic.server.inference.model import Model
+from hypersonic.server.core.inference.model import Model
 
 _LOG = logging.getLogger(__name__)
 #: how often a model that still has requests is logged, in seconds

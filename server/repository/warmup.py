@@ -14,17 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from hypersonic.server.config.files import WARMUP_DIRECTORY, read_model_file
-from hypersonic.server.config.schema import ModelConfig, Warmup, WarmupInput
-from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.core.config.files import WARMUP_DIRECTORY, read_model_file
+from hypersonic.server.core.config.schema import ModelConfig, Warmup, WarmupInput
+from hypersonic.server.core.datatype import DATATYPES
+from hypersonic.server.core.inference.answer import Answer
+from hypersonic.server.core.inference.backend import Instance, LoadedModel
+from hypersonic.server.core.inference.check import check
+from hypersonic.server.core.inference.pending import PendingRequest, Share
+from hypersonic.server.core.inference.request import CheckedRequest, InferRequest, InputTensor
+from hypersonic.server.core.inference.strings import pack_strings
+from hypersonic.server.core.links import Links
 from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
-from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.backend import Instance, LoadedModel
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import CheckedRequest, InferRequest, InputTensor
-from hypersonic.server.inference.strings import pack_strings
-from hypersonic.server.links import Links
 
 #: the most bytes of one sample: protobuf's limit, so that no sample is larger than a request can be
 _MAX_SAMPLE_BYTES = 2**31 - 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batching rule that a server of the farm follows, as a protocol.
 
-`sim` does not import `server`, so the rule is handed in. The server's own one is `choose_batch` of server/scheduling/rule.py,
-here imported as `server`, with the `rule` of a model::
+`sim` does not import `server`, so the rule is handed in. The server's own one is `choose_batch` of
+server/core/scheduling/rule.py, here imported as `server`, with the `rule` of a model::
 
     def choose(queue: Iterable[Queued], now_ns: int) -> Take | Wait:
         choice = server.choose_batch(rule, (server.QueuedRows(*each) for each in queue), now_ns)

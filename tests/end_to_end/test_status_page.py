@@ -19,7 +19,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from hypersonic.server.inference.card import Card, CardReadings
+from hypersonic.server.core.inference.card import Card, CardReadings
 from tests.server.conftest import Running, Script, Serve, write_model
 from tests.support.optional import require
 

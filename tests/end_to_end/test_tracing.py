@@ -16,7 +16,7 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from tests.server.conftest import Running, Serve, tensor
-from tests.server.tracing.otlp import Collector, attributes, collecting
+from tests.server.observe.tracing.otlp import Collector, attributes, collecting
 from tests.support.server_program import program
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"

@@ -15,9 +15,9 @@ import pytest
 import tritonclient.grpc as triton
 
 from hypersonic.server.app import Server
+from tests.server.observe.tracing.otlp import Collector, attributes, collecting
 from tests.server.python_models import DOUBLE, FLOATS, source, write_python
 from tests.server.python_serving import client_of, serving
-from tests.server.tracing.otlp import Collector, attributes, collecting
 
 TRACE_ID, PARENT_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 HEADERS = {"traceparent": f"00-{TRACE_ID}-{PARENT_ID}-01"}

@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from tests.host.conftest import build, image
-from tests.server.security.conftest import certificates
+from tests.server.wire.security.conftest import certificates
 
 __all__ = ["build", "certificates", "image"]

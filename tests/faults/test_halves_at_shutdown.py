@@ -14,7 +14,7 @@ from tests.faults.large_answers import write_models
 from tests.faults.raw import RawGrpc, request
 from tests.faults.site import Site, site
 from tests.server.python_models import source, write_python
-from tests.server.security.conftest import Certificates
+from tests.server.wire.security.conftest import Certificates
 
 POST = "POST /v2/{} HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n"
 BODY = '{"inputs":[{"name":"x","datatype":"FP32","shape":[1,3],"data":[1,2,3]}]}'

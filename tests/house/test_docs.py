@@ -16,7 +16,7 @@ from hypersonic import cli
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.spec import DATATYPES
-from hypersonic.server.config.read import read_config
+from hypersonic.server.core.config.read import read_config
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

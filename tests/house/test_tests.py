@@ -107,7 +107,7 @@ def test_a_loop_that_sleeps_is_found(tmp_path: Path) -> None:
         ("tests/hls/test_convert.py", True),  # imports a starter itself
         ("tests/server/repository/test_hung_loads.py", True),  # through a helper module
         ("tests/hls/test_row.py", False),
-        ("tests/server/rpc/test_stream.py", False),
+        ("tests/server/wire/grpc/test_stream.py", False),
         ("tests/client/test_streams.py", False),  # with a scripted server in its own process
         ("tests/house/test_tree.py", False),
     ],

@@ -21,15 +21,15 @@ import tritonclient.grpc as triton
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.app import Server, Signals
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.answer import Answer, Output
+from hypersonic.server.core.inference.backend import Execution
+from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ModelLoadError
-from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.card import Card
-from hypersonic.server.inference.pending import Share
 from hypersonic.server.options import Options
 from tests.host.conftest import build, cards, device, faulty, image, weighted  # noqa: F401 - fixtures for every test of the server
-from tests.server.ensemble.ensemble_models import models  # noqa: F401 - a fixture of several folders
+from tests.server.core.ensemble.ensemble_models import models  # noqa: F401 - a fixture of several folders
 
 N_IN = 3
 

@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto
 
 from hypersonic.server.backends.onnxruntime.backend import OnnxModel, OnnxRuntimeBackend
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import ModelLoadError
-from hypersonic.server.inference.pending import Share
 from tests.server.onnx_graphs import arrays_of, config_of, graph, node, tensors, write_onnx
 
 

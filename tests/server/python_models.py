@@ -17,16 +17,16 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.backends.python.backend import PythonBackend
 from hypersonic.server.backends.python.slot import PythonInstance
-from hypersonic.server.config.check import check_config
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.core.config.check import check_config
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.datatype import DATATYPES
+from hypersonic.server.core.inference.answer import Answer
+from hypersonic.server.core.inference.check import check
+from hypersonic.server.core.inference.parameters import ParameterValue, SequenceMark
+from hypersonic.server.core.inference.pending import PendingRequest, Share
+from hypersonic.server.core.inference.request import InferRequest, InputTensor, WantedOutput
+from hypersonic.server.core.inference.strings import pack_strings
 from hypersonic.server.errors import ServerError
-from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
-from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.strings import pack_strings
 
 HEAD = """
 import json, os, sys, threading, time

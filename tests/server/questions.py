@@ -13,11 +13,11 @@ import grpc
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from hypersonic.server.app import Server, Signals
-from hypersonic.server.inference.backend import Backend
-from hypersonic.server.log import LogControl, LogSettings
+from hypersonic.server.core.inference.backend import Backend
+from hypersonic.server.observe.log import LogControl, LogSettings
 from hypersonic.server.options import Options
 from tests.server.conftest import Running, Script, SumBackend, loggers_as_they_were
-from tests.server.http.requests import ask, post
+from tests.server.wire.http.requests import ask, post
 
 
 class Tensor(NamedTuple):

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.backend import Execution
 from hypersonic.server.errors import ModelBusyError, ModelLoadError
-from hypersonic.server.inference.backend import Execution
 from tests.server.conftest import Script, SumInstance, SumModel, SumSlot
 
 

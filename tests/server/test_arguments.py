@@ -12,8 +12,8 @@ import pytest
 from hypersonic.server.advice import advice
 from hypersonic.server.app import add_arguments
 from hypersonic.server.errors import StartError
+from hypersonic.server.observe.tracing.settings import TraceConfig
 from hypersonic.server.options import Options
-from hypersonic.server.tracing.settings import TraceConfig
 from tests.server.conftest import Serve
 
 #: every option of tritonserver (its command_line_parser.cc of August 2026), with a value a script may give

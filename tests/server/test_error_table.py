@@ -16,7 +16,7 @@ import grpc
 import pytest
 from tritonclient.grpc import service_pb2_grpc
 
-from hypersonic.server.rpc import wire
+from hypersonic.server.wire.grpc import messages
 from tests.server.conftest import Running, Script, write_model
 from tests.server.error_rows import GUARDED, ID, OPEN, PLAIN, ROWS
 from tests.server.onnx_graphs import tensors
@@ -142,7 +142,7 @@ def test_a_server_that_shuts_down_says_so_on_both_protocols(tmp_path: Path) -> N
 
 def test_an_answer_above_grpcs_limit_is_refused_and_http_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_model(tmp_path / "r")
-    monkeypatch.setattr(wire, "MAX_MESSAGE_BYTES", 2**16 + 4)
+    monkeypatch.setattr(messages, "MAX_MESSAGE_BYTES", 2**16 + 4)
     with serving(tmp_path / "r") as running:
         text = f"Response has byte size 8 which exceeds gRPC's byte size limit {2**16 + 4}."
         assert by_grpc(running, infer(Tensor())) == ("INVALID_ARGUMENT", text)

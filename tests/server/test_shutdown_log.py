@@ -11,7 +11,7 @@ import pytest
 
 from hypersonic.server.app import Server
 from hypersonic.server.limits.slow_clients import Fault
-from hypersonic.server.service.inference import InferenceService
+from hypersonic.server.wire.service.inference import InferenceService
 
 
 class Stream:

@@ -35,11 +35,11 @@ from hypersonic.server.backends.fpga.on_demand import OnDemandModel, TurnPolicy
 from hypersonic.server.backends.fpga.pool import CardPool
 from hypersonic.server.backends.fpga.properties import FPGA
 from hypersonic.server.backends.fpga.turns import Turns
-from hypersonic.server.config.schema import ModelConfig, TensorConfig
+from hypersonic.server.core.config.schema import ModelConfig, TensorConfig
+from hypersonic.server.core.inference.backend import TurnQueue
+from hypersonic.server.core.inference.card import Card, Residency
+from hypersonic.server.core.links import Links
 from hypersonic.server.errors import ModelBusyError, ModelLoadError
-from hypersonic.server.inference.backend import TurnQueue
-from hypersonic.server.inference.card import Card, Residency
-from hypersonic.server.links import Links
 
 _LOG = logging.getLogger(__name__)
 XCLBIN, MANIFEST = FPGA.model_file, "manifest.json"

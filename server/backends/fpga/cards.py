@@ -15,7 +15,7 @@ from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.host.sysfs import SYSFS
 from hypersonic.host.usage import CardUsage
-from hypersonic.server.inference.card import Card, CardReadings
+from hypersonic.server.core.inference.card import Card, CardReadings
 
 
 class CardRegister:

@@ -15,7 +15,7 @@ from hypersonic.host.card_instances import CardInstances, ModelOnCard
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceBusyError
 from hypersonic.host.instance import ModelInstance
-from hypersonic.server.inference.card import Card
+from hypersonic.server.core.inference.card import Card
 
 
 class OpenInstances(Protocol):

@@ -16,11 +16,11 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
 from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, MemoryAccessError
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.answer import Answer, Output
+from hypersonic.server.core.inference.backend import Execution
+from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ServerError
-from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.pending import Share
 from hypersonic.server.memory import copy_into
 
 #: the default of config.pbtxt's retry_ms, in ms; firmware/publish/config_pbtxt.py has the other defaults

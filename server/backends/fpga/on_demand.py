@@ -17,10 +17,10 @@ from hypersonic.host.instance import ModelInstance
 from hypersonic.server.backends.fpga.held import Place, Wish
 from hypersonic.server.backends.fpga.instance import RETRY_MS, FpgaInstance
 from hypersonic.server.backends.fpga.turn_rule import Guest
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.backend import TurnQueue
+from hypersonic.server.core.inference.card import Card, Residency
 from hypersonic.server.errors import ModelConfigError
-from hypersonic.server.inference.backend import TurnQueue
-from hypersonic.server.inference.card import Card, Residency
 
 RESIDENT, ON_DEMAND = "resident", "on_demand"
 #: the default of card_residency_ms

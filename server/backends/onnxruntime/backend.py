@@ -28,14 +28,14 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.server.backends.onnxruntime import signature as onnx_signature
 from hypersonic.server.backends.onnxruntime.properties import ONNXRUNTIME
 from hypersonic.server.backends.onnxruntime.signature import Signature
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.answer import Answer, Output
+from hypersonic.server.core.inference.backend import Execution
+from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.collect import Array, collect, output_spec, split
+from hypersonic.server.core.inference.pending import Share
+from hypersonic.server.core.links import Links
 from hypersonic.server.errors import BackendError, InvalidRequestError, ModelConfigError, ModelLoadError, ServerError
-from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.card import Card
-from hypersonic.server.inference.collect import Array, collect, output_spec, split
-from hypersonic.server.inference.pending import Share
-from hypersonic.server.links import Links
 
 #: protobuf's limit; larger models have their weights in separate files
 _MAX_MODEL_BYTES = 2**31 - 1

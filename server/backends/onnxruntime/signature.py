@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.config.schema import Dims, ModelConfig, TensorConfig
-from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.core.config.schema import Dims, ModelConfig, TensorConfig
+from hypersonic.server.core.datatype import DATATYPES
 from hypersonic.server.errors import ModelLoadError
 
 #: Triton's default-max-batch-size, for models whose inputs and outputs all have a variable first dimension

@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.datatype import DATATYPES
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.datatype import DATATYPES
+from hypersonic.server.core.inference.answer import NO_PARAMETERS, Answer, Output
+from hypersonic.server.core.inference.parameters import ParameterValue
 from hypersonic.server.errors import (
     AlreadyExistsError,
     BackendError,
@@ -24,8 +26,6 @@ from hypersonic.server.errors import (
     UnknownError,
     UnsupportedError,
 )
-from hypersonic.server.inference.answer import NO_PARAMETERS, Answer, Output
-from hypersonic.server.inference.parameters import ParameterValue
 
 _MOST_DIMS = 64
 

@@ -29,11 +29,11 @@ from hypersonic.server.backends.python.process import ModelProcess
 from hypersonic.server.backends.python.properties import PYTHON
 from hypersonic.server.backends.python.slot import PythonInstance, config_json, deadline_ns_of, load_command
 from hypersonic.server.backends.python.stub.channel import ChannelClosedError, MessageError
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.links import Links
 from hypersonic.server.errors import BackendError, ModelLoadError
-from hypersonic.server.inference.card import Card
 from hypersonic.server.limits.load_timeout import too_long
-from hypersonic.server.links import Links
 from hypersonic.server.statistics.exposition import Family
 
 _COMPLETION = b"auto_complete_config"

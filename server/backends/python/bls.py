@@ -21,15 +21,15 @@ from typing import Any, NamedTuple
 
 from hypersonic.server.backends.python.answer import parameters_of, printable
 from hypersonic.server.backends.python.stub.channel import Channel, ChannelClosedError, Message
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.answer import Answer
+from hypersonic.server.core.inference.check import check
+from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.inference.parameters import ParameterValue, SequenceMark
+from hypersonic.server.core.inference.pending import FINAL_RESPONSE
+from hypersonic.server.core.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
+from hypersonic.server.core.inference.trace import StepTrace
 from hypersonic.server.errors import BackendError, NotFoundError, ReplacedError, ServerError, UnavailableError
-from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.model import Model
-from hypersonic.server.inference.parameters import ParameterValue, SequenceMark
-from hypersonic.server.inference.pending import FINAL_RESPONSE
-from hypersonic.server.inference.request import CheckedRequest, Frame, InferRequest, InputTensor, WantedOutput
-from hypersonic.server.inference.trace import StepTrace
 
 _LOG = logging.getLogger(__name__)
 _SEQUENCE_START, _SEQUENCE_END = 1, 2

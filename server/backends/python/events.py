@@ -22,10 +22,10 @@ from hypersonic.server.backends.python.bls import Infer, ModelCall, serve_call
 from hypersonic.server.backends.python.metrics import CustomMetrics
 from hypersonic.server.backends.python.process import ModelProcess
 from hypersonic.server.backends.python.stub.channel import ChannelClosedError, Message, MessageError
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.pending import PendingRequest, Share
+from hypersonic.server.core.inference.trace import StepTrace
 from hypersonic.server.errors import BackendError, InvalidRequestError, ServerError
-from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.trace import StepTrace
 from hypersonic.server.limits.threads import FairPool
 
 _LOG = logging.getLogger(__name__)

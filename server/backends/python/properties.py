@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from hypersonic.server.config.backends import BackendProperties
+from hypersonic.server.core.config.backends import BackendProperties
 
 PYTHON = BackendProperties("python", "model.py", runs_code=True)

@@ -17,12 +17,12 @@ from hypersonic.server.backends.python.arena import Arena
 from hypersonic.server.backends.python.events import Events
 from hypersonic.server.backends.python.process import ModelProcess
 from hypersonic.server.backends.python.stub.channel import ChannelClosedError, Message, MessageError
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.answer import Answer
+from hypersonic.server.core.inference.backend import Execution
+from hypersonic.server.core.inference.pending import Share
+from hypersonic.server.core.inference.request import CheckedRequest
 from hypersonic.server.errors import BackendError, InstanceLostError, InstanceTimeoutError, ServerError
-from hypersonic.server.inference.answer import Answer
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.pending import Share
-from hypersonic.server.inference.request import CheckedRequest
 from hypersonic.server.limits.load_timeout import too_long
 
 _LOG = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ _PROPERTIES = '''\
 
 from __future__ import annotations
 
-from hypersonic.server.config.backends import BackendProperties
+from hypersonic.server.core.config.backends import BackendProperties
 
 ECHO = BackendProperties("echo", "model.echo")
 '''
@@ -33,13 +33,13 @@ from pathlib import Path
 
 from tritonclient.grpc import model_config_pb2
 
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.errors import ModelLoadError
-from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.card import Card
-from hypersonic.server.inference.collect import Array, collect, split
-from hypersonic.server.inference.pending import Share
+from hypersonic.server.core.inference.answer import Answer, Output
+from hypersonic.server.core.inference.backend import Execution
+from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.collect import Array, collect, split
+from hypersonic.server.core.inference.pending import Share
 
 
 class EchoSlot:
@@ -171,7 +171,7 @@ CHANGE = Change(
         ],
         "docs/coming-from-triton.md": [("ensembles, and `fpga` |", "ensembles, `echo`, and `fpga` |")],
     },
-    unneeded={"server/inference/backend.py": "documents the methods"},
+    unneeded={"server/core/inference/backend.py": "documents the methods"},
     check=_CHECK,
     tests=("tests/server/backends/test_known.py",),
 )

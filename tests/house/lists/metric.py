@@ -23,18 +23,18 @@ CHANGE = Change(
     section="A metric",
     new={},
     edits={
-        "server/observe/traffic.py": [
+        "server/observe/metrics/traffic.py": [
             (_READY, f'{_READY}    yield plain("hypersonic_front_ends", "gauge", "{_TEXT}", len(service.ports))\n'),
         ],
         "docs/metrics.md": [(_ROW, f"{_ROW}| `hypersonic_front_ends` | gauge | | {_TEXT} |\n")],
     },
     unneeded={
-        "server/observe/model_metrics.py": "it is none of a model",
-        "server/observe/device.py": "it is none of a card",
+        "server/observe/metrics/models.py": "it is none of a model",
+        "server/observe/metrics/device.py": "it is none of a card",
         "server/statistics/": "it counts nothing",
         "server/observe/facts.py": "it is none of a model or a card",
         "deploy/prometheus/rules.yml": "it raises no alert",
     },
     check=_CHECK,
-    tests=("tests/server/observe/test_metrics_page.py",),
+    tests=("tests/server/observe/metrics/test_metrics_page.py",),
 )

@@ -14,7 +14,7 @@ from hypersonic import cli
 from hypersonic.commands.plan import batching_of, server_batching
 from hypersonic.planning.published import check_table
 from hypersonic.planning.read import Given, make_question
-from hypersonic.server.scheduling.rule import BatchRule
+from hypersonic.server.core.scheduling.rule import BatchRule
 from hypersonic.sim.farm import Queued, Take, Wait
 from tests.hypersonic.planning.metrics import page
 from tests.hypersonic.planning.published_model import publish_two

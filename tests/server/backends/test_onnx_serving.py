@@ -20,7 +20,7 @@ from tritonclient.utils import InferenceServerException, np_to_triton_dtype
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
-from hypersonic.server.inference.backend import Backend
+from hypersonic.server.core.inference.backend import Backend
 from hypersonic.server.options import Options
 from tests.server.onnx_graphs import add_sub, graph, identity, node, tensors, write_onnx
 from tests.server.onnx_runs import RAGGED, VALUES, ragged_sums, same

@@ -12,9 +12,9 @@ import pytest
 from onnx import TensorProto
 
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
+from hypersonic.server.core.inference.pending import Share
+from hypersonic.server.core.inference.request import InputTensor
 from hypersonic.server.errors import ModelLoadError, ServerError
-from hypersonic.server.inference.pending import Share
-from hypersonic.server.inference.request import InputTensor
 from tests.server.onnx_graphs import (
     ADD_SUB,
     add_sub,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from hypersonic.server.backends.python.bls import ModelCall, infer_by
+from hypersonic.server.core.inference.request import InferRequest, InputTensor, WantedOutput
 from hypersonic.server.errors import BackendError
-from hypersonic.server.inference.request import InferRequest, InputTensor, WantedOutput
-from tests.server.ensemble.ensemble_models import PATIENCE_S, A, Models
+from tests.server.core.ensemble.ensemble_models import PATIENCE_S, A, Models
 
 
 def call_of(model: str) -> ModelCall:

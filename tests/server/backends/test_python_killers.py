@@ -14,9 +14,9 @@ import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.app import Server
+from hypersonic.server.core.scheduling.lost_run import MOST_LOSSES
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import FailureReason
-from hypersonic.server.scheduling.lost_run import MOST_LOSSES
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.python_models import DOUBLE, FLOATS, source, write_python
 from tests.server.python_serving import client_of, infer, serving, streamed, tensor
 from tests.support.waiting import wait_until

@@ -21,7 +21,7 @@ import tritonclient.grpc as triton
 from tritonclient.grpc import model_config_pb2, service_pb2
 
 from hypersonic.server.app import Server, Signals
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.limits.threads import FairPool, ThreadQuota
 from hypersonic.server.options import Options
 from tests.server.conftest import N_IN, Running, Script, SumModel, tensor, write_model
@@ -245,7 +245,7 @@ def post(running: Running, path: str) -> None:
 def test_requests_are_answered_by_grpcios_own_threads_where_calls_cannot_be_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hypersonic.server.rpc.grpcio.server.take_calls", lambda *_: None)
+    monkeypatch.setattr("hypersonic.server.wire.grpc.grpcio.server.take_calls", lambda *_: None)
     hung = Script(gate=threading.Event(), slots=1)
     with serving(tmp_path, hung) as running, crowd(running, "hung", 20) as people:
         wait_until(lambda: waiting(running) == 19)

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from tritonclient.grpc import service_pb2
 
-from hypersonic.server import log as server_log
 from hypersonic.server.errors import InvalidRequestError, MalformedJsonError, StartError, UnsupportedError
-from hypersonic.server.log import LogControl, LogSettings
-from hypersonic.server.service.runtime_settings import http_log_settings, log_settings
+from hypersonic.server.observe import log as server_log
+from hypersonic.server.observe.log import LogControl, LogSettings
+from hypersonic.server.wire.service.runtime_settings import http_log_settings, log_settings
 
 LOGGER = logging.getLogger("hypersonic.server.test")
 DEFAULTS = {

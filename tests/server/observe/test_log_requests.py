@@ -17,7 +17,7 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-from hypersonic.server.log import LogControl, LogSettings
+from hypersonic.server.observe.log import LogControl, LogSettings
 from tests.server.conftest import Running, Script, Serve, tensor
 
 pytestmark = pytest.mark.usefixtures("restored_loggers")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.repository.opened_repository import Open
 from tests.server.shift_backend import ShiftBackend
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from hypersonic.server.core.inference.check import check
+from hypersonic.server.core.inference.request import InferRequest, InputTensor
 from hypersonic.server.errors import ReplacedError
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.request import InferRequest, InputTensor
 from hypersonic.server.repository.models import ModelRepository
 
 Rows = list[tuple[str, str, str, str]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.ensemble.model import EnsembleModel
-from hypersonic.server.inference.model import Model
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.ensemble.model import EnsembleModel
+from hypersonic.server.core.inference.model import Model
 from hypersonic.server.repository.models import ModelRepository
 from tests.server.conftest import CONFIG
 

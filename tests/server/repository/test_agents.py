@@ -14,15 +14,15 @@ import pytest
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.backends.python.backend import PythonBackend
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.links import Links
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import InvalidRequestError, ModelConfigError, ModelLoadError
-from hypersonic.server.inference.model import Model
-from hypersonic.server.links import Links
 from hypersonic.server.repository.agents import check_unchanged, run_agents
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import OverridePolicy
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG as TEXT
 from tests.server.conftest import write_model
 from tests.server.repository.opened_repository import CONFIG, Open, ask, rows

@@ -23,12 +23,12 @@ from tritonclient.utils import InferenceServerException
 
 from hypersonic.server.app import Server
 from hypersonic.server.backends.python.backend import PythonBackend
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import InvalidRequestError, ServerError, UnavailableError
 from hypersonic.server.options import Options
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.loads import Load, Loads
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from hypersonic.server.signals import Signals
 from tests.server.conftest import N_IN, tensor, write_model
 from tests.server.repository.opened_repository import ask, rows, write_shift

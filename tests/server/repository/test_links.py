@@ -15,17 +15,17 @@ import numpy as np
 import onnx
 import pytest
 
-from hypersonic.server import links as links_module
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
+from hypersonic.server.core import links as links_module
+from hypersonic.server.core.inference.backend import Backend
+from hypersonic.server.core.inference.repository import ModelState
+from hypersonic.server.core.links import Links
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import ModelLoadError
-from hypersonic.server.inference.backend import Backend
-from hypersonic.server.inference.repository import ModelState
-from hypersonic.server.links import Links
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
 from hypersonic.server.repository.override import Override, OverrideFile, discard, stage
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
 from tests.server.onnx_graphs import graph, node
 from tests.server.python_models import source

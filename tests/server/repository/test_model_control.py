@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, NotFoundError, StartError, UnavailableError
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import Script, write_model
 from tests.server.repository.opened_repository import CONFIG, Open, ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.server.core.inference.repository import ModelState
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import InvalidRequestError, NotFoundError, ServerError, UnavailableError
-from hypersonic.server.inference.repository import ModelState
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import write_model
 from tests.server.repository.opened_repository import CONFIG, ask, write_shift
 from tests.server.repository.shift_ensembles import ensemble, write_ensemble

@@ -21,13 +21,13 @@ from tritonclient.grpc import model_config_pb2
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.backends.onnxruntime.backend import OnnxRuntimeBackend
 from hypersonic.server.backends.python.backend import PythonBackend
+from hypersonic.server.core.inference.backend import Backend
+from hypersonic.server.core.inference.repository import IndexEntry, ModelState
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import ServerError
-from hypersonic.server.inference.backend import Backend
-from hypersonic.server.inference.repository import IndexEntry, ModelState
 from hypersonic.server.repository import layout
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, N_IN, Script, Serve, SumBackend, tensor, write_model
 from tests.server.questions import serving
 from tests.server.repository.opened_repository import ask

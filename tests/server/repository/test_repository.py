@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.server.core.inference.repository import parse_version
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import InvalidRequestError, NotFoundError, StartError, UnavailableError
-from hypersonic.server.inference.repository import parse_version
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import Script, SumBackend, write_model
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import InvalidRequestError
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, Script, write_model
 from tests.server.repository.opened_repository import ask, rows, write_shift
 from tests.server.repository.shift_ensembles import ensemble, write_ensemble

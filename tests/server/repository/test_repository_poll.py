@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.server.conftest import CONFIG, write_model
 from tests.server.repository.opened_repository import ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypersonic.server.config.schema import ModelConfig
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.answer import Answer, Output
+from hypersonic.server.core.inference.backend import Execution
+from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.collect import collect
+from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import BackendError, ModelLoadError
-from hypersonic.server.inference.answer import Answer, Output
-from hypersonic.server.inference.backend import Execution
-from hypersonic.server.inference.card import Card
-from hypersonic.server.inference.collect import collect
-from hypersonic.server.inference.pending import Share
 from hypersonic.server.repository.warmup import warm_up
 from tests.server.onnx_graphs import config_of, tensors
 

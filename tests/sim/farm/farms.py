@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hypersonic.server.scheduling import rule as server_rule
+from hypersonic.server.core.scheduling import rule as server_rule
 from hypersonic.sim.farm import Batching, Call, Queued, Take, Wait
 
 #: FACILE's, with FP32 rows

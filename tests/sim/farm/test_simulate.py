@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.server.scheduling.rule import BatchRule
+from hypersonic.server.core.scheduling.rule import BatchRule
 from hypersonic.sim.farm import (
     Balancing,
     Call,

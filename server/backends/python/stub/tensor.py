@@ -10,8 +10,8 @@ import numpy as np
 
 from hypersonic.server.backends.python.stub import dlpack
 from hypersonic.server.backends.python.stub.errors import TritonModelException
-from hypersonic.server.datatype import DATATYPES
-from hypersonic.server.inference.strings import pack_strings, walk_strings
+from hypersonic.server.core.datatype import DATATYPES
+from hypersonic.server.core.inference.strings import pack_strings, walk_strings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

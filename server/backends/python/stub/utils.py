@@ -29,7 +29,7 @@ from hypersonic.server.backends.python.stub.tensor import (
     deserialize_bytes_tensor,
     serialize_byte_tensor,
 )
-from hypersonic.server.datatype import DATATYPES_BY_ENUM
+from hypersonic.server.core.datatype import DATATYPES_BY_ENUM
 
 __all__ = [
     "TRITON_STRING_TO_NUMPY",

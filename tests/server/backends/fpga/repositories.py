@@ -13,7 +13,7 @@ from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
-from hypersonic.server.config.read import read_config
+from hypersonic.server.core.config.read import read_config
 from tests.host.conftest import manifest_of, weights_of
 from tests.server.backends.fpga.zeros import close
 

@@ -12,7 +12,7 @@ import pytest
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
-from hypersonic.server.config.read import read_config
+from hypersonic.server.core.config.read import read_config
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceTimeoutError
 from tests.host.conftest import Build
 from tests.host.register_values import HEALTHY

@@ -11,7 +11,7 @@ import pytest
 
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.server.backends.fpga.backend import FpgaModel
-from hypersonic.server.config.read import read_config
+from hypersonic.server.core.config.read import read_config
 from hypersonic.server.errors import BackendError, ModelBusyError
 from tests.host.conftest import Build, Cards
 from tests.server.backends.fpga.repositories import Repository, linked

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.server.config.read import read_config
+from hypersonic.server.core.config.read import read_config
+from hypersonic.server.core.inference.check import check
+from hypersonic.server.core.inference.request import InferRequest, InputTensor
+from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, UnavailableError
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.request import InferRequest, InputTensor
-from hypersonic.server.scheduling.model import ScheduledModel
 from tests.host.conftest import Build, Cards, kept_up
 from tests.server.backends.fpga.repositories import Repository, linked
 from tests.support.waiting import wait_until

@@ -13,7 +13,7 @@ import pytest
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
-from hypersonic.server.config.read import read_config
+from hypersonic.server.core.config.read import read_config
 from hypersonic.server.errors import ModelLoadError
 from tests.host.conftest import Build, manifest_of, weights_of
 from tests.server.backends.fpga.zeros import a_row_of_zeros, close

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from hypersonic.server.backends.fpga.backend import FpgaModel
-from hypersonic.server.config.schema import ModelConfig
-from hypersonic.server.inference.check import check
-from hypersonic.server.inference.pending import PendingRequest, Share
-from hypersonic.server.inference.request import InferRequest, InputTensor
+from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.check import check
+from hypersonic.server.core.inference.pending import PendingRequest, Share
+from hypersonic.server.core.inference.request import InferRequest, InputTensor
 
 
 def a_row_of_zeros(config: ModelConfig) -> Share:

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The code that the gRPC and HTTP front ends share: inference, the other calls, and the counts of refused calls."""
