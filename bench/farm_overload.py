@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A farm in overload: the goodput for pairs of queue limit and deadline, as in the table of sim/farm/overload.py.
+"""A farm in overload: the goodput for pairs of queue limit and deadline, as in the table of plan/farm/overload.py.
 
 100 servers of one compute unit at 1.5 times saturation, with the retries of this project's client. A second table raises the
 rate from a share of the capacity to 1.2 times the capacity in a minute, and gives the load at which the busy share passes 0.8
@@ -14,7 +14,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from hypersonic.sim.farm import Call, Constant, Farm, Link, OpenLoop, Retry, Server, simulate
+from hypersonic.plan.farm import Call, Constant, Farm, Link, OpenLoop, Retry, Server, simulate
 
 _SERVERS, _SERVICE_S = 100, 1 / 30
 _CAPACITY_PER_S = _SERVERS / _SERVICE_S

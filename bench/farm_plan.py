@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from hypersonic.commands.plan import server_batching
-from hypersonic.planning.farms import (
+from hypersonic.plan.farms import (
     CARDS,
     LOADS,
     SHOWN,
@@ -25,7 +25,7 @@ from hypersonic.planning.farms import (
     latency_table,
     simulate_failing,
 )
-from hypersonic.planning.points import Point
+from hypersonic.plan.points import Point
 
 
 def draw(file: Path, simulated: dict[Case, tuple[Point, ...]], failing: dict[float, tuple[Point, Point]]) -> None:

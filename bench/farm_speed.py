@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from hypersonic.sim.farm import Call, ClosedLoop, Farm, Linear, Link, Server, simulate
+from hypersonic.plan.farm import Call, ClosedLoop, Farm, Linear, Link, Server, simulate
 
 _U250 = Linear(0.0, 1 / 86e6)
 #: 18 FP32 and one FP32 per row

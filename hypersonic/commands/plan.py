@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hypersonic.planning.answer import Plan
-    from hypersonic.planning.inputs import Question
+    from hypersonic.plan.answer import Plan
+    from hypersonic.plan.farm import Batching
+    from hypersonic.plan.inputs import Question
     from hypersonic.server.core.scheduling.rule import BatchRule
-    from hypersonic.sim.farm import Batching
 
 HELP = "predict how many cards a farm of jobs needs, which part limits it, and the latencies"
 
@@ -120,19 +120,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the plan, or the check of the published figures. Return 0, or 1 if the target or a figure is missed."""
     if args.check:
-        from hypersonic.planning.published import check_passes, check_table
+        from hypersonic.plan.published import check_passes, check_table
 
         print(check_table(), end="")
         return 0 if check_passes() else 1
     import json
 
-    from hypersonic.planning.answer import as_data
-    from hypersonic.planning.errors import PlanError
-    from hypersonic.planning.plan import check_question, make_plan
-    from hypersonic.planning.report import show_plan
+    from hypersonic.plan.answer import as_data
+    from hypersonic.plan.errors import PlanError
+    from hypersonic.plan.make import check_question, make_plan
+    from hypersonic.plan.report import show_plan
 
     if args.plot:
-        from hypersonic.planning.picture import check_path
+        from hypersonic.plan.picture import check_path
 
         check_path(args.plot, simulated=args.simulate)
     if args.json and not args.json.absolute().parent.is_dir():
@@ -150,14 +150,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draw(plan: Plan, file: Path) -> None:
-    from hypersonic.planning.picture import draw
+    from hypersonic.plan.picture import draw
 
     draw(plan, file)
     print(f"plot: {file}")
 
 
 def _question(args: argparse.Namespace) -> Question:
-    from hypersonic.planning.read import Given, make_question, of_options, read_file
+    from hypersonic.plan.read import Given, make_question, of_options, read_file
 
     options: dict[str, tuple[str, Any]] = {
         name: (option, getattr(args, name))
@@ -204,9 +204,9 @@ def server_batching(question: Question) -> Batching:
 
 def batching_of(rule: BatchRule) -> Batching:
     """Return server/core/scheduling/rule.py's choose_batch with this rule, in the simulation's types."""
+    from hypersonic.plan.farm import Queued, Take, Wait
     from hypersonic.server.core.scheduling.rule import QueuedRows, choose_batch
     from hypersonic.server.core.scheduling.rule import Take as ServerTake
-    from hypersonic.sim.farm import Queued, Take, Wait
 
     def choose(queue: Iterable[Queued], now_ns: int) -> Take | Wait:
         choice = choose_batch(rule, (QueuedRows(each.rows, each.enqueued_ns) for each in queue), now_ns)

@@ -20,7 +20,7 @@ from hypersonic.server_process import start_server
 from tests.support.shadow_modules import plant, ran
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("hls", "firmware", "host", "server", "sim", "hypersonic")
+ROOMS = ("hls", "firmware", "host", "server", "plan", "sim", "hypersonic")
 
 
 @pytest.fixture

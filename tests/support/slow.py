@@ -27,7 +27,7 @@ LONG_FOLDERS = (
 )  # fmt: skip
 
 #: no test there is slow because of its imports or its folder: they ask git, start short commands, or only compute
-QUICK_FOLDERS = ("tests/client", "tests/house", "tests/sim/farm")
+QUICK_FOLDERS = ("tests/client", "tests/house", "tests/plan/farm")
 
 #: modules that start processes, run Verilator, Yosys or g++, convert models with hls4ml, or import TensorFlow
 STARTERS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.planning.law import saturation_jobs, throughput
+from hypersonic.plan.law import saturation_jobs, throughput
 from tests.deploy.hosts.client_program import Task
 from tests.deploy.hosts.namespaces import Host, Network
 from tests.deploy.hosts.programs import address, run_client, server

@@ -46,8 +46,8 @@ slr = {die}
 _CHECK = """\
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.xclbin.connectivity import assign_banks, budgets
-from hypersonic.planning.limits import capacity_of
-from tests.hypersonic.planning.questions import hlt
+from hypersonic.plan.limits import capacity_of
+from tests.plan.questions import hlt
 
 card = find_platform("u125")
 assert len(budgets(card)) == len(card.memory) == 2

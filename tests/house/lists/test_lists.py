@@ -29,7 +29,7 @@ RULES = (
 
 #: these tests take a minute, and run when code of a list has changed
 in_a_copy = pytest.mark.whole(
-    "docs/architecture.md", "firmware", "hls", "host", "hypersonic", "server", "sim", "tests/house/lists"
+    "docs/architecture.md", "firmware", "hls", "host", "hypersonic", "plan", "server", "sim", "tests/house/lists"
 )
 
 each_change = pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.section)
