@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 from hypersonic.hls.resources import amount_text
-from hypersonic.own.search import Trial, Tuned
+from hypersonic.hls.tune.search import Trial, Tuned
 
 mpl.use("Agg")
 

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the YAML, and print its path on standard output, the next command on standard error. Return 0."""
     from hypersonic.extras import require
-    from hypersonic.own.new import write_copy, write_description
+    from hypersonic.hls.tune.new import write_copy, write_description
     from hypersonic.own.task import trained_file
     from hypersonic.progress import progress
 

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the reports, and print the table on standard output. Return 0."""
     from hypersonic.events.outcome import OnCard
-    from hypersonic.own.new import describe_if_missing
+    from hypersonic.hls.tune.new import describe_if_missing
     from hypersonic.own.task import DataOptionError, own_data, trained_file
     from hypersonic.progress import progress
     from hypersonic.reporting.engines import report_models

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.events.infer import infer
     from hypersonic.events.outcome import OnCard
     from hypersonic.events.picture import show
-    from hypersonic.own.new import describe_if_missing
+    from hypersonic.hls.tune.new import describe_if_missing
     from hypersonic.own.task import own_data, trained_file
     from hypersonic.progress import progress
     from hypersonic.server_process import start_server

@@ -52,20 +52,20 @@ def parse_count(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Search; print the table, and the paths of the YAML and the picture, on standard output. Return 0."""
-    from hypersonic.building.tune import TuneOptions, tune
+    from hypersonic.building.fit.card import FitOptions
     from hypersonic.building.tune_picture import draw_tuned, tune_lines
+    from hypersonic.building.tuning import tune
     from hypersonic.extras import require
+    from hypersonic.hls.tune.run import TuneOptions
     from hypersonic.own.task import trained_file
     from hypersonic.progress import progress
 
     require("tf_keras", "qkeras")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, which ends the search with the best so far
-    options = TuneOptions(
-        args.rows, args.labels, args.loss, args.fit, args.fill, args.trials, args.minutes, args.output, args.force
-    )
+    options, fit = TuneOptions(args.rows, args.labels, args.loss, args.trials, args.minutes), FitOptions(args.fit, args.fill)
     with progress(quiet=args.quiet) as step:
         model = Path(trained_file(args.model, step))
-        tuned = tune(model, options, step)
+        tuned = tune(model, options, fit, args.output, step, force=args.force)
     picture = args.plot or model.with_suffix(".tune.png")
     draw_tuned(tuned, picture)
     print("\n".join([*tune_lines(tuned), f"picture: {picture}", str(tuned.file)]))

@@ -22,6 +22,7 @@ from hypersonic.events.sending import ANSWER_TIMEOUT_S, NoEventsError, Tensors, 
 from hypersonic.firmware.estimate.rates import card_rate
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.spec import DATATYPES
+from hypersonic.hls.tune.labels import Labels, table
 from hypersonic.hls.zoo.facile.report import (
     EmptyChannels,
     Resolution,
@@ -32,7 +33,6 @@ from hypersonic.hls.zoo.facile.report import (
 )
 from hypersonic.hls.zoo.facile_adc.codes import channels_of
 from hypersonic.hls.zoo.task import Outputs, Sample, Task, task_of
-from hypersonic.own.labels import Labels, table
 from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hypersonic.events.sending import Answers
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, CardRate
+from hypersonic.hls.tune.labels import Labels
 from hypersonic.hls.zoo.facile.report import EmptyChannels, Resolution
-from hypersonic.own.labels import Labels
 
 #: the served model's name in the table of methods
 SERVED = "served"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own model, treated like those of the zoo: its YAML, its rows and labels, and how its answers are judged."""
+"""A user's own model, treated like those of the zoo: its rows and labels as a task, and pictures of its answers."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.own.labels import Labels
+from hypersonic.hls.tune.labels import Labels
 
 Outputs = tuple[NDArray[np.float64], ...]
 

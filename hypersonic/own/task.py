@@ -16,8 +16,8 @@ from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.hls.frontend.pytorch.export import export_module, names_function
 from hypersonic.hls.frontend.rows import Wanted, read_arrays, read_rows
 from hypersonic.hls.project import HlsProject
+from hypersonic.hls.tune.labels import Labels, read_labels
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
-from hypersonic.own.labels import Labels, read_labels
 
 #: the most rows that also run in the Verilated core for a report
 _RTL_ROWS = 1000

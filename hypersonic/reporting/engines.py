@@ -34,8 +34,8 @@ from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore
+from hypersonic.hls.tune.labels import table as figures_of
 from hypersonic.hls.zoo.task import NoTaskError, Outputs, Sample, Task, task_of, tasks
-from hypersonic.own.labels import table as figures_of
 from hypersonic.own.task import OwnData, own_task
 from hypersonic.progress import Step
 from hypersonic.reporting.layers import explain_difference, overflow_lines

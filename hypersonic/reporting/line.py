@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.estimate.rates import CardRate
-from hypersonic.own.labels import Labels
+from hypersonic.hls.tune.labels import Labels
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from hypersonic import cli
 from hypersonic.hls.child import keras_2_environment, python_argv
 from hypersonic.hls.errors import ToolMemoryError
-from hypersonic.own.candidates import Candidates
+from hypersonic.hls.tune.candidates import Candidates
 from tests.end_to_end.command_line import hypersonic, refused
 
 #: hls4ml's own test cases have this pool; Verilator took 21 GB for it

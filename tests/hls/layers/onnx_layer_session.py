@@ -34,7 +34,7 @@ from hypersonic.hls.frontend.rows import Wanted, read_rows
 from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.survey import survey_trained
 from hypersonic.hls.frontend.trained import TrainedModel
-from hypersonic.own.describe import describe_model
+from hypersonic.hls.tune.describe import describe_model
 from tests.hls.frontend.onnx_files.onnx_session import write
 from tests.hls.layers.computed import computed
 from tests.hls.layers.layer_session import COLUMNS, compute

@@ -11,11 +11,11 @@ import yaml
 
 from hypersonic.arguments import parse_shape
 from hypersonic.hls.errors import ConversionError
-from hypersonic.own.sized import named_with, write_sized
+from hypersonic.hls.tune.sized import named_with, write_sized
 from tests.end_to_end.command_line import hypersonic, refused
 from tests.support.session import run_session
 
-pytestmark = pytest.mark.whole("hls/frontend", "hypersonic/own", "requirements.lock")
+pytestmark = pytest.mark.whole("hls/frontend", "hls/tune", "requirements.lock")
 
 #: of the network with two inputs
 BOTH = ("--shape", "more=3", "--shape", "steps=9,4")

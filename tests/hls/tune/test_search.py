@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from hypersonic.hls.resources import Amounts
-from hypersonic.own.search import Trial, search
-from hypersonic.own.tuning import Cost
+from hypersonic.hls.tune.measures import Cost
+from hypersonic.hls.tune.search import Trial, search
 
 MOST = {"input": 14, "weights of a": 13, "result of a": 14, "output": 4}
 

@@ -12,8 +12,8 @@ from typing import Any
 from hypersonic.hls.closeness.difference import percent
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ConversionError, Edit
-from hypersonic.own.tuning import bits_of, groups_of, narrowed
-from hypersonic.own.verdict import Verdict
+from hypersonic.hls.tune.measures import bits_of, groups_of, narrowed
+from hypersonic.hls.tune.verdict import Verdict
 
 Described = dict[str, Any]
 

@@ -21,10 +21,10 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.hgq import environment_of
 from hypersonic.hls.frontend.survey import Survey, survey_from_json
 from hypersonic.hls.project import HlsProject
-from hypersonic.own.verdict import Verdict, edit_from_json, verdict_from_json
+from hypersonic.hls.tune.verdict import Verdict, edit_from_json, verdict_from_json
 
 #: the program, which this process does not import, and the line that it prints when an answer is ready
-_PROGRAM, _DONE = "hypersonic.own.converting", "hypersonic: answered"
+_PROGRAM, _DONE = "hypersonic.hls.tune.converting", "hypersonic: answered"
 
 
 class Candidates:

@@ -14,7 +14,7 @@ from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.rows import RowsError
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.own.labels import Labels, read_labels, table
+from hypersonic.hls.tune.labels import Labels, read_labels, table
 from hypersonic.own.picture import draw_own
 
 KIND = FixedPoint(16, 6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes models whose inputs leave sizes open: python tests/hypersonic/own/open_sizes.py DIRECTORY
+"""Writes models whose inputs leave sizes open: python tests/hls/tune/open_sizes.py DIRECTORY
 
 third.keras and third.h5 of Keras 3, second.h5 of Keras 2, sequential.keras, and named.onnx.
 """

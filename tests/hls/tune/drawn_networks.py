@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws networks of Keras 2 with numbers of any range, describes each as `hypersonic new` does, and builds it:
 
-    python -m tests.hypersonic.own.drawn_networks DIRECTORY COUNT [FIRST]
+    python -m tests.hls.tune.drawn_networks DIRECTORY COUNT [FIRST]
 
 Each network is FIRST, FIRST + 1, ... of a sequence that is the same in every run. Writes DIRECTORY/verdicts.json: the seed ->
 {"new": its refusal or "", "build": that of the conversion of the YAML that was written or "", "loss", "layers"}.
@@ -28,12 +28,12 @@ from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.keras.model import use_keras_2
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.survey import survey_trained
-from hypersonic.own.converting import answer_of
-from hypersonic.own.describe import describe_model
-from hypersonic.own.edited import edited
-from hypersonic.own.new import LOSS
-from hypersonic.own.settle import Described, changes, settle
-from hypersonic.own.verdict import Verdict, verdict_from_json
+from hypersonic.hls.tune.converting import answer_of
+from hypersonic.hls.tune.describe import describe_model
+from hypersonic.hls.tune.edited import edited
+from hypersonic.hls.tune.new import LOSS
+from hypersonic.hls.tune.settle import Described, changes, settle
+from hypersonic.hls.tune.verdict import Verdict, verdict_from_json
 
 ROWS = 40
 

@@ -18,7 +18,7 @@ from hypersonic.hls.project import HlsProject
 from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import Card
 from hypersonic.hls.rf.fit.exchange import fit_from_json
-from hypersonic.own.labels import Labels
+from hypersonic.hls.tune.labels import Labels
 
 Outputs = tuple[NDArray[np.float64], ...]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hypersonic.hls.errors import Edit
-from hypersonic.own.measured import _of_variances
+from hypersonic.hls.tune.measured import _of_variances
 
 
 def layer(name: str, kind: str, before: Any = None) -> Any:

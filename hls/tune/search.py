@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypersonic.own.tuning import Cost
+from hypersonic.hls.tune.measures import Cost
 
 #: bits that are added if the first types lose too much, and the most that are removed from all types together
 _WIDER, _MOST_FEWER = (4, 8), 14

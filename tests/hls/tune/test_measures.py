@@ -10,8 +10,8 @@ import pytest
 
 from hypersonic.arguments import parse_loss
 from hypersonic.commands.tune import parse_count
-from hypersonic.own.labels import Labels
-from hypersonic.own.tuning import bits_of, groups_of, loss_of, narrowed, supported
+from hypersonic.hls.tune.labels import Labels
+from hypersonic.hls.tune.measures import bits_of, groups_of, loss_of, narrowed, supported
 
 DESCRIBED = {
     "name": "own",

@@ -13,10 +13,10 @@ from tests.support.session import run_keras_2
 
 HERE = Path(__file__).resolve().parent
 
-#: networks; `python -m tests.hypersonic.own.drawn_networks DIRECTORY COUNT FIRST` draws others
+#: networks; `python -m tests.hls.tune.drawn_networks DIRECTORY COUNT FIRST` draws others
 COUNT = 20
 
-pytestmark = pytest.mark.whole("hls", "hypersonic/own", "requirements.lock", "tests/hypersonic/own/drawn_networks.py")
+pytestmark = pytest.mark.whole("hls", "requirements.lock", "tests/hls/tune/drawn_networks.py")
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypersonic.hls.errors import Edit
-from hypersonic.own.edited import edited
-from hypersonic.own.settle import changes
+from hypersonic.hls.tune.edited import edited
+from hypersonic.hls.tune.settle import changes
 
 TEXT = """# a file
 name: m  # of the kernel

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from hypersonic.hls.errors import ConversionError
-from hypersonic.own import candidates
+from hypersonic.hls.tune import candidates
 
 
 def test_a_request_after_the_process_ended_is_answered_by_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "_PROGRAM", "tests.hypersonic.own.ending_program")
+    monkeypatch.setattr(candidates, "_PROGRAM", "tests.hls.tune.ending_program")
     model = tmp_path / "model.keras"
     model.touch()
     with candidates.Candidates(model) as asked:

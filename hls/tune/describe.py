@@ -12,7 +12,7 @@ from pathlib import Path
 from hypersonic.hls.frontend.description import MAX_NAME_LENGTH, SUFFIXES, DescriptionError
 from hypersonic.hls.frontend.survey import LayerSurvey, Numbers, Survey, TensorSurvey
 from hypersonic.hls.names import Namespace, is_identifier
-from hypersonic.own.precision import WIDTH, integer_bits, type_for
+from hypersonic.hls.tune.precision import WIDTH, integer_bits, type_for
 
 #: weights up to which a network of Dense layers is unrolled into adders
 MOST_UNROLLED = 4096

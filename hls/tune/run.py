@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`hypersonic tune`: searches for types and reuse factors with which a user's model costs least on a card, within a loss."""
+"""Searches for types and reuse factors with which a model costs least on a card, within a loss; `hypersonic tune` calls it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,24 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
-from hypersonic.building.fit.card import FILL_PERCENT, FitOptions, card_of
-from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.build import compiler
 from hypersonic.hls.cache import cached
 from hypersonic.hls.closeness.comparison import judged_from_json
 from hypersonic.hls.closeness.difference import Judged, difference
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.errors import ConversionError
-from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.load import data_beside
 from hypersonic.hls.frontend.rows import Wanted, read_rows
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.fit.design import Card
-from hypersonic.hls.sources import code_hash, program_hash
-from hypersonic.own import tuning
-from hypersonic.own.candidates import Candidates
-from hypersonic.own.describe import check_place, describe_model
-from hypersonic.own.labels import Labels, read_labels
-from hypersonic.own.search import Trial, Tuned, search
-from hypersonic.own.tuning import LEAST_BITS, Cost, Group, Outputs, bits_of, cost_of, groups_of, loss_of, narrowed
-
-#: the files that compute a candidate's figures; what they import from hls/ counts too
-_SOURCES = (Path(__file__), Path(tuning.__file__), Path(tuning.__file__).with_name("converting.py"))
+from hypersonic.hls.rf.fit.exchange import card_to_json
+from hypersonic.hls.sources import program_hash
+from hypersonic.hls.tune.candidates import Candidates
+from hypersonic.hls.tune.describe import describe_model
+from hypersonic.hls.tune.labels import Labels, read_labels
+from hypersonic.hls.tune.measures import LEAST_BITS, Cost, Group, Outputs, bits_of, cost_of, groups_of, loss_of, narrowed
+from hypersonic.hls.tune.search import Trial, Tuned, search
 
 #: the most rows that the search computes, and the most that judge its result; files with fewer than _LEAST_ROWS are refused
 _SEARCHED, _JUDGED, _LEAST_ROWS = 5000, 5000, 20
@@ -55,43 +49,32 @@ class TuneError(ConversionError):
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """The options of `hypersonic tune`.
+    """The limits of a search.
 
     Attributes:
         loss: the largest loss, as a fraction.
-        card, fill_percent: as for --fit.
         trials: the most candidates.
         minutes: 0 for no limit.
-        output: the YAML to write; None: beside the model.
-        force: replace an existing one.
     """
 
     rows: Path
     labels: Path | None = None
     loss: float = 0.01
-    card: str = "u250"
-    fill_percent: int = FILL_PERCENT
     trials: int = 40
     minutes: float = 0
-    output: Path | None = None
-    force: bool = False
 
 
-def tune(model: Path, options: TuneOptions, progress: Callable[[str], None] = lambda _: None) -> Tuned:
+def search_types(model: Path, place: Path, card: Card, options: TuneOptions, progress: Callable[[str], None]) -> Tuned:
     """Search, and write the YAML of the best candidate, at once and whenever a better one is found; return the trials.
 
-    Ctrl-C ends the search with the best so far. Raises TuneError, DescriptionError, RowsError, ConversionError, PlatformError.
+    Ctrl-C ends the search with the best so far. Raises TuneError, DescriptionError, RowsError, ConversionError.
+
+    Args:
+        place: the YAML to write.
     """
-    place = check_place(model, options.output, force=options.force)
-    if uses_hgq(model):
-        raise TuneError(
-            f"{model}: HGQ2 has trained the model's types, so none are left to choose; build it with --fit {options.card}"
-        )
-    fit = FitOptions(options.card, options.fill_percent)
-    card = card_of(find_platform(options.card), fill_percent=options.fill_percent)
     with Candidates(model) as candidates, tempfile.TemporaryDirectory() as scratch:
         progress(f"loading {model.name}, and computing the rows of {options.rows.name}")
-        job = _prepare(model, options, candidates, card, fit.as_json(), Path(scratch), place)
+        job = _prepare(model, options, candidates, card, Path(scratch), place)
         run = _Run(job, options, progress)
         ended = "nothing is left to narrow"
         try:
@@ -144,7 +127,7 @@ class _Job:
 
 
 def _prepare(
-    model: Path, options: TuneOptions, candidates: Candidates, card: Card, card_json: str, scratch: Path, place: Path
+    model: Path, options: TuneOptions, candidates: Candidates, card: Card, scratch: Path, place: Path
 ) -> _Job:  # fmt: skip
     inputs = candidates.inputs()
     rows = read_rows(options.rows, [Wanted((name,), shape, channels_first) for name, shape, channels_first in inputs])
@@ -170,7 +153,7 @@ def _prepare(
     most = {name: bits - LEAST_BITS for name, bits in bits_of(described, groups).items()}
     return _Job(
         model, candidates, described, groups, most, x, candidates.answers(scratch / "x.npz"), len(searched), picked, count,
-        options.labels, card, card_json, scratch, place,
+        options.labels, card, json.dumps(card_to_json(card)), scratch, place,
     )  # fmt: skip
 
 
@@ -220,8 +203,8 @@ def _trial(job: _Job, fewer: Mapping[str, int]) -> Trial:
     """Convert, compile and run a candidate, or take its figures from the cache."""
     described = narrowed(job.described, job.groups, fewer)
     parts: list[str | bytes | Path] = [
-        job.model, *data_beside(job.model), json.dumps(described), job.card_json, program_hash(compiler(files=_SOURCES)),
-        *map(code_hash, _SOURCES), job.picked.tobytes(),
+        job.model, *data_beside(job.model), json.dumps(described), job.card_json, program_hash(compiler(roots=(__name__,))),
+        job.picked.tobytes(),
         *(part.tobytes() for part in job.x), *([job.labels] if job.labels else []),
     ]  # fmt: skip
     try:

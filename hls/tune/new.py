@@ -15,12 +15,12 @@ from hypersonic.hls.closeness.difference import percent
 from hypersonic.hls.errors import ConversionError, Edit
 from hypersonic.hls.frontend.description import SUFFIXES
 from hypersonic.hls.frontend.hgq import uses_hgq
-from hypersonic.own.candidates import Candidates
-from hypersonic.own.describe import check_place, describe_model
-from hypersonic.own.edited import edited
-from hypersonic.own.settle import Described, Settled, changes, settle
-from hypersonic.own.sized import named_with, write_sized
-from hypersonic.own.verdict import Verdict
+from hypersonic.hls.tune.candidates import Candidates
+from hypersonic.hls.tune.describe import check_place, describe_model
+from hypersonic.hls.tune.edited import edited
+from hypersonic.hls.tune.settle import Described, Settled, changes, settle
+from hypersonic.hls.tune.sized import named_with, write_sized
+from hypersonic.hls.tune.verdict import Verdict
 
 #: the loss up to which types are widened
 LOSS = 0.01

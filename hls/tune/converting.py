@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts one model with many descriptions, in a process of its own that loads the framework once::
 
-    python -m hypersonic.own.converting MODEL_FILE
+    python -m hypersonic.hls.tune.converting MODEL_FILE
 
 Each line of its standard input is a request in JSON, {"do": name of a request, "reply": file for the answer, ...}; a line of
 its standard output says that the answer is ready. Other lines of the output are hls4ml's.
@@ -31,8 +31,8 @@ from hypersonic.hls.frontend.softmax.error import judged_outputs
 from hypersonic.hls.frontend.survey import survey_trained
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.spec import SpecMismatchError
-from hypersonic.own.measured import in_own_names, verdict_of
-from hypersonic.own.verdict import CONVERTS
+from hypersonic.hls.tune.measured import in_own_names, verdict_of
+from hypersonic.hls.tune.verdict import CONVERTS
 
 
 def _inputs(trained: TrainedModel, _request: dict[str, str]) -> Any:

@@ -17,7 +17,7 @@ from hypersonic.hls.csim.trace import NoTraceError
 from hypersonic.hls.errors import Edit, layer_place
 from hypersonic.hls.frontend.trained import TrainedModel
 from hypersonic.hls.model_graph import MOVES
-from hypersonic.own.verdict import Verdict
+from hypersonic.hls.tune.verdict import Verdict
 
 #: the assumed largest ratio of a vector's variance to that of all numbers that a LayerNormalization reads
 _VARIANCES = 4

@@ -12,8 +12,8 @@ import pytest
 
 from hypersonic.hls.errors import ConversionError, Edit
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.own.settle import Described, applied, changes, settle
-from hypersonic.own.verdict import CONVERTS, Verdict
+from hypersonic.hls.tune.settle import Described, applied, changes, settle
+from hypersonic.hls.tune.verdict import CONVERTS, Verdict
 
 DESCRIBED: Described = {
     "name": "m",
