@@ -25,10 +25,12 @@ from hypersonic.plan.farms import (
     latency_table,
     simulate_failing,
 )
-from hypersonic.plan.points import Point
+from hypersonic.plan.points import SimulatedPoint
 
 
-def draw(file: Path, simulated: dict[Case, tuple[Point, ...]], failing: dict[float, tuple[Point, Point]]) -> None:
+def draw(
+    file: Path, simulated: dict[Case, tuple[SimulatedPoint, ...]], failing: dict[float, tuple[SimulatedPoint, SimulatedPoint]]
+) -> None:
     """Write four panels: time per event, p99 of a call, jobs by the number of cards, and 10 failed cards of 100."""
     import matplotlib as mpl
 

@@ -33,7 +33,7 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.answer import Answer, Output
 from hypersonic.server.core.inference.backend import Execution
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.memory import copy_into, raise_malloc_thresholds
 from hypersonic.server.options import Options
@@ -130,7 +130,7 @@ class NullModel:
     def standby(self) -> Sequence[NullInstance]:
         return ()
 
-    def card(self, _instance: object) -> Card | None:
+    def card(self, _instance: object) -> CardStatus | None:
         return None
 
     def close(self) -> None: ...

@@ -36,7 +36,7 @@ from hypersonic.hls.frontend.keras.hgq import check_description
 from hypersonic.hls.frontend.keras.names import in_the_models_names
 from hypersonic.hls.frontend.load import load_trained
 from hypersonic.hls.frontend.origins import with_origins
-from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+from hypersonic.hls.frontend.trained import ModelTensor, TrainedModel
 from hypersonic.hls.model_graph import TensorType, count_multiplications, tensor_types
 from hypersonic.hls.packing.layout import PackingError
 from hypersonic.hls.project import HlsProject
@@ -131,7 +131,7 @@ def _say(line: str) -> None:
 
 
 def _row(
-    description: ModelDescription, sides: Sides, tensors: tuple[Tensor, ...], types: tuple[TensorType, ...], role: str
+    description: ModelDescription, sides: Sides, tensors: tuple[ModelTensor, ...], types: tuple[TensorType, ...], role: str
 ) -> Row:
     try:
         file = description.file.with_suffix(".yaml")
@@ -141,7 +141,7 @@ def _row(
         raise DescriptionError(str(error)) from error
 
 
-def _tensor(file: Path, side: Side, tensor: Tensor, kind: TensorType, role: str) -> TensorSpec:
+def _tensor(file: Path, side: Side, tensor: ModelTensor, kind: TensorType, role: str) -> TensorSpec:
     if prod(kind.shape) != tensor.size:
         raise ConversionError(f"{role} {tensor.name!r}: shape is {tensor.shape}, hls4ml makes it {kind.shape}")
     if side.fixed not in (None, kind.fixed):

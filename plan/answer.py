@@ -10,7 +10,7 @@ from hypersonic.plan.changes import Change
 from hypersonic.plan.inputs import RULES, Question
 from hypersonic.plan.limits import Capacity, event_bytes
 from hypersonic.plan.measured import service_data
-from hypersonic.plan.points import Part, Point
+from hypersonic.plan.points import SimulatedPoint, SitePart
 
 #: the schema of a plan as JSON
 SCHEMA = 1
@@ -33,11 +33,11 @@ class Plan:
     required_per_s: float
     needed: int
     capacity: Capacity
-    at_load: Point | None
-    points: tuple[Point, ...]
+    at_load: SimulatedPoint | None
+    points: tuple[SimulatedPoint, ...]
     changes: tuple[Change, ...]
     reached: bool
-    part: Part
+    part: SitePart
 
     @property
     def load(self) -> float:

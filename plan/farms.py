@@ -14,7 +14,7 @@ from hypersonic.plan.farm import Batching
 from hypersonic.plan.inputs import Question, Site, Target, Workload
 from hypersonic.plan.limits import Capacity, capacity_of
 from hypersonic.plan.models import ZOO, with_bytes
-from hypersonic.plan.points import Point
+from hypersonic.plan.points import SimulatedPoint
 from hypersonic.plan.predict import Size, simulate_load
 
 #: an HLT job: 0.600 s of own work and one call with FACILE's 16 000 rows
@@ -55,7 +55,7 @@ class Case:
         """Return the capacities of that many cards."""
         return capacity_of(self.question(switch_gbps), cards)
 
-    def simulate(self, loads: Sequence[float], batching: Batching | None) -> tuple[Point, ...]:
+    def simulate(self, loads: Sequence[float], batching: Batching | None) -> tuple[SimulatedPoint, ...]:
         """Return the simulation of one card at the loads."""
         question, capacity = self.question(), self.capacity()
         return tuple(simulate_load(question, capacity, load, batching=batching, size=SIZE) for load in loads)
@@ -116,7 +116,7 @@ def _cards(case: Case) -> tuple[str, ...]:
     return str(case), *(f"{each:,.0f}" for each in (*jobs, failed)), f"{switched.jobs:,.0f} ({switched.binding.part})"
 
 
-def latency_table(simulated: dict[Case, tuple[Point, ...]]) -> str:
+def latency_table(simulated: dict[Case, tuple[SimulatedPoint, ...]]) -> str:
     """Return the simulated times of SHOWN at LOADS as Markdown.
 
     Args:
@@ -126,11 +126,11 @@ def latency_table(simulated: dict[Case, tuple[Point, ...]]) -> str:
     return _markdown(head, ((str(case), *(_point(point) for point in points)) for case, points in simulated.items()))
 
 
-def _point(point: Point) -> str:
+def _point(point: SimulatedPoint) -> str:
     return f"{point.event_s:.4g} s; {1e3 * point.p50_s:,.3g} / {1e3 * point.p99_s:,.3g} ms"
 
 
-def simulate_failing(case: Case, load: float, batching: Batching | None) -> tuple[Point, Point]:
+def simulate_failing(case: Case, load: float, batching: Batching | None) -> tuple[SimulatedPoint, SimulatedPoint]:
     """Return the simulation of 100 cards with all in service, and with FAILING of them failed, on a part of the servers."""
     question, capacity = case.question(), case.capacity(CARDS[-1])
     before, after = (
@@ -139,7 +139,7 @@ def simulate_failing(case: Case, load: float, batching: Batching | None) -> tupl
     return before, after
 
 
-def failing_table(simulated: dict[float, tuple[Point, Point]], case: Case) -> str:
+def failing_table(simulated: dict[float, tuple[SimulatedPoint, SimulatedPoint]], case: Case) -> str:
     """Return what simulate_failing returned, by load, with the law of the cards that are left, as Markdown."""
     head = (
         "load, of 100 cards' N*",

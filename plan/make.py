@@ -11,7 +11,7 @@ from hypersonic.plan.errors import PlanError
 from hypersonic.plan.farm import Batching
 from hypersonic.plan.inputs import Question, check_agreement, check_ranges
 from hypersonic.plan.limits import Capacity, capacity_of, cards_for, required_rate, unqueued
-from hypersonic.plan.points import RATIOS, Point
+from hypersonic.plan.points import RATIOS, SimulatedPoint
 from hypersonic.plan.predict import part_of, simulate_load
 
 #: the most that jobs and events/s may differ if both are given, and how often cards are added for the target
@@ -84,12 +84,14 @@ def _most_useful(question: Question) -> int:
     return max(1, cards_for(replace(question, site=replace(question.site, switch_gbps=0.0, background_gbps=0.0)), site))
 
 
-def _at_load(question: Question, capacity: Capacity, required: float, batching: Batching | None, seed: int) -> Point | None:
+def _at_load(
+    question: Question, capacity: Capacity, required: float, batching: Batching | None, seed: int
+) -> SimulatedPoint | None:
     ratio = required / capacity.events_per_s
     return simulate_load(question, capacity, ratio, batching=batching, seed=seed) if ratio <= max(RATIOS) else None
 
 
-def _reaches(question: Question, capacity: Capacity, point: Point) -> bool:
+def _reaches(question: Question, capacity: Capacity, point: SimulatedPoint) -> bool:
     target = question.target
     most_s = target.event_s or capacity.unqueued.ideal_s * (1 + target.added_percent / 100)
     return point.event_s <= most_s and (not target.p99_ms or point.p99_s <= target.p99_ms / 1e3)

@@ -10,7 +10,7 @@ RATIOS = (0.5, 0.8, 0.9, 1.0, 1.1, 1.5)
 
 
 @dataclass(frozen=True)
-class Point:
+class SimulatedPoint:
     """A simulated load.
 
     Attributes:
@@ -34,7 +34,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Part:
+class SitePart:
     """The part of a site that is simulated.
 
     Attributes:

@@ -31,7 +31,7 @@ from hypersonic.plan.farm import (
 from hypersonic.plan.farm import simulate as simulate_farm
 from hypersonic.plan.inputs import Question
 from hypersonic.plan.limits import Capacity, execution_s, units_at_work
-from hypersonic.plan.points import Part, Point
+from hypersonic.plan.points import SimulatedPoint, SitePart
 
 #: the fewest and the most servers that are simulated, if the site has them; the most jobs at saturation that they may have
 LEAST_SERVERS, MOST_SERVERS, MOST_JOBS = 2, 4, 4000
@@ -53,13 +53,13 @@ class Size:
 DEFAULT_SIZE = Size()
 
 
-def part_of(question: Question, capacity: Capacity, size: Size = DEFAULT_SIZE) -> Part:
+def part_of(question: Question, capacity: Capacity, size: Size = DEFAULT_SIZE) -> SitePart:
     """Return the part of a site that a simulation of it covers."""
     fitting = int(size.most_jobs * capacity.servers / capacity.jobs)
     servers = min(capacity.servers, size.most_servers, max(size.least_servers, fitting))
     if servers == capacity.servers:
-        return Part(servers, servers, 1.0)
-    return Part(servers, capacity.servers, servers * question.site.cards_per_server / capacity.cards)
+        return SitePart(servers, servers, 1.0)
+    return SitePart(servers, capacity.servers, servers * question.site.cards_per_server / capacity.cards)
 
 
 def simulate_load(
@@ -71,7 +71,7 @@ def simulate_load(
     seed: int = 1,
     failing: float = 0.0,
     size: Size = DEFAULT_SIZE,
-) -> Point:
+) -> SimulatedPoint:
     """Simulate `ratio` of the saturation's jobs on the site of `capacity`.
 
     Raises FarmError, PlatformError.
@@ -93,7 +93,7 @@ def simulate_load(
     farm = farm_of(question, capacity, part, batching, failing=failing, at_s=half_s / 2)
     result = simulate_farm(farm, load, seconds=2 * half_s, warmup_s=half_s, seed=seed)
     total, waiting_s = ratio * capacity.jobs, (overload - 1) * left_out_s
-    return Point(
+    return SimulatedPoint(
         ratio,
         total,
         result.events_per_s / part.share / work.calls,
@@ -106,7 +106,13 @@ def simulate_load(
 
 
 def farm_of(
-    question: Question, capacity: Capacity, part: Part, batching: Batching | None, *, failing: float = 0.0, at_s: float = 0.0
+    question: Question,
+    capacity: Capacity,
+    part: SitePart,
+    batching: Batching | None,
+    *,
+    failing: float = 0.0,
+    at_s: float = 0.0,
 ) -> Farm:
     """Return the farm that is simulated: its servers, the switch's share, and the cards that fail at `at_s`."""
     site, per_server = question.site, question.site.cards_per_server

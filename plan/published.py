@@ -58,7 +58,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Point:
+class PublishedPoint:
     """A measured point of nuSONIC's data.
 
     Attributes:
@@ -86,7 +86,7 @@ class MeasuredSet:
     own_s: float
     fixed_s: float
     service_s: float
-    points: tuple[Point, ...]
+    points: tuple[PublishedPoint, ...]
     held: bool = False
 
     @property
@@ -98,21 +98,21 @@ class MeasuredSet:
         """Return the law's time per event with `jobs` jobs, in seconds."""
         return time_per_event(jobs, self.ideal_s, [self.gpus / self.service_s])
 
-    def deviation(self, point: Point) -> float:
+    def deviation(self, point: PublishedPoint) -> float:
         """Return (law - measured) / measured of a point's time per event."""
         return self.event_s(point.jobs) / point.event_s - 1
 
-    def is_held(self, point: Point) -> bool:
+    def is_held(self, point: PublishedPoint) -> bool:
         """Return whether the check depends on this point."""
         return self.held and point.jobs >= HELD_FROM_JOBS
 
-    def holds(self, point: Point) -> bool:
+    def holds(self, point: PublishedPoint) -> bool:
         """Return whether a point is within POINT_LIMIT, or is not checked."""
         return not self.is_held(point) or abs(self.deviation(point)) <= POINT_LIMIT
 
 
-def _points(*values: tuple[int, float, float]) -> tuple[Point, ...]:
-    return tuple(Point(*each) for each in values)
+def _points(*values: tuple[int, float, float]) -> tuple[PublishedPoint, ...]:
+    return tuple(PublishedPoint(*each) for each in values)
 
 
 #: a job's own work of 330 s of CPU time, with 67 % or 65 % of it accelerated: the constants of the plots 1b and 1c

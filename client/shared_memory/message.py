@@ -27,7 +27,7 @@ _ALIGN_BYTES = 64
 
 
 @dataclass(frozen=True)
-class Part:
+class RegionSlice:
     """A tensor's place in a region."""
 
     offset: int
@@ -38,8 +38,8 @@ class Part:
 class Layout:
     """The places of a request's tensors, by name."""
 
-    inputs: Mapping[str, Part]
-    outputs: Mapping[str, Part]
+    inputs: Mapping[str, RegionSlice]
+    outputs: Mapping[str, RegionSlice]
     size_bytes: int
 
 
@@ -58,9 +58,9 @@ def lay_out(spec: ModelSpec, key: HeadKey, buffers: Sequence[bytes | NDArray[Any
     known = {tensor.name: rows * tensor.row_bytes for tensor in _wanted(spec, key) if rows * tensor.row_bytes}
     at = 0
 
-    def place(size_bytes: int) -> Part:
+    def place(size_bytes: int) -> RegionSlice:
         nonlocal at
-        part = Part(at, size_bytes)
+        part = RegionSlice(at, size_bytes)
         at += -(-size_bytes // _ALIGN_BYTES) * _ALIGN_BYTES
         return part
 
@@ -103,7 +103,7 @@ def read_shared(message: bytes, layout: Layout, region: Region) -> Answer:
     return read_answer(message, in_region)
 
 
-def _copied(tensor: Any, part: Part, region: Region) -> bytes:
+def _copied(tensor: Any, part: RegionSlice, region: Region) -> bytes:
     itemsize = 2 if tensor.datatype == "BF16" else DTYPES[tensor.datatype].itemsize
     size_bytes = prod(tensor.shape) * itemsize
     if tensor.datatype == "BYTES" or size_bytes > part.size_bytes:
@@ -123,7 +123,7 @@ def _wanted(spec: ModelSpec, key: HeadKey) -> list[TensorSpec]:
     return [outputs.get(name, TensorSpec(name, "BYTES", ())) for name in key.outputs or outputs]
 
 
-def _point(tensor: Any, region: Region, part: Part) -> None:
+def _point(tensor: Any, region: Region, part: RegionSlice) -> None:
     """Write a tensor's region, offset and size into its description."""
     set_parameters(
         tensor.parameters,

@@ -27,7 +27,7 @@ _CLOSE_S = 5.0
 _MOST_LISTED = 10_000
 
 
-class Place:
+class ServerRegions:
     """A server's regions. Nothing here waits: registering is a call whose answer changes the state. Any thread may use it."""
 
     def __init__(self, member: Member, timeout_s: float, is_used: Callable[[Region], bool]) -> None:

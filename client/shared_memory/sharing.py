@@ -18,7 +18,7 @@ from hypersonic.client.pool.member import Member
 from hypersonic.client.servers import Server, is_local
 from hypersonic.client.settings import Settings
 from hypersonic.client.shared_memory.message import Layout, lay_out, make_message, read_shared
-from hypersonic.client.shared_memory.place import Place
+from hypersonic.client.shared_memory.place import ServerRegions
 from hypersonic.client.shared_memory.pool import RegionPool
 from hypersonic.client.shared_memory.region import Region
 from hypersonic.client.shared_memory.transport import RegionMessage, SharingTransport
@@ -38,7 +38,7 @@ class Sharing:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._regions = RegionPool(settings.limits)
-        self._places: dict[Member, Place | None] = {}
+        self._places: dict[Member, ServerRegions | None] = {}
         self._lock = threading.Lock()
         self._end = weakref.finalize(self, _end, os.getpid(), self._regions, self._places)
 
@@ -107,7 +107,7 @@ class Sharing:
         """Unregister and remove all regions."""
         self._end()
 
-    def _take(self, member: Member, layout: Layout) -> tuple[Region, Place] | None:
+    def _take(self, member: Member, layout: Layout) -> tuple[Region, ServerRegions] | None:
         """Return a region that the server knows; None if the request is to go as a message."""
         if layout.size_bytes < SMALLEST_BYTES:
             return None
@@ -123,12 +123,14 @@ class Sharing:
             return None
         return region, place
 
-    def _place(self, member: Member) -> Place | None:
+    def _place(self, member: Member) -> ServerRegions | None:
         """Return the server's place; None if it is on another host."""
         with self._lock:
             if member not in self._places:
                 local = is_local(member.name)
-                self._places[member] = Place(member, self._settings.timeout.connect_s, self._regions.has) if local else None
+                self._places[member] = (
+                    ServerRegions(member, self._settings.timeout.connect_s, self._regions.has) if local else None
+                )
             return self._places[member]
 
     def _forget(self, regions: Sequence[Region]) -> None:
@@ -139,7 +141,7 @@ class Sharing:
                 place.forget(region)
 
 
-def _end(pid: int, regions: RegionPool, places: dict[Member, Place | None]) -> None:
+def _end(pid: int, regions: RegionPool, places: dict[Member, ServerRegions | None]) -> None:
     """Unregister and remove the regions, at close() or at the end of their process; a fork does not touch them."""
     if pid == os.getpid():
         regions.close()

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from hypersonic.firmware.kernel.parts import TO_WIRE, Part, converter_parameters, grouped_beats, parts
+from hypersonic.firmware.kernel.parts import TO_WIRE, RowPart, converter_parameters, grouped_beats, parts
 from hypersonic.firmware.verilog import instance, part, stream_ports, stream_wires, vector
 from hypersonic.hls.core import Port
 from hypersonic.hls.fixed import FixedPoint
@@ -110,7 +110,7 @@ def _in_turns(name: str, bits: list[int]) -> _Stream:
     return _Stream(name, tuple(((0, own),) for own in bits), True, max(bits))
 
 
-def _grouped(rows: _Stream, taken: Part, together: int) -> Iterator[str]:
+def _grouped(rows: _Stream, taken: RowPart, together: int) -> Iterator[str]:
     """The Verilog of the wires that carry `together` beats at once, and of the module that gives them one by one."""
     groups = rows._replace(name=f"{rows.name}_group", width=together * rows.width)
     lanes = {"IN_LANES": str(together), "OUT_LANES": "1", "WIDTH": str(taken.bits)}

@@ -20,7 +20,7 @@ from hypersonic.hls.spec import TensorSpec
 TO_FIXED, FROM_CODES, TO_WIRE = "axis_wire_to_fixed", "axis_codes_to_fixed", "axis_fixed_to_wire"
 
 
-class Part(NamedTuple):
+class RowPart(NamedTuple):
     """The part of a row that one converter converts: a tensor, consecutive tensors whose beats have the same format, or codes
     of one field of a packed row.
 
@@ -61,25 +61,25 @@ class Part(NamedTuple):
         return TO_FIXED if self.codes is None or self.codes.is_number else FROM_CODES
 
 
-def parts(port: Port) -> tuple[Part, ...]:
+def parts(port: Port) -> tuple[RowPart, ...]:
     """The parts of a port's row, in its order. Raises KernelError for packed rows that do not fit the port's beats."""
     tensors = port.row.tensors
     if not port.lanes:
         firsts = [8 * offset for offset in port.row.offsets]
         return tuple(part for tensor, first in zip(tensors, firsts, strict=True) for part in _whole(tensor, first))
     each = [
-        Part(tensor, lanes, beats, _repeated(tensor, lanes) if tensor.packing else None)
+        RowPart(tensor, lanes, beats, _repeated(tensor, lanes) if tensor.packing else None)
         for tensor, lanes, beats in zip(tensors, port.lanes, port.tensor_beats, strict=True)
     ]
     alike = groupby(each, lambda one: converter_parameters(one, one.tensor.fixed))
     return tuple(same[0]._replace(beats=sum(one.beats for one in same)) for same in (list(group) for _, group in alike))
 
 
-def _whole(tensor: TensorSpec, first_bit: int) -> tuple[Part, ...]:
+def _whole(tensor: TensorSpec, first_bit: int) -> tuple[RowPart, ...]:
     if tensor.packing is None:
-        return (Part(tensor, tensor.size, 1, None, first_bit),)
+        return (RowPart(tensor, tensor.size, 1, None, first_bit),)
     each = converters(tensor.packing, tensor.scale_exponents)
-    return tuple(Part(tensor, codes.codes, 1, codes, first_bit) for codes in each)
+    return tuple(RowPart(tensor, codes.codes, 1, codes, first_bit) for codes in each)
 
 
 def _repeated(tensor: TensorSpec, lanes: int) -> Codes:
@@ -118,7 +118,7 @@ def grouped_beats(port: Port) -> int:
     return count
 
 
-def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
+def converter_parameters(taken: RowPart, rounded_to: FixedPoint) -> dict[str, str]:
     """The parameters of a part's converter, as Verilog literals.
 
     Args:
@@ -145,7 +145,7 @@ def converter_parameters(taken: Part, rounded_to: FixedPoint) -> dict[str, str]:
     }
 
 
-def _table_parameters(taken: Part, codes: Codes) -> dict[str, str]:
+def _table_parameters(taken: RowPart, codes: Codes) -> dict[str, str]:
     fixed = taken.tensor.fixed
     return {
         "N": str(taken.elements),
@@ -165,7 +165,7 @@ def table_literal(raw: NDArray[np.int64], width: int) -> str:
     return f"{numbers.size * width}'h{int.from_bytes(data, 'little'):x}"
 
 
-def _scales(taken: Part) -> str:
+def _scales(taken: RowPart) -> str:
     """The scale exponents of one beat: 16-bit two's complement numbers, element 0 in the low bits. All beats have the same."""
     words = [exponent & 0xFFFF for exponent in taken.tensor.exponents[: taken.elements].tolist()]
     return f"{16 * len(words)}'h" + "".join(f"{word:04x}" for word in reversed(words))

@@ -25,7 +25,7 @@ from hypersonic.firmware.kernel.vitis_xml import (
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin import sections as tables
-from hypersonic.firmware.xclbin.connectivity import Place, check_compute_units, place_kernels
+from hypersonic.firmware.xclbin.connectivity import UnitPlacement, check_compute_units, place_kernels
 from hypersonic.firmware.xclbin.container import Section, Xclbin, digest_entries
 from hypersonic.firmware.xclbin.metadata import embedded_metadata
 from hypersonic.firmware.xclbin.sections import Kind
@@ -156,7 +156,7 @@ def _connections(kernels: Sequence[KernelDescription], platform: Platform) -> tu
     )  # the places are in the order of the instances
 
 
-def _reaches(kernel: KernelDescription, number: int, place: Place) -> Iterator[_Reach]:
+def _reaches(kernel: KernelDescription, number: int, place: UnitPlacement) -> Iterator[_Reach]:
     banks = dict(place.ports)
     return (
         _Reach(argument.index, number, banks[argument.port]) for argument in kernel.arguments if argument.address_qualifier == 1

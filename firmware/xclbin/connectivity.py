@@ -42,7 +42,7 @@ _ADVICE_TOGETHER = "ask for fewer units or models, quantise or prune the models,
 
 
 @dataclass(frozen=True)
-class Place:
+class UnitPlacement:
     """The place of one compute unit.
 
     Attributes:
@@ -92,7 +92,7 @@ def _is_hbm(platform: Platform) -> bool:
     return platform.memory[0].kind == "HBM"
 
 
-def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[Place, ...]:
+def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | None = None) -> tuple[UnitPlacement, ...]:
     """The place of every instance of the only kernel.
 
     Args:
@@ -101,7 +101,9 @@ def place_units(platform: Platform, kernel: KernelDescription, unit: Amounts | N
     return place_kernels(platform, [kernel], [unit or NOTHING])
 
 
-def place_kernels(platform: Platform, kernels: Sequence[KernelDescription], units: Sequence[Amounts] = ()) -> tuple[Place, ...]:
+def place_kernels(
+    platform: Platform, kernels: Sequence[KernelDescription], units: Sequence[Amounts] = ()
+) -> tuple[UnitPlacement, ...]:
     """The place of every instance of all kernels, in their order.
 
     A unit is placed on the die of its DIMM or on the nearest one with room, the largest units first; on HBM cards on the die
@@ -126,7 +128,7 @@ def place_kernels(platform: Platform, kernels: Sequence[KernelDescription], unit
     except (LinkError, ResourceError) as error:
         raise _misfit(platform, kernels, error) from error
     return tuple(
-        Place(name, die, tuple(zip(masters, banks, strict=True)))
+        UnitPlacement(name, die, tuple(zip(masters, banks, strict=True)))
         for name, die, banks in zip(names, dies, assigned, strict=True)
     )
 
@@ -148,7 +150,7 @@ def _check_names(kernels: Sequence[KernelDescription]) -> None:
         )
 
 
-def shared_banks(platform: Platform, places: Sequence[Place]) -> list[str]:
+def shared_banks(platform: Platform, places: Sequence[UnitPlacement]) -> list[str]:
     """A line for each memory bank that several units share, with their names. There is none where the memory is the host's."""
     units: dict[int, list[str]] = {}
     for place in () if platform.host_memory else places:
@@ -307,7 +309,7 @@ def bank_range(platform: Platform, banks: range) -> str:
     return first if len(banks) == 1 else f"{first[:-1]}:{platform.memory[banks[-1]].sp.split('[')[1]}"
 
 
-def describe_places(platform: Platform, places: Sequence[Place]) -> list[str]:
+def describe_places(platform: Platform, places: Sequence[UnitPlacement]) -> list[str]:
     """One line for each unit, with its die and the memory of each port. Where the memory is the host's, the tools choose the
     die."""
     if platform.host_memory:
@@ -318,5 +320,5 @@ def describe_places(platform: Platform, places: Sequence[Place]) -> list[str]:
     ]
 
 
-def _die(place: Place) -> str:
+def _die(place: UnitPlacement) -> str:
     return f"SLR{place.slr}" if place.slr is not None else "too large for one SLR: the tools place it over several"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ModelTensor:
     """An input or output of the model.
 
     Attributes:
@@ -82,8 +82,8 @@ class TrainedModel:
             Under its name plus ":state", other numbers that have the type of the layer's result.
     """
 
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[ModelTensor, ...]
+    outputs: tuple[ModelTensor, ...]
     config: dict[str, Any]
     predict: Callable[[Sequence[NDArray[np.float32]]], tuple[NDArray[np.float64], ...]]
     convert: Callable[[dict[str, Any], Path, str, str, str], Any]

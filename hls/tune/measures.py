@@ -16,7 +16,7 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.resources import KINDS, Amounts
-from hypersonic.hls.rf.fit.design import Card
+from hypersonic.hls.rf.fit.design import CardResources
 from hypersonic.hls.rf.fit.exchange import fit_from_json
 from hypersonic.hls.tune.labels import Labels
 
@@ -114,7 +114,7 @@ class Cost:
         return self.share / self.rate_hz * 1e6
 
 
-def cost_of(project: HlsProject, card: Card) -> tuple[Cost, dict[str, int]]:
+def cost_of(project: HlsProject, card: CardResources) -> tuple[Cost, dict[str, int]]:
     """Return a conversion's cost, and the reuse factors that were chosen to fill the card, by layer; none for a da core.
 
     A factor is 0 where hls4ml's C++ does not support the one that was chosen.

@@ -27,7 +27,7 @@ from hypersonic.hls.frontend.load import data_beside
 from hypersonic.hls.frontend.rows import Wanted, read_rows
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.fit.design import Card
+from hypersonic.hls.rf.fit.design import CardResources
 from hypersonic.hls.rf.fit.exchange import card_to_json
 from hypersonic.hls.sources import program_hash
 from hypersonic.hls.tune.candidates import Candidates
@@ -64,7 +64,7 @@ class TuneOptions:
     minutes: float = 0
 
 
-def search_types(model: Path, place: Path, card: Card, options: TuneOptions, progress: Callable[[str], None]) -> Tuned:
+def search_types(model: Path, place: Path, card: CardResources, options: TuneOptions, progress: Callable[[str], None]) -> Tuned:
     """Search, and write the YAML of the best candidate, at once and whenever a better one is found; return the trials.
 
     Ctrl-C ends the search with the best so far. Raises TuneError, DescriptionError, RowsError, ConversionError.
@@ -120,14 +120,14 @@ class _Job:
     picked: NDArray[np.int64]
     count: int
     labels: Path | None
-    card: Card
+    card: CardResources
     card_json: str
     scratch: Path
     place: Path
 
 
 def _prepare(
-    model: Path, options: TuneOptions, candidates: Candidates, card: Card, scratch: Path, place: Path
+    model: Path, options: TuneOptions, candidates: Candidates, card: CardResources, scratch: Path, place: Path
 ) -> _Job:  # fmt: skip
     inputs = candidates.inputs()
     rows = read_rows(options.rows, [Wanted((name,), shape, channels_first) for name, shape, channels_first in inputs])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from hypersonic.server.core.inference.card import Card, CardReadings, Residency
+from hypersonic.server.core.inference.card import CardReadings, CardStatus, Residency
 from hypersonic.server.core.inference.model import Model
 from hypersonic.server.statistics.instance import InstanceFigures
 from hypersonic.server.statistics.model import Snapshot
@@ -27,7 +27,7 @@ class UnitFacts(NamedTuple):
     """
 
     name: str
-    card: Card | None
+    card: CardStatus | None
     figures: InstanceFigures
     busy_clocks: int
 
@@ -119,7 +119,7 @@ def read_moment(models: Iterable[Model], max_age_s: float = 1.0) -> Moment:
 
 def _cards(models: Iterable[ModelFacts], max_age_s: float) -> Iterator[CardFacts]:
     """Yield the cards in order of gpu_uuid. Each version on a card has its own Card, with the bytes that it holds there."""
-    units: defaultdict[str, list[tuple[Card, UnitFacts]]] = defaultdict(list)
+    units: defaultdict[str, list[tuple[CardStatus, UnitFacts]]] = defaultdict(list)
     for model in models:
         for unit in model.units:
             if unit.card is not None and unit.card.gpu_uuid:

@@ -16,7 +16,7 @@ class Reading(NamedTuple):
     counters: Mapping[str, float]
 
 
-class Window:
+class ReadingsWindow:
     """Readings that are at least `interval_ns` apart. Any thread may use it.
 
     Args:

@@ -35,7 +35,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
-class Place(NamedTuple):
+class ModelDirectory(NamedTuple):
     """A model's directory, and the repository that contains it."""
 
     path: Path
@@ -54,7 +54,7 @@ class Found(NamedTuple):
         away: the errors of repositories that cannot be read now.
     """
 
-    models: Mapping[str, tuple[Place, ...]]
+    models: Mapping[str, tuple[ModelDirectory, ...]]
     away: tuple[OSError, ...] = ()
 
 
@@ -74,7 +74,7 @@ def is_plain_name(name: str) -> bool:
 
 def find_models(repositories: Sequence[Path]) -> Found:
     """Return every model directory, by name. A name that several repositories have gets several places."""
-    places: dict[str, tuple[Place, ...]] = {}
+    places: dict[str, tuple[ModelDirectory, ...]] = {}
     away: list[OSError] = []
     for repository in repositories:
         try:
@@ -82,7 +82,7 @@ def find_models(repositories: Sequence[Path]) -> Found:
         except OSError as error:
             away.append(error)
             continue
-        for place in (Place(path, repository) for path in paths if _is_model_directory(path)):
+        for place in (ModelDirectory(path, repository) for path in paths if _is_model_directory(path)):
             places[place.name] = (*places.get(place.name, ()), place)
     return Found(places, tuple(away))
 
@@ -118,14 +118,16 @@ def require_repositories(repositories: Sequence[Path]) -> None:
             ) from error
 
 
-def find_model(repositories: Sequence[Path], name: str) -> tuple[Place, ...]:
+def find_model(repositories: Sequence[Path], name: str) -> tuple[ModelDirectory, ...]:
     """Return the places of one model; () for a name that no repository has."""
     if not is_plain_name(name):
         return find_models(repositories).models.get(name, ())
-    return tuple(Place(repository / name, repository) for repository in repositories if _is_model_directory(repository / name))
+    return tuple(
+        ModelDirectory(repository / name, repository) for repository in repositories if _is_model_directory(repository / name)
+    )
 
 
-def check_place(places: Sequence[Place], links: Links) -> Place:
+def check_place(places: Sequence[ModelDirectory], links: Links) -> ModelDirectory:
     """Return the only place of a model. Raises ModelLoadError, with the reason that RepositoryIndex shows, if there are none or
     several, if a model may not have this name, or if a link leads where it may not.
     """
@@ -139,7 +141,7 @@ def check_place(places: Sequence[Place], links: Links) -> Place:
     return places[0]
 
 
-def version_directories(place: Place, links: Links) -> dict[int, Path]:
+def version_directories(place: ModelDirectory, links: Links) -> dict[int, Path]:
     """Return version -> directory. A version is a directory whose name is a number from 1 on, without leading zeros.
 
     Raises ModelLoadError for a link that leads where it may not, and OSError.
@@ -168,7 +170,7 @@ def scrub(text: str, roots: Sequence[Path]) -> str:
     return text
 
 
-def signature(place: Place) -> Signature:
+def signature(place: ModelDirectory) -> Signature:
     """Return the state of all files below a model's directory, following links. Raises OSError for a directory that is gone."""
     top = (str(place.path), place.path.stat())
     return tuple(sorted(_row(*entry) for entry in (top, *_there(place.path))))

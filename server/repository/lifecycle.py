@@ -19,7 +19,15 @@ from hypersonic.server.core.inference.repository import ModelState
 from hypersonic.server.errors import InvalidRequestError, ModelBusyError, ModelLoadError, ServerError
 from hypersonic.server.repository.control_mode import load_failure, poll_failure
 from hypersonic.server.repository.entry import ModelEntry, Plan, VersionRecord, choose
-from hypersonic.server.repository.layout import NOT_FOUND, Place, Signature, check_place, find_model, select_below, signature
+from hypersonic.server.repository.layout import (
+    NOT_FOUND,
+    ModelDirectory,
+    Signature,
+    check_place,
+    find_model,
+    select_below,
+    signature,
+)
 from hypersonic.server.repository.loading import Loader
 from hypersonic.server.repository.override import Override, discard
 from hypersonic.server.repository.registry import Registry, Turns
@@ -149,20 +157,20 @@ class Lifecycle:
             self._note(name, places, reason)
             raise poll_failure(name, reason) from error
 
-    def _plan_place(self, name: str, places: Sequence[Place]) -> Plan:
+    def _plan_place(self, name: str, places: Sequence[ModelDirectory]) -> Plan:
         known: Signature = ()
         if self._watched:
             known = self.seen[name] = self.look(places)
         return self._loader.plan(check_place(places, self._loader.links), known)
 
-    def look(self, places: Sequence[Place]) -> Signature:
+    def look(self, places: Sequence[ModelDirectory]) -> Signature:
         """Return the signature of all places of one name, () if they cannot be read; the load then finds the reason."""
         try:
             return tuple(row for place in places for row in signature(place))
         except (OSError, RuntimeError):
             return ()
 
-    def _note(self, name: str, places: Sequence[Place], reason: str) -> None:
+    def _note(self, name: str, places: Sequence[ModelDirectory], reason: str) -> None:
         """Store a reason for the index, unless no repository has the name."""
         if places or name in self._registry.models:
             self._registry.update(name, lambda entry: replace(entry, reason="" if reason == NOT_FOUND else reason))

@@ -30,7 +30,15 @@ from hypersonic.server.limits.load_timeout import LoadTimeout
 from hypersonic.server.repository.agents import check_unchanged, run_agents
 from hypersonic.server.repository.control_mode import ModelControlOptions
 from hypersonic.server.repository.entry import Plan, VersionRecord
-from hypersonic.server.repository.layout import CONFIG, NOT_FOUND, Place, Signature, is_version, scrub, version_directories
+from hypersonic.server.repository.layout import (
+    CONFIG,
+    NOT_FOUND,
+    ModelDirectory,
+    Signature,
+    is_version,
+    scrub,
+    version_directories,
+)
 from hypersonic.server.repository.override import Override, discard, stage
 from hypersonic.server.repository.override_checks import check_alone, check_files
 from hypersonic.server.repository.warmup import warm_up
@@ -105,7 +113,7 @@ class Loader:
             if isinstance(backend, Stoppable):
                 backend.stop()
 
-    def needs(self, place: Place) -> tuple[frozenset[str], str]:
+    def needs(self, place: ModelDirectory) -> tuple[frozenset[str], str]:
         """Return (the models that an ensemble names, the backend that has to choose a card or "").
 
         Both are read from the unchecked configuration.
@@ -117,26 +125,28 @@ class Loader:
         chosen = any(group.gpus for group in message.instance_group)
         return frozenset(step.model_name for step in message.ensemble_scheduling.step), "" if chosen else message.backend
 
-    def plan(self, place: Place, signature: Signature = ()) -> Plan:
+    def plan(self, place: ModelDirectory, signature: Signature = ()) -> Plan:
         """Return the versions to load from a model's directory.
 
         Raises ModelLoadError, with a text for clients, for a model whose load cannot begin.
         """
         return self._plan_repository(place, lambda: self._message(place), signature)
 
-    def _plan_repository(self, place: Place, read: Callable[[], model_config_pb2.ModelConfig], signature: Signature) -> Plan:
+    def _plan_repository(
+        self, place: ModelDirectory, read: Callable[[], model_config_pb2.ModelConfig], signature: Signature
+    ) -> Plan:
         try:
             return self._planned(read(), place, signature)
         except Exception as error:
             raise ModelLoadError(scrub(_text(error, place.name), (place.repository,))) from error
 
-    def _message(self, place: Place) -> model_config_pb2.ModelConfig:
+    def _message(self, place: ModelDirectory) -> model_config_pb2.ModelConfig:
         path = place.path / CONFIG
         if self._complete and not path.exists() and not path.is_symlink():
             return model_config_pb2.ModelConfig(name=place.name)
         return read_message(path, place.name, self.links)
 
-    def plan_override(self, name: str, place: Place | None, override: Override) -> Plan:
+    def plan_override(self, name: str, place: ModelDirectory | None, override: Override) -> Plan:
         """Return the versions to load for a load request with a configuration.
 
         The files are the request's, or, if it has none, those of the repository at `place`. Raises ModelLoadError, and
@@ -154,7 +164,7 @@ class Loader:
         check_alone(message, self._own(place), version_directories(place, self.links).values(), self._policy)
         return self._plan_repository(place, lambda: message, ())
 
-    def _own(self, place: Place) -> model_config_pb2.ModelConfig | None:
+    def _own(self, place: ModelDirectory) -> model_config_pb2.ModelConfig | None:
         try:
             return self._message(place)
         except (ServerError, OSError):
@@ -163,13 +173,13 @@ class Loader:
     def _plan_files(self, name: str, message: model_config_pb2.ModelConfig, override: Override) -> Plan:
         scratch = stage(name, override)
         try:
-            plan = self._planned(message, Place(scratch / name, scratch))
+            plan = self._planned(message, ModelDirectory(scratch / name, scratch))
         except Exception as error:
             discard(scratch)
             raise ModelLoadError(scrub(_text(error, name), (scratch,))) from error
         return plan._replace(scratch=scratch)
 
-    def _planned(self, message: model_config_pb2.ModelConfig, place: Place, signature: Signature = ()) -> Plan:
+    def _planned(self, message: model_config_pb2.ModelConfig, place: ModelDirectory, signature: Signature = ()) -> Plan:
         """Return the plan for a configuration. As in Triton's index, an invalid configuration is the error of each version."""
         name, versions = message.name, version_directories(place, self.links)
         chosen = read_version_policy(message).choose(versions)

@@ -38,7 +38,7 @@ from hypersonic.server.repository.control_mode import (
     poll_failure,
 )
 from hypersonic.server.repository.entry import ModelEntry, choose
-from hypersonic.server.repository.layout import AMBIGUOUS, NOT_FOUND, Found, Place, find_models, require_repositories
+from hypersonic.server.repository.layout import AMBIGUOUS, NOT_FOUND, Found, ModelDirectory, find_models, require_repositories
 from hypersonic.server.repository.lifecycle import Lifecycle
 from hypersonic.server.repository.loading import Loader, ServeModel
 from hypersonic.server.repository.loads import Load, Loads
@@ -273,7 +273,7 @@ class ModelRepository:
         self._begin(changed)
         return changed
 
-    def _changed(self, name: str, places: Sequence[Place]) -> bool:
+    def _changed(self, name: str, places: Sequence[ModelDirectory]) -> bool:
         known = self._lifecycle.seen.get(name)
         return known is None or known != self._lifecycle.look(places)
 
@@ -331,5 +331,5 @@ def _tried(entry: ModelEntry) -> ModelEntry | None:
     return replace(entry, state=ModelState.UNKNOWN) if entry.versions or entry.reason else None
 
 
-def _unasked(name: str, places: Sequence[Place]) -> ModelEntry:
+def _unasked(name: str, places: Sequence[ModelDirectory]) -> ModelEntry:
     return ModelEntry(name, reason=AMBIGUOUS if len(places) > 1 else "")

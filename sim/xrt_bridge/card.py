@@ -50,7 +50,7 @@ _MAX_MESSAGES = 100
 _LOG = logging.getLogger(__name__)
 
 
-class Card:
+class EmulatedCard:
     """The compute units of one xclbin and their memory, which answer XRT's calls. A context manager, for one thread.
 
     The public methods that take and return Fields each implement one call of XRT's emulation protocol; field numbers are
@@ -79,7 +79,7 @@ class Card:
             }
             self._closing = opened.pop_all()
 
-    def __enter__(self) -> Card:
+    def __enter__(self) -> EmulatedCard:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -226,42 +226,42 @@ def _bytes(fields: Fields, number: int) -> bytes:
     return value
 
 
-def _unknown(_card: Card, _fields: Fields) -> Fields:
+def _unknown(_card: EmulatedCard, _fields: Fields) -> Fields:
     raise RefusedError(f"this card knows the calls {', '.join(map(str, sorted(_CALLS)))}")
 
 
 _NO: Fields = {1: 0}
 _NO_DATA: Fields = {1: 0, 2: b""}
 #: XRT's call numbers -> the method that implements the call, and the answer that refuses it
-_CALLS: dict[int, tuple[Callable[[Card, Fields], Fields], Fields]] = {
-    1: (Card.close, _NO),
-    4: (Card.allocate, _NO_DATA),
-    5: (Card.free, _NO),
-    6: (Card.copy_to_device, _NO),
-    7: (Card.copy_from_device, _NO_DATA),
-    8: (Card.write_memory, _NO),
-    9: (Card.write_kernel, _NO),
-    10: (Card.read_memory, _NO_DATA),
-    11: (Card.read_kernel, _NO_DATA),
-    17: (Card.timestamp, _NO),
-    19: (Card.messages, {}),
-    20: (Card.set_environment, _NO),
-    51: (Card.write_register, _NO),
-    52: (Card.read_register, _NO_DATA),
+_CALLS: dict[int, tuple[Callable[[EmulatedCard, Fields], Fields], Fields]] = {
+    1: (EmulatedCard.close, _NO),
+    4: (EmulatedCard.allocate, _NO_DATA),
+    5: (EmulatedCard.free, _NO),
+    6: (EmulatedCard.copy_to_device, _NO),
+    7: (EmulatedCard.copy_from_device, _NO_DATA),
+    8: (EmulatedCard.write_memory, _NO),
+    9: (EmulatedCard.write_kernel, _NO),
+    10: (EmulatedCard.read_memory, _NO_DATA),
+    11: (EmulatedCard.read_kernel, _NO_DATA),
+    17: (EmulatedCard.timestamp, _NO),
+    19: (EmulatedCard.messages, {}),
+    20: (EmulatedCard.set_environment, _NO),
+    51: (EmulatedCard.write_register, _NO),
+    52: (EmulatedCard.read_register, _NO_DATA),
 }
 
 
-def _load(xclbin: Xclbin) -> Card:
+def _load(xclbin: Xclbin) -> EmulatedCard:
     """Open the card. Raises OSError, SimulationError or XclbinError if BITSTREAM has no simulators for this machine."""
     images = kernel_images(xclbin)
     with tempfile.TemporaryDirectory(prefix="hypersonic_") as name:
         simulators = {kernel: Path(name) / f"{number}.so" for number, kernel in enumerate(images)}
         for kernel, image in images.items():
             simulators[kernel].write_bytes(image)
-        return Card(xclbin, simulators)
+        return EmulatedCard(xclbin, simulators)
 
 
-def serve(card: Card, connection: socket.socket) -> None:
+def serve(card: EmulatedCard, connection: socket.socket) -> None:
     """Answer calls until the host closes the card or the connection.
 
     Raises WireError for bytes that are not a call, and OSError when the connection breaks.

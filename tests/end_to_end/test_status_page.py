@@ -19,7 +19,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from hypersonic.server.core.inference.card import Card, CardReadings
+from hypersonic.server.core.inference.card import CardReadings, CardStatus
 from tests.server.conftest import Running, Script, Serve, write_model
 from tests.support.optional import require
 
@@ -106,7 +106,7 @@ def test_a_browser_shows_cards_with_their_readings_and_what_they_do_not_tell_not
     serve: Serve, browser: webdriver.Chrome
 ) -> None:
     readings = CardReadings({"fpga": 71.4, "dimm0": 48.0}, 54.2, 225.0, 3)
-    card = Card("FPGA-1", "u250 <b>", 64 << 30, 12 << 20, lambda _max_age_s: readings)
+    card = CardStatus("FPGA-1", "u250 <b>", 64 << 30, 12 << 20, lambda _max_age_s: readings)
     with serve(Script(instances=2, hang_from_run={"sum_1": 1}, card=card)) as running:
         running.infer(X)
         browser.get(f"{running.http}/")

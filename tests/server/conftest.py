@@ -24,7 +24,7 @@ from hypersonic.server.app import Server, Signals
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.answer import Answer, Output
 from hypersonic.server.core.inference.backend import Execution
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ModelLoadError
 from hypersonic.server.options import Options
@@ -48,7 +48,7 @@ class Script:
     #: once lost, instances are away until this is set
     back: threading.Event | None = None
     gate: threading.Event | None = None
-    card: Card = field(default_factory=lambda: Card("FPGA-test", "test"))
+    card: CardStatus = field(default_factory=lambda: CardStatus("FPGA-test", "test"))
     batches: list[tuple[int, ...]] = field(default_factory=list)
     started: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     most_in_flight: int = 0
@@ -180,7 +180,7 @@ class SumModel:
     def standby(self) -> Sequence[SumInstance]:
         return ()
 
-    def card(self, instance: object) -> Card | None:
+    def card(self, instance: object) -> CardStatus | None:
         return self._card
 
     def close(self) -> None: ...

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.kernel.vitis_xml import KernelDescription
 from hypersonic.firmware.platform import Platform
-from hypersonic.firmware.xclbin.connectivity import Place, bank_range
+from hypersonic.firmware.xclbin.connectivity import UnitPlacement, bank_range
 
 
 def check_vitis(platform: Platform, release: str) -> None:
@@ -34,7 +34,7 @@ def _release(text: str) -> tuple[int, int]:
 def vpp_config(
     platform: Platform,
     kernels: Sequence[KernelDescription],
-    places: Sequence[Place],
+    places: Sequence[UnitPlacement],
     *,
     vitis: str,
     kernel_mhz: int = 0,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import without_layers
-from hypersonic.hls.frontend.keras.parts import Part, Shape, affine, called_shapes, einsum, reshape
+from hypersonic.hls.frontend.keras.parts import LayerPart, Shape, affine, called_shapes, einsum, reshape
 
 #: steps and channels of queries and of keys, by head -> scores
 _SCORES = "tha,sha->hts"
@@ -17,7 +17,7 @@ _SCORES = "tha,sha->hts"
 _MEANS = "hts,sha->tha"
 
 
-def multi_head_attention(layer: Any) -> list[Part]:
+def multi_head_attention(layer: Any) -> list[LayerPart]:
     """Return the parts of a Keras 2 MultiHeadAttention over all axes but the last of its input.
 
     The scale of the scores, 1 / sqrt(key_dim), is in the weights of the queries. Raises UnsupportedLayerError for a mask, for
@@ -41,17 +41,17 @@ def multi_head_attention(layer: Any) -> list[Part]:
         (key, key_size, _matrix(layer._key_dense), "key"),
         (value, value_size, _matrix(layer._value_dense), "value"),
     )
-    made, ends = list[Part](), list[int]()
+    made, ends = list[LayerPart](), list[int]()
     for place, size, weights, role in projections:
         made += _projected(shapes[place], (steps[place], heads, size), weights, place, role)
         ends.append(len(made) - 1)
     at = len(made)
     made += [
         einsum(_SCORES, (ends[0] - at, ends[1] - at), "scores"),
-        Part("Activation", {"activation": "softmax"}, role="softmax"),
+        LayerPart("Activation", {"activation": "softmax"}, role="softmax"),
         einsum(_MEANS, (-1, ends[2] - at - 2), "mean"),
         _reshaped((steps[0], heads * value_size), "joined"),
-        Part(
+        LayerPart(
             "Dense", {"units": width, "use_bias": len(out) > 1},
             weights=[out[0].reshape(heads * value_size, width), *(bias.reshape(-1) for bias in out[1:])], role="output",
         ),
@@ -60,7 +60,7 @@ def multi_head_attention(layer: Any) -> list[Part]:
     return made if shape == (steps[0], width) else [*made, reshape(shape)]
 
 
-def attention(layer: Any) -> list[Part]:
+def attention(layer: Any) -> list[LayerPart]:
     """Return the parts of a Keras 2 Attention: softmax(scale * query . key) . value, in this order of its tensors:
     query, value, key. Raises UnsupportedLayerError for another score_mode and for a mask."""
     _check_call(layer)
@@ -73,7 +73,7 @@ def attention(layer: Any) -> list[Part]:
     return [
         *parts,
         einsum("ta,sa->ts", (-1 if parts else 0, key), "scores"),
-        Part("Activation", {"activation": "softmax"}, role="softmax"),
+        LayerPart("Activation", {"activation": "softmax"}, role="softmax"),
         einsum("ts,sa->ta", (-1, 1)),
     ]
 
@@ -86,7 +86,7 @@ def _places(layer: Any) -> tuple[int, int]:
     return value, order.index("key") if "key" in order and node.call_kwargs.get("key", 0) is not None else value
 
 
-def _projected(shape: Shape, heads: Shape, weights: list[Any], read: int, role: str) -> list[Part]:
+def _projected(shape: Shape, heads: Shape, weights: list[Any], read: int, role: str) -> list[LayerPart]:
     """A Dense of each step, and its result by heads.
 
     Args:
@@ -94,14 +94,14 @@ def _projected(shape: Shape, heads: Shape, weights: list[Any], read: int, role: 
     """
     flat = (heads[0], shape[-1])
     before = [] if shape == flat else [_reshaped(flat, f"{role}_steps", read)]
-    dense = Part(
+    dense = LayerPart(
         "Dense", {"units": heads[1] * heads[2], "use_bias": len(weights) > 1}, (-1 if before else read,), weights, role
     )
     return [*before, dense, _reshaped(heads, f"{role}_heads")]
 
 
-def _reshaped(shape: Shape, role: str, read: int = -1) -> Part:
-    return Part("Reshape", {"target_shape": shape}, (read,), role=role)
+def _reshaped(shape: Shape, role: str, read: int = -1) -> LayerPart:
+    return LayerPart("Reshape", {"target_shape": shape}, (read,), role=role)
 
 
 def _matrix(dense: Any, scale: float = 1.0) -> list[Any]:

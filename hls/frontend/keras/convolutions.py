@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.errors import without_layers
-from hypersonic.hls.frontend.keras.parts import Part, Shape, called_shapes, reshape
+from hypersonic.hls.frontend.keras.parts import LayerPart, Shape, called_shapes, reshape
 
 
-def dilated(layer: Any) -> list[Part]:
+def dilated(layer: Any) -> list[LayerPart]:
     """Return a convolution whose kernel has zeros between its numbers; nothing for one without dilation."""
     options = layer.get_config()
     apart = tuple(int(one) for one in layer.dilation_rate)
@@ -25,7 +25,9 @@ def dilated(layer: Any) -> list[Part]:
     wide = dilated_kernel(kernel, apart)
     kept = {key: value for key, value in options.items() if key != "name"}
     return [
-        Part(type(layer).__name__, {**kept, "kernel_size": wide.shape[: len(apart)], "dilation_rate": 1}, (0,), (wide, *rest))
+        LayerPart(
+            type(layer).__name__, {**kept, "kernel_size": wide.shape[: len(apart)], "dilation_rate": 1}, (0,), (wide, *rest)
+        )
     ]
 
 
@@ -41,7 +43,7 @@ def dilated_kernel(kernel: NDArray[Any], apart: Sequence[int]) -> NDArray[Any]:
     return wide
 
 
-def transposed(layer: Any) -> list[Part]:
+def transposed(layer: Any) -> list[LayerPart]:
     """Return a convolution of the input with zeros between its numbers, by the kernel turned around.
 
     The zeros are padding of the input in other shapes. Keras' result has m numbers along an axis of n numbers, with kernel
@@ -61,7 +63,7 @@ def transposed(layer: Any) -> list[Part]:
     ]
     turned = np.flip(np.moveaxis(kernel, -1, -2), axis=tuple(range(places)))
     made = {key: options[key] for key in ("filters", "kernel_size", "use_bias", "activation")}
-    convolution = Part(f"Conv{places}D", made, weights=[turned, *bias])
+    convolution = LayerPart(f"Conv{places}D", made, weights=[turned, *bias])
     first, *rest = [*spread(shape, layer.strides, sides), convolution]
     return [replace(first, reads=(0,)), *rest]
 
@@ -72,7 +74,7 @@ def _side(size: int, wanted: int, kernel: int, step: int) -> tuple[int, int]:
     return before, wanted + kernel - 1 - size * step - before
 
 
-def spread(shape: Shape, strides: Sequence[int], sides: Sequence[tuple[int, int]]) -> list[Part]:
+def spread(shape: Shape, strides: Sequence[int], sides: Sequence[tuple[int, int]]) -> list[LayerPart]:
     """Return parts that put stride - 1 zeros behind each number along each spatial axis, and zeros around all of them.
 
     Args:
@@ -80,7 +82,7 @@ def spread(shape: Shape, strides: Sequence[int], sides: Sequence[tuple[int, int]
         sides: the zeros in front of and behind each axis; below 0, the numbers to take away.
     """
     sizes = list(shape)
-    parts: list[Part] = []
+    parts: list[LayerPart] = []
     for axis, step in reversed(list(enumerate(strides))):
         if step == 1:
             continue
@@ -88,17 +90,17 @@ def spread(shape: Shape, strides: Sequence[int], sides: Sequence[tuple[int, int]
         sizes[axis] *= step
         parts += [
             reshape(line),
-            Part("ZeroPadding2D", {"padding": ((0, 0), (0, step - 1))}),
+            LayerPart("ZeroPadding2D", {"padding": ((0, 0), (0, step - 1))}),
             reshape(tuple(sizes)),
         ]
     return parts + _around(sides)
 
 
-def _around(sides: Sequence[tuple[int, int]]) -> list[Part]:
+def _around(sides: Sequence[tuple[int, int]]) -> list[LayerPart]:
     """Put zeros around, or take numbers away where a count is below 0."""
-    parts: list[Part] = []
+    parts: list[LayerPart] = []
     for kind, option, sign in (("ZeroPadding", "padding", 1), ("Cropping", "cropping", -1)):
         counts = tuple((max(sign * before, 0), max(sign * after, 0)) for before, after in sides)
         if any(map(any, counts)):
-            parts.append(Part(f"{kind}{len(sides)}D", {option: counts if len(counts) > 1 else counts[0]}))
+            parts.append(LayerPart(f"{kind}{len(sides)}D", {option: counts if len(counts) > 1 else counts[0]}))
     return parts

@@ -19,7 +19,7 @@ from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription
 from hypersonic.hls.frontend.keras.layers import read_by_hls4ml
 from hypersonic.hls.frontend.keras.model import conversion_options, predicted, with_fusions
-from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+from hypersonic.hls.frontend.trained import ModelTensor, TrainedModel
 
 
 def load_hgq(file: Path) -> TrainedModel:
@@ -98,7 +98,7 @@ def check_description(description: ModelDescription) -> None:
         raise DescriptionError(f"{file}: {given[0]} is given, and HGQ2 has trained the model's types; leave it out")
 
 
-def _tensors(model: Any, role: str) -> tuple[Tensor, ...]:
+def _tensors(model: Any, role: str) -> tuple[ModelTensor, ...]:
     """The inputs or outputs; the name of an output is that of its layer."""
     struct = model.input if role == "input" else model.output
     if isinstance(struct, dict):
@@ -114,5 +114,6 @@ def _tensors(model: Any, role: str) -> tuple[Tensor, ...]:
     if len(set(names)) < len(names):
         raise ConversionError(f"the model's {role}s are {', '.join(names)}, expected each of a layer of its own")
     return tuple(
-        Tensor(name, name, tuple(int(size) for size in tensor.shape[1:])) for name, tensor in zip(names, tensors, strict=True)
+        ModelTensor(name, name, tuple(int(size) for size in tensor.shape[1:]))
+        for name, tensor in zip(names, tensors, strict=True)
     )

@@ -32,7 +32,7 @@ from hypersonic.hls.frontend.keras.simplify import functional, simplified
 from hypersonic.hls.frontend.keras.wrappers import INSIDE, check_wrapped, unwrapped
 from hypersonic.hls.frontend.merges import MEAN_TYPES, keep_all_bits
 from hypersonic.hls.frontend.saved import FLOATING, dtype_policy, is_keras_3, model_config
-from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+from hypersonic.hls.frontend.trained import ModelTensor, TrainedModel
 
 #: rows of a batch
 _BATCH = 4096
@@ -91,11 +91,11 @@ def keras_model(model: Any) -> TrainedModel:
     for name in paired.means:
         config["LayerName"][names.get(name, name)]["Precision"].update(MEAN_TYPES)
     inputs = tuple(
-        Tensor(name, names.get(name, name), _shape(tensor))
+        ModelTensor(name, names.get(name, name), _shape(tensor))
         for name, tensor in zip(model.input_names, model.inputs, strict=True)
     )
     outputs = tuple(
-        Tensor(name, result_layer(named.get_layer(names.get(layer, layer)), config["LayerName"]), _shape(tensor))
+        ModelTensor(name, result_layer(named.get_layer(names.get(layer, layer)), config["LayerName"]), _shape(tensor))
         for name, layer, tensor in zip(model.output_names, whole.outputs, model.outputs, strict=True)
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.parts import Part, Shape, product, reshape, softmax
+from hypersonic.hls.frontend.keras.parts import LayerPart, Shape, product, reshape, softmax
 
 #: operations of one tensor -> Keras 2's activation
 _ACTIVATIONS = {
@@ -18,8 +18,8 @@ _ACTIVATIONS = {
     "Softmax": "softmax", "Softplus": "softplus", "Softsign": "softsign", "Selu": "selu",
 }  # fmt: skip
 
-_NEGATIVE = Part("Rescaling", {"scale": -1.0}, (0,))
-_OF_SIGNS = {"Negative": (_NEGATIVE,), "Absolute": (_NEGATIVE, Part("Maximum", {}, (0, -1)))}
+_NEGATIVE = LayerPart("Rescaling", {"scale": -1.0}, (0,))
+_OF_SIGNS = {"Negative": (_NEGATIVE,), "Absolute": (_NEGATIVE, LayerPart("Maximum", {}, (0, -1)))}
 
 _MERGES = ("Add", "Subtract", "Multiply", "Maximum", "Minimum")
 _POOLS = {"Mean": "Average", "Sum": "Average", "Max": "Max"}
@@ -39,7 +39,7 @@ TENSORFLOW = {
 
 def operation(
     layer: str, kind: str, operands: Sequence[Shape | np.ndarray[Any, Any]], options: Mapping[str, Any]
-) -> list[Part]:
+) -> list[LayerPart]:
     """Return the parts of an operation, as layers of Keras 2.
 
     Args:
@@ -54,13 +54,13 @@ def operation(
     shapes = [one for one in operands if isinstance(one, tuple)]
     constants = [one for one in operands if not isinstance(one, tuple)]
     if len({len(shape) for shape in shapes}) > 1:  # the batch would be an axis of the other tensor's rows
-        found: list[Part] = []
+        found: list[LayerPart] = []
     elif kind in (*_MERGES, "TrueDivide") and len(operands) == 2:
-        found = _arithmetic(kind, operands) if constants else [Part(kind, {}, (0, 1))] if kind in _MERGES else []
+        found = _arithmetic(kind, operands) if constants else [LayerPart(kind, {}, (0, 1))] if kind in _MERGES else []
     elif kind in _OF_SIGNS:
         found = list(_OF_SIGNS[kind])
     elif kind in _ACTIVATIONS:
-        found = [Part("Activation", {"activation": _ACTIVATIONS[kind]}, (0,))]
+        found = [LayerPart("Activation", {"activation": _ACTIVATIONS[kind]}, (0,))]
         if kind == "Softmax" and isinstance(axis := options.get("axis"), int):
             found = softmax(shapes[0], axis)
     elif kind in _POOLS:
@@ -68,7 +68,7 @@ def operation(
     elif kind == "Matmul" and len(shapes) == 2 and not options.get("transpose_a"):
         found = product(*shapes, transposed=bool(options.get("transpose_b")))
     elif kind == "Concatenate":
-        found = [Part("Concatenate", {"axis": int(options.get("axis", -1))}, range(len(shapes)))]
+        found = [LayerPart("Concatenate", {"axis": int(options.get("axis", -1))}, range(len(shapes)))]
     else:
         found = _moved(kind, shapes[0] if shapes else (), options)
     if not found or not shapes:
@@ -84,7 +84,7 @@ def _text(operands: Sequence[Any], options: Mapping[str, Any]) -> str:
     return ", ".join([*given, *(f"{key}={value}" for key, value in options.items() if value is not None)])
 
 
-def _arithmetic(kind: str, operands: Sequence[Any]) -> list[Part]:
+def _arithmetic(kind: str, operands: Sequence[Any]) -> list[LayerPart]:
     """An operation of a tensor and a constant, as a scaling."""
     first, c = isinstance(operands[0], tuple), next(one for one in operands if not isinstance(one, tuple))
     shape = next(one for one in operands if isinstance(one, tuple))
@@ -93,15 +93,15 @@ def _arithmetic(kind: str, operands: Sequence[Any]) -> list[Part]:
         return []
     number = wide.tolist()
     if kind == "Maximum":
-        return [Part("ReLU", {}, (0,))] if not wide.any() else []
+        return [LayerPart("ReLU", {}, (0,))] if not wide.any() else []
     if kind == "Minimum" or (kind == "TrueDivide" and not first):
         return []
     scale = {"Multiply": number, "TrueDivide": (1.0 / wide).tolist(), "Subtract": 1.0 if first else -1.0}.get(kind, 1.0)
     offset = {"Add": number, "Subtract": (-wide).tolist() if first else number}.get(kind, 0.0)
-    return [Part("Rescaling", {"scale": scale, "offset": offset}, (0,))]
+    return [LayerPart("Rescaling", {"scale": scale, "offset": offset}, (0,))]
 
 
-def _pool(kind: str, shape: Shape, options: Mapping[str, Any]) -> list[Part]:
+def _pool(kind: str, shape: Shape, options: Mapping[str, Any]) -> list[LayerPart]:
     """A mean, sum or maximum over all pixels or steps."""
     given = options.get("axis")
     axes = sorted(
@@ -109,15 +109,15 @@ def _pool(kind: str, shape: Shape, options: Mapping[str, Any]) -> list[Part]:
     )
     if axes != list(range(1, len(shape))) or len(axes) not in (1, 2):
         return []
-    parts = [Part(f"Global{_POOLS[kind]}Pooling{len(axes)}D", {}, (0,))]
+    parts = [LayerPart(f"Global{_POOLS[kind]}Pooling{len(axes)}D", {}, (0,))]
     if kind == "Sum":
-        parts.append(Part("Rescaling", {"scale": float(prod(shape[:-1]))}))
+        parts.append(LayerPart("Rescaling", {"scale": float(prod(shape[:-1]))}))
     if options.get("keepdims"):
         parts.append(reshape((*(1,) * len(axes), shape[-1])))
     return parts
 
 
-def _moved(kind: str, shape: Shape, options: Mapping[str, Any]) -> list[Part]:
+def _moved(kind: str, shape: Shape, options: Mapping[str, Any]) -> list[LayerPart]:
     if kind == "ExpandDims" and (axis := int(options.get("axis", 0)) % (len(shape) + 2)):
         return [reshape((*shape[: axis - 1], 1, *shape[axis - 1 :]), 0)]
     if kind == "Reshape" and len(wanted := list(options.get("shape") or ())) > 1:
@@ -125,5 +125,5 @@ def _moved(kind: str, shape: Shape, options: Mapping[str, Any]) -> list[Part]:
     if kind == "Squeeze" and isinstance(options.get("axis"), int) and (at := int(options["axis"]) % (len(shape) + 1)):
         return [reshape((*shape[: at - 1], *shape[at:]), 0)]
     if kind == "Transpose" and list(axes := options.get("axes") or ())[:1] == [0]:
-        return [Part("Permute", {"dims": tuple(axes[1:])}, (0,))]
+        return [LayerPart("Permute", {"dims": tuple(axes[1:])}, (0,))]
     return []

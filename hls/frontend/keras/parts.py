@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class LayerPart:
     """A layer that computes a part of another one.
 
     Attributes:
@@ -39,7 +39,7 @@ class Part:
 _MOST_AXES = 3
 
 
-def affine(shape: Shape, scale: ArrayLike, offset: ArrayLike, read: int = 0) -> list[Part]:
+def affine(shape: Shape, scale: ArrayLike, offset: ArrayLike, read: int = 0) -> list[LayerPart]:
     """Return parts that compute x * scale + offset.
 
     Args:
@@ -53,10 +53,10 @@ def affine(shape: Shape, scale: ArrayLike, offset: ArrayLike, read: int = 0) -> 
         a, b = (numbers.reshape(-1, channels)[0] for numbers in (a, b))
     flat = not by_channel or len(shape) > _MOST_AXES
     inside = (prod(shape) // a.size, a.size) if by_channel else (a.size,)
-    scaling = [Part("BatchNormalization", {"epsilon": 0.0}, (read,), _statistics(a, b))]
+    scaling = [LayerPart("BatchNormalization", {"epsilon": 0.0}, (read,), _statistics(a, b))]
     if not flat:
         return scaling
-    return [reshape(inside, read), Part("BatchNormalization", {"epsilon": 0.0}, (-1,), _statistics(a, b)), reshape(shape)]
+    return [reshape(inside, read), LayerPart("BatchNormalization", {"epsilon": 0.0}, (-1,), _statistics(a, b)), reshape(shape)]
 
 
 def _statistics(scale: Any, offset: Any) -> list[Any]:
@@ -64,9 +64,9 @@ def _statistics(scale: Any, offset: Any) -> list[Any]:
     return [scale, offset, np.zeros(scale.size), np.ones(scale.size)]
 
 
-def reshape(shape: Shape, read: int = -1) -> Part:
+def reshape(shape: Shape, read: int = -1) -> LayerPart:
     """Return a Reshape to the shape of a row."""
-    return Part("Reshape", {"target_shape": shape}, (read,))
+    return LayerPart("Reshape", {"target_shape": shape}, (read,))
 
 
 def called_shapes(layer: Any) -> list[Shape]:
@@ -75,16 +75,16 @@ def called_shapes(layer: Any) -> list[Shape]:
     return [tuple(int(size) for size in tensor.shape[1:]) for tensor in node.keras_inputs]
 
 
-def einsum(equation: str, reads: Sequence[int], role: str = "part") -> Part:
+def einsum(equation: str, reads: Sequence[int], role: str = "part") -> LayerPart:
     """Return an Einsum of two tensors.
 
     Args:
         equation: of the axes of a row.
     """
-    return Part("Einsum", {"equation": equation}, reads, role=role)
+    return LayerPart("Einsum", {"equation": equation}, reads, role=role)
 
 
-def softmax(shape: Shape, axis: int) -> list[Part]:
+def softmax(shape: Shape, axis: int) -> list[LayerPart]:
     """Return the parts of a softmax along an axis of a row; none along the batch.
 
     Args:
@@ -92,12 +92,12 @@ def softmax(shape: Shape, axis: int) -> list[Part]:
         axis: counted with the batch, or from the end.
     """
     last = len(shape)
-    along = Part("Activation", {"activation": "softmax"}, (0,))
+    along = LayerPart("Activation", {"activation": "softmax"}, (0,))
     if axis in (-1, last):
         return [along]
     if axis % (last + 1) == 0:
         return []
-    to_last = Part("Permute", {"dims": swapped(axis % (last + 1), last)}, (0,))
+    to_last = LayerPart("Permute", {"dims": swapped(axis % (last + 1), last)}, (0,))
     return [to_last, replace(along, reads=(-1,), role="softmax"), replace(to_last, reads=(-1,))]
 
 
@@ -106,7 +106,7 @@ def swapped(axis: int, last: int) -> Shape:
     return tuple({axis: last, last: axis}.get(each, each) for each in range(1, last + 1))
 
 
-def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Part]:
+def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[LayerPart]:
     """Return the part of a matrix product of two tensors, as numpy's matmul has it.
 
     Returns no parts for other shapes: products of vectors, or of matrices that would have to be repeated.
@@ -123,7 +123,7 @@ def product(first: Shape, second: Shape, *, transposed: bool = False) -> list[Pa
     return [einsum(f"{before}ab,{before}{'cb' if transposed else 'bc'}->{before}ac", (0, 1))]
 
 
-def repeated(shape: Shape, wanted: Shape, read: int = 0) -> list[Part]:
+def repeated(shape: Shape, wanted: Shape, read: int = 0) -> list[LayerPart]:
     """Return parts that repeat a tensor along the axes that have the size 1, and along axes before the first.
 
     Args:
@@ -131,23 +131,23 @@ def repeated(shape: Shape, wanted: Shape, read: int = 0) -> list[Part]:
         wanted: the shape that it is broadcast to, as numpy does.
     """
     now = (*(1,) * (len(wanted) - len(shape)), *shape)
-    parts: list[Part] = []
+    parts: list[LayerPart] = []
     for axis, (size, times) in enumerate(zip(now, wanted, strict=True)):
         if size == times:
             continue
         before, behind = prod(now[:axis]), prod(now[axis + 1 :])
-        parts += [reshape((1, before * behind), -1 if parts else read), Part("UpSampling1D", {"size": times})]
+        parts += [reshape((1, before * behind), -1 if parts else read), LayerPart("UpSampling1D", {"size": times})]
         now = (*now[:axis], times, *now[axis + 1 :])
         if behind == 1 and before > 1:
-            parts.append(Part("Permute", {"dims": (2, 1)}))
+            parts.append(LayerPart("Permute", {"dims": (2, 1)}))
         elif before > 1:
-            parts += [reshape((times, before, behind)), Part("Permute", {"dims": (2, 1, 3)})]
+            parts += [reshape((times, before, behind)), LayerPart("Permute", {"dims": (2, 1, 3)})]
     if not parts:
         return []
     return [*parts, reshape(wanted)] if _last_shape(parts, wanted) != wanted else parts
 
 
-def _last_shape(parts: list[Part], wanted: Shape) -> Shape:
+def _last_shape(parts: list[LayerPart], wanted: Shape) -> Shape:
     """The shape behind the parts, if the last is an UpSampling1D or a Permute of a matrix; () if it is not known."""
     times, of = (int(part.options["size"]) if part.kind == "UpSampling1D" else 0 for part in parts[-1:]), parts[-2:-1]
     first = next(times)
@@ -156,7 +156,7 @@ def _last_shape(parts: list[Part], wanted: Shape) -> Shape:
     return wanted if parts[-1].kind == "Permute" and len(wanted) == 2 else ()
 
 
-def merged(kind: str, shapes: Sequence[Shape]) -> list[Part]:
+def merged(kind: str, shapes: Sequence[Shape]) -> list[LayerPart]:
     """Return parts of a merge of tensors of different shapes: repetitions, and the merge of the repeated ones.
 
     A shape with fewer axes is one without the first axes, as Keras' merges have it.
@@ -169,11 +169,11 @@ def merged(kind: str, shapes: Sequence[Shape]) -> list[Part]:
         ValueError: For shapes that cannot be broadcast.
     """
     wanted = np.broadcast_shapes(*shapes)
-    parts: list[Part] = []
+    parts: list[LayerPart] = []
     ends: list[int] = []  # a tensor, or the place of a part
     for index, shape in enumerate(shapes):
         own = repeated(shape, wanted, index)
         parts += own
         ends.append(len(parts) - 1 if own else ~index)
     reads = [~end if end < 0 else end - len(parts) for end in ends]
-    return [*parts, Part(kind, {}, reads)]
+    return [*parts, LayerPart(kind, {}, reads)]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import without_layers
-from hypersonic.hls.frontend.keras.parts import Part, Shape, called_shapes, einsum, reshape
+from hypersonic.hls.frontend.keras.parts import LayerPart, Shape, called_shapes, einsum, reshape
 
 
-def einsum_dense(layer: Any) -> list[Part]:
+def einsum_dense(layer: Any) -> list[LayerPart]:
     """Return the parts of a Keras 2 EinsumDense: moved axes, a Dense, and moved axes.
 
     Raises UnsupportedLayerError for one that has weights of its own for each position.
@@ -33,20 +33,20 @@ def einsum_dense(layer: Any) -> list[Part]:
     if layer.bias is not None:
         weights.append(_bias(layer, y, made, tuple(size[axis] for axis in y)))
     rows = tuple(size[axis] for axis in kept)
-    parts = [Part("Permute", {"dims": _order(x, [*kept, *summed])}, (0,))] if x != [*kept, *summed] else []
+    parts = [LayerPart("Permute", {"dims": _order(x, [*kept, *summed])}, (0,))] if x != [*kept, *summed] else []
     if len(summed) != 1:
         parts.append(reshape((*rows, count), -1 if parts else 0))
     units = weights[0].shape[1]
-    parts.append(Part("Dense", {"units": units, "use_bias": len(weights) > 1}, (-1 if parts else 0,), weights))
+    parts.append(LayerPart("Dense", {"units": units, "use_bias": len(weights) > 1}, (-1 if parts else 0,), weights))
     if len(made) != 1:
         parts.append(reshape((*rows, *(size[axis] for axis in made))))
     if [*kept, *made] != y:
-        parts.append(Part("Permute", {"dims": _order([*kept, *made], y)}))
+        parts.append(LayerPart("Permute", {"dims": _order([*kept, *made], y)}))
     activation = layer.get_config().get("activation")
-    return parts if activation in (None, "linear") else [*parts, Part("Activation", {"activation": activation})]
+    return parts if activation in (None, "linear") else [*parts, LayerPart("Activation", {"activation": activation})]
 
 
-def dot(layer: Any) -> list[Part]:
+def dot(layer: Any) -> list[LayerPart]:
     """Return the parts of a Keras 2 Dot of tensors with several axes; none for vectors, which hls4ml reads."""
     shapes = called_shapes(layer)
     if all(len(shape) == 1 for shape in shapes):

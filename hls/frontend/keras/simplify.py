@@ -15,16 +15,16 @@ from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, only_read
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
 from hypersonic.hls.frontend.keras.convolutions import dilated, transposed
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
-from hypersonic.hls.frontend.keras.parts import Part, affine, merged, repeated, softmax
+from hypersonic.hls.frontend.keras.parts import LayerPart, affine, merged, repeated, softmax
 from hypersonic.hls.frontend.keras.products import dot, einsum_dense
 from hypersonic.hls.names import Namespace
 
 #: a rule: the parts that compute a layer, or none if it stays
-Rule = Callable[[Any], list[Part]]
+Rule = Callable[[Any], list[LayerPart]]
 
 
 #: stands for a layer that is left out: its readers read what it reads
-PASSED = Part("")
+PASSED = LayerPart("")
 
 
 def simplified(model: Any, custom: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
@@ -42,7 +42,7 @@ def simplified(model: Any, custom: Mapping[str, Any]) -> tuple[Any, tuple[str, .
     return simplified(again, custom)[0], tuple(_notes(model))
 
 
-def replaced(model: Any, parts: Mapping[str, list[Part]], custom: Mapping[str, Any]) -> tuple[Any, dict[str, list[str]]]:
+def replaced(model: Any, parts: Mapping[str, list[LayerPart]], custom: Mapping[str, Any]) -> tuple[Any, dict[str, list[str]]]:
     """Return the functional model with some layers, by name, replaced by parts; and the names of each one's parts.
 
     The weights of a part may have another shape than the part's own.
@@ -104,7 +104,7 @@ def _notes(model: Any) -> Iterable[str]:
             yield f"layer {layer.name!r}: {kind} has no effect on a trained model's answers, and is left out"
 
 
-def _linked(entry: dict[str, Any], parts: list[Part], scope: Namespace) -> list[dict[str, Any]]:
+def _linked(entry: dict[str, Any], parts: list[LayerPart], scope: Namespace) -> list[dict[str, Any]]:
     """The configurations of the parts of a layer.
 
     Args:
@@ -132,12 +132,12 @@ def _sources(entry: dict[str, Any]) -> Iterable[list[Any]]:
 
 
 # ---------------------------------------------------------------- rules
-def _parts(model: Any, layer: Any) -> list[Part]:
+def _parts(model: Any, layer: Any) -> list[LayerPart]:
     kind = type(layer).__name__
     if kind in TRAINING_ONLY or kind == "TrainingOnly":
         if _shapes(layer)[0] != tuple(layer.output_shape[1:]):
             return []
-        return [Part("Dropout", {"rate": 0.0}, (0,)) if layer.name in model.output_names else PASSED]
+        return [LayerPart("Dropout", {"rate": 0.0}, (0,)) if layer.name in model.output_names else PASSED]
     if kind in _SCALINGS:
         return _scaled(model, layer)
     return _RULES[kind](layer) if kind in _RULES else []
@@ -149,7 +149,7 @@ def _shapes(layer: Any) -> list[tuple[int, ...]]:
     return [tuple(tensor.shape[1:]) for tensor in tensors]
 
 
-def _scaled(model: Any, layer: Any) -> list[Part]:
+def _scaled(model: Any, layer: Any) -> list[LayerPart]:
     """A scaling merged with those before it that nothing else reads; a scaling that is merged into a later one is left out."""
     if type(only_reader(model, layer)).__name__ in _SCALINGS:
         return [PASSED]
@@ -179,34 +179,34 @@ def _line(layer: Any) -> tuple[Any, Any]:
     return tuple(np.broadcast_to(np.asarray(each, np.float64), (1, *shape))[0] for each in numbers)
 
 
-def _softmax(layer: Any) -> list[Part]:
+def _softmax(layer: Any) -> list[LayerPart]:
     if isinstance(layer.input_shape, list) or not isinstance(layer.axis, int):
         return []
     return softmax(_shapes(layer)[0], layer.axis)
 
 
-def _relu(layer: Any) -> list[Part]:
+def _relu(layer: Any) -> list[LayerPart]:
     most, slope, threshold = layer.max_value, float(layer.negative_slope), float(layer.threshold)
     if threshold or (most is not None and slope):
         return []
     if slope:
-        return [Part("LeakyReLU", {"alpha": slope}, (0,))]
-    return [Part("CappedReLU", {"max_value": float(most)}, (0,))] if most is not None else []
+        return [LayerPart("LeakyReLU", {"alpha": slope}, (0,))]
+    return [LayerPart("CappedReLU", {"max_value": float(most)}, (0,))] if most is not None else []
 
 
-def _merge(layer: Any) -> list[Part]:
+def _merge(layer: Any) -> list[LayerPart]:
     shapes = _shapes(layer)
     if len(set(shapes)) == 1 or any(None in shape for shape in shapes):
         return []
     return merged(type(layer).__name__, shapes)
 
 
-def _repeat_vector(layer: Any) -> list[Part]:
+def _repeat_vector(layer: Any) -> list[LayerPart]:
     shape = _shapes(layer)[0]
     return repeated(shape, (int(layer.n), *shape))
 
 
-def _center_crop(layer: Any) -> list[Part]:
+def _center_crop(layer: Any) -> list[LayerPart]:
     if len(shape := _shapes(layer)[0]) != 3:
         raise UnsupportedLayerError(
             f"layer {layer.name!r} (CenterCrop): its input has the shape {tuple(shape)}, expected (height, width, channels)"
@@ -216,10 +216,10 @@ def _center_crop(layer: Any) -> list[Part]:
     if min(over) < 0:
         return []
     cropping = tuple((size // 2, size - size // 2) for size in over)
-    return [Part("Cropping2D", {"cropping": cropping}, (0,))]
+    return [LayerPart("Cropping2D", {"cropping": cropping}, (0,))]
 
 
-def _operation(layer: Any) -> list[Part]:
+def _operation(layer: Any) -> list[LayerPart]:
     """An operation of TensorFlow; its call has the constants."""
     (node,) = layer.inbound_nodes
     kind = TENSORFLOW.get(str(layer.get_config()["function"]))

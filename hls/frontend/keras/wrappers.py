@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.parts import Part, reshape
+from hypersonic.hls.frontend.keras.parts import LayerPart, reshape
 from hypersonic.hls.frontend.keras.simplify import replaced
 
 #: layers that compute the same with TimeDistributed around them and without
@@ -76,9 +76,9 @@ def _remark(name: str, parts: list[str]) -> str:
     return f"layer {name!r}: it is computed as the layers {', '.join(parts)}"
 
 
-def _parts(wrapper: Any) -> list[Part]:
+def _parts(wrapper: Any) -> list[LayerPart]:
     """The layers that compute a TimeDistributed, in order."""
-    parts: list[Part] = []
+    parts: list[LayerPart] = []
     for layer in _chain(wrapper.layer):
         shape = wrapper.input_shape[2:] if layer is wrapper.layer else layer.input_shape[1:]
         parts += _single(layer, (int(wrapper.output_shape[1] or 0), *shape))
@@ -95,7 +95,7 @@ def _chain(layer: Any) -> list[Any]:
     return [one for each in inside for one in _chain(each)]
 
 
-def _single(layer: Any, shape: tuple[int, ...]) -> Iterator[Part]:
+def _single(layer: Any, shape: tuple[int, ...]) -> Iterator[LayerPart]:
     """The same for one layer inside it.
 
     Args:
@@ -104,23 +104,23 @@ def _single(layer: Any, shape: tuple[int, ...]) -> Iterator[Part]:
     kind, whole = type(layer).__name__, layer.get_config()
     options, weights = {key: value for key, value in whole.items() if key != "name"}, layer.get_weights()
     if kind in _ALONG_LAST_AXIS:
-        yield Part(kind, options, weights=weights)
+        yield LayerPart(kind, options, weights=weights)
     elif kind in ("BatchNormalization", "QBatchNormalization") and list(layer.axis) == [len(shape) - 1]:
         yield reshape((-1, shape[-1]))
-        yield Part(kind, {**options, "axis": -1}, weights=weights)
+        yield LayerPart(kind, {**options, "axis": -1}, weights=weights)
         yield reshape(shape)
     elif kind in _LINES and options.get("padding") != "causal":
         across = {option: (1, *_numbers(options[option])) for option in _LINES[kind]}
-        yield Part(kind.replace("1D", "2D"), {**options, **across}, weights=weights)
+        yield LayerPart(kind.replace("1D", "2D"), {**options, **across}, weights=weights)
     elif kind in ("Flatten", "Reshape"):
         yield reshape((shape[0], *options.get("target_shape", (-1,))))
     else:
         activation = options.get("activation") if kind.removeprefix("Q") in _OF_IMAGES else None
         own = {**whole, "activation": "linear"} if activation else whole
-        yield Part("TimeDistributed", {"layer": {"class_name": kind, "config": own}}, weights=weights)
+        yield LayerPart("TimeDistributed", {"layer": {"class_name": kind, "config": own}}, weights=weights)
         if activation not in ("linear", None):
             behind = "Activation" if activation in _PLAIN or not kind.startswith("Q") else "QActivation"
-            yield Part(behind, {"activation": activation})
+            yield LayerPart(behind, {"activation": activation})
 
 
 #: activations that are the same as those of Keras

@@ -30,7 +30,7 @@ from hypersonic.hls.frontend.onnx.merges import in_pairs
 from hypersonic.hls.frontend.onnx.nodes import OnnxGraph
 from hypersonic.hls.frontend.onnx.quantisers import QUANT, take_quantisers
 from hypersonic.hls.frontend.origins import with_origins
-from hypersonic.hls.frontend.trained import Tensor, TrainedModel
+from hypersonic.hls.frontend.trained import ModelTensor, TrainedModel
 
 _CHECKED = ("Conv", "MaxPool", "AveragePool", "Resize")
 #: the values of attributes that hls4ml assumes for every node of these kinds
@@ -140,11 +140,13 @@ def _quantised(file: Path, proto: Any) -> TrainedModel:
         raise ConversionError(f"{file} is not an ONNX model that qonnx can clean: {error}") from error
     _check_nodes(model, hls4ml.converters.get_supported_onnx_layers())
     inputs = tuple(
-        Tensor(name, tensor.name, tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))
+        ModelTensor(name, tensor.name, tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))
         for name, tensor in zip(names[0], model.graph.input, strict=True)
     )
     outputs = tuple(
-        Tensor(name, _producer(model, name, tensor.name), tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:]))
+        ModelTensor(
+            name, _producer(model, name, tensor.name), tuple(int(size) for size in model.get_tensor_shape(tensor.name)[1:])
+        )
         for name, tensor in zip(names[1], model.graph.output, strict=True)
     )
 

@@ -19,7 +19,7 @@ class FitError(ConversionError):
 
 
 @dataclass(frozen=True)
-class Card:
+class CardResources:
     """The resources of a card for compute units.
 
     Attributes:
@@ -72,7 +72,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Point:
+class DesignPoint:
     """A number of units of one design.
 
     Attributes:
@@ -127,11 +127,11 @@ class Fit:
     """
 
     network: str
-    card: Card
-    chosen: Point
+    card: CardResources
+    chosen: DesignPoint
     latency_cycles: int
     layers: tuple[LayerFit, ...]
-    points: tuple[Point, ...]
+    points: tuple[DesignPoint, ...]
     tried: int
 
     @property
@@ -140,7 +140,7 @@ class Fit:
         return self.chosen.design.reuse_factors
 
 
-def cheapest(points: Sequence[Point], rate_hz: float) -> Point | None:
+def cheapest(points: Sequence[DesignPoint], rate_hz: float) -> DesignPoint | None:
     """Return the point that takes least of the card among those within a die that reach the rate; None if none does."""
     enough = [point for point in points if point.rate_hz >= rate_hz and not point.design.spans]
     return min(enough, key=lambda point: (point.fullest, -point.rate_hz), default=None)

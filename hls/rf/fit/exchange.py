@@ -9,18 +9,18 @@ from typing import Any
 
 from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.fit.design import Card, Design, Fit, LayerFit, Point
+from hypersonic.hls.rf.fit.design import CardResources, Design, DesignPoint, Fit, LayerFit
 
 
-def card_to_json(card: Card) -> dict[str, Any]:
+def card_to_json(card: CardResources) -> dict[str, Any]:
     """Return the card as plain values; card_from_json reads them."""
     return asdict(card)
 
 
-def card_from_json(value: Mapping[str, Any]) -> Card:
+def card_from_json(value: Mapping[str, Any]) -> CardResources:
     """Return the card that card_to_json wrote."""
     dies = tuple(Amounts.from_json(die) for die in value["dies"])
-    return Card(**{**value, "dies": dies, "shell": Amounts.from_json(value["shell"])})
+    return CardResources(**{**value, "dies": dies, "shell": Amounts.from_json(value["shell"])})
 
 
 def fit_to_json(fit: Fit) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def fit_to_json(fit: Fit) -> dict[str, Any]:
     return {**asdict(replace(fit, points=points)), "chosen": fit.points.index(fit.chosen)}
 
 
-def _bare(point: Point) -> Point:
+def _bare(point: DesignPoint) -> DesignPoint:
     return replace(point, design=replace(point.design, reuse_factors={}, weights_in={}))
 
 
@@ -41,10 +41,12 @@ def fit_from_json(value: Mapping[str, Any]) -> Fit:
     return Fit(**{**value, "card": card, "chosen": points[value["chosen"]], "layers": layers, "points": points})
 
 
-def _point(value: Mapping[str, Any]) -> Point:
+def _point(value: Mapping[str, Any]) -> DesignPoint:
     design = value["design"]
     places = {name: WeightsIn(place) for name, place in design["weights_in"].items()}
-    return Point(**{**value, "design": Design(**{**design, "unit": Amounts.from_json(design["unit"]), "weights_in": places})})
+    return DesignPoint(
+        **{**value, "design": Design(**{**design, "unit": Amounts.from_json(design["unit"]), "weights_in": places})}
+    )
 
 
 def _layer(value: Mapping[str, Any]) -> LayerFit:

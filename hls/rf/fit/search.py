@@ -17,7 +17,7 @@ from math import ceil, exp, log
 from hypersonic.hls.network.base import Multiplying, Network, WeightsIn
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
-from hypersonic.hls.rf.fit.design import BUSY, Card, Design, Fit, FitError, LayerFit, Point, cheapest
+from hypersonic.hls.rf.fit.design import BUSY, CardResources, Design, DesignPoint, Fit, FitError, LayerFit, cheapest
 from hypersonic.hls.rf.fit.place import pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS
@@ -34,7 +34,7 @@ _COARSE, _FINE = 32, 16
 _SPAN_GAIN = 2
 
 
-def fit(network: Network, card: Card, whole_row_bits: int = WHOLE_ROW_BITS) -> Fit:
+def fit(network: Network, card: CardResources, whole_row_bits: int = WHOLE_ROW_BITS) -> Fit:
     """Return the fastest design that fits the card. Raises FitError if none does, and UnsupportedLayerError as plan() does."""
     search = _Search(network, card, whole_row_bits)
     designs = search.designs()
@@ -80,12 +80,12 @@ def with_design(network: Network, design: Design) -> Network:
     return with_weights_in(placed, {**design.weights_in, **kept})
 
 
-def front(points: Sequence[Point]) -> tuple[Point, ...]:
+def front(points: Sequence[DesignPoint]) -> tuple[DesignPoint, ...]:
     """Return the points that no other one beats in both rate and `fullest`, fastest first.
 
     Units that fit a die and units that span dies are compared only among themselves.
     """
-    kept: list[Point] = []
+    kept: list[DesignPoint] = []
     for spans in (False, True):
         least = float("inf")
         for point in sorted(points, key=lambda point: (-point.rate_hz, point.fullest)):
@@ -99,7 +99,7 @@ def front(points: Sequence[Point]) -> tuple[Point, ...]:
 class _Search:
     """Designs by their target interval, each computed once."""
 
-    def __init__(self, network: Network, card: Card, whole_row_bits: int) -> None:
+    def __init__(self, network: Network, card: CardResources, whole_row_bits: int) -> None:
         self._network, self._card, self._whole_row_bits = with_weights_in(network, {}), card, whole_row_bits
         self._widths = weight_widths(network)
         working = [layer for layer in network.layers if isinstance(layer, Multiplying)]
@@ -140,7 +140,7 @@ class _Search:
             self._designs[target] = _design(self.pipeline(factors), factors, self._card)
 
 
-def _design(pipeline: Pipeline, factors: Mapping[str, int], card: Card) -> Design:
+def _design(pipeline: Pipeline, factors: Mapping[str, int], card: CardResources) -> Design:
     taken, interval = pipeline_cost(pipeline) + card.shell, row_interval(pipeline)
     spare = interval - ceil(
         card.x_bytes / card.bus_bytes
@@ -154,9 +154,9 @@ def _design(pipeline: Pipeline, factors: Mapping[str, int], card: Card) -> Desig
     return Design(interval, unit, units, spans, factors, weights_in)
 
 
-def _point(design: Design, units: int, card: Card) -> Point:
+def _point(design: Design, units: int, card: CardResources) -> DesignPoint:
     fullest, kind = sum([design.unit] * units, NOTHING).fullest(card.whole)
-    return Point(design, units, *rate(card, design.interval, units), fullest, kind)
+    return DesignPoint(design, units, *rate(card, design.interval, units), fullest, kind)
 
 
 def _count(unit: Amounts, die: Amounts) -> int:
@@ -165,7 +165,7 @@ def _count(unit: Amounts, die: Amounts) -> int:
     return int(min(shares, default=1))
 
 
-def rate(card: Card, interval: int, units: int) -> tuple[float, str]:
+def rate(card: CardResources, interval: int, units: int) -> tuple[float, str]:
     """Return the rows per second of `units` units and what limits them: the core, the memory's bus or the host's link."""
     beats = max(ceil(card.x_bytes / card.bus_bytes), ceil(card.y_bytes / card.bus_bytes))
     limits = [(units * card.clock_mhz * 1e6 / max(interval, beats), "the core" if interval >= beats else "the memory's bus")]
@@ -204,7 +204,7 @@ def _layers(pipeline: Pipeline, timed: Clocks, design: Design, slowest: Mapping[
         )  # fmt: skip
 
 
-def _misfit(network: Network, card: Card, designs: Sequence[Design]) -> str:
+def _misfit(network: Network, card: CardResources, designs: Sequence[Design]) -> str:
     """Return the message for a network that does not fit, with the figures of the design that exceeds the card least."""
     nearest = min(designs, key=lambda design: design.unit.fullest(card.whole))
     lacking = "; ".join(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.fit.design import Card, Fit, FitError, Point, cheapest
+from hypersonic.hls.rf.fit.design import CardResources, DesignPoint, Fit, FitError, cheapest
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Share:
     """
 
     factor: float
-    points: tuple[Point, ...]
+    points: tuple[DesignPoint, ...]
     fullest: float
     kind: str
 
@@ -32,7 +32,7 @@ class Share:
         return sum((point.design.unit.times(point.units) for point in self.points), NOTHING)
 
 
-def shares(fits: Sequence[Fit], rates_hz: Sequence[float], holds: Callable[[Sequence[Point]], bool]) -> tuple[Share, ...]:
+def shares(fits: Sequence[Fit], rates_hz: Sequence[float], holds: Callable[[Sequence[DesignPoint]], bool]) -> tuple[Share, ...]:
     """Return the shares that no other beats in both factor and `fullest`, the largest factor first.
 
     Rates beyond the host's link are not reached.
@@ -69,7 +69,7 @@ def wanted_hz(factor: float, rate_hz: float) -> float:
     return factor * rate_hz * (1 - 1e-9)
 
 
-def _share(card: Card, factor: float, points: tuple[Point, ...]) -> Share:
+def _share(card: CardResources, factor: float, points: tuple[DesignPoint, ...]) -> Share:
     amounts = sum((point.design.unit.times(point.units) for point in points), NOTHING)
     return Share(factor, points, *amounts.fullest(card.whole))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import KINDS, LABELS
-from hypersonic.hls.rf.fit.design import BUSY, Fit, LayerFit, Point
+from hypersonic.hls.rf.fit.design import BUSY, DesignPoint, Fit, LayerFit
 
 #: number of points that a table shows; of more, evenly spaced ones are shown
 _ROWS = 24
@@ -50,7 +50,7 @@ def _points(fit: Fit) -> Iterator[str]:
     yield _POINT.format("", "for units", "", "", *whole, "", "").rstrip()
 
 
-def _shown(fit: Fit) -> Sequence[Point]:
+def _shown(fit: Fit) -> Sequence[DesignPoint]:
     """Return all points, or evenly spaced ones and the chosen one."""
     if len(fit.points) <= _ROWS:
         return fit.points

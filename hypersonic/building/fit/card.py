@@ -17,7 +17,7 @@ from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate, least_cl
 from hypersonic.firmware.platform import Platform, find_platform
 from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, controllers, most_units
 from hypersonic.hls.resources import KINDS, Amounts
-from hypersonic.hls.rf.fit.design import Card, Fit
+from hypersonic.hls.rf.fit.design import CardResources, Fit
 from hypersonic.hls.rf.fit.exchange import card_to_json, fit_from_json
 from hypersonic.hls.rf.fit.text import fit_lines
 
@@ -35,7 +35,7 @@ class FillError(ValueError):
     """The requested fill percentage is out of range."""
 
 
-def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT) -> Card:
+def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent: int = FILL_PERCENT) -> CardResources:
     """Return the card of a platform for the search.
 
     Args:
@@ -49,7 +49,7 @@ def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent
     if not 1 <= fill_percent <= 100:
         raise FillError(f"card {platform.name!r}: fill is {fill_percent} per cent, expected 1 to 100")
     dies = zip(platform.slrs, controllers(platform), strict=True)
-    return Card(
+    return CardResources(
         platform.name, tuple(_room(die, taken, fill_percent) for die, taken in dies), most_units(platform),
         float(platform.kernel_clock_mhz), SHELL, x_bytes, y_bytes,
         h2c_gb_s=platform.h2c_gb_s, c2h_gb_s=platform.c2h_gb_s,

@@ -16,7 +16,7 @@ from hypersonic.firmware.kernel.vitis_xml import describe_units
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import place_kernels
 from hypersonic.hls.resources import KINDS, LABELS
-from hypersonic.hls.rf.fit.design import Fit, Point
+from hypersonic.hls.rf.fit.design import DesignPoint, Fit
 from hypersonic.hls.rf.fit.share import Share, shares
 
 #: the most shares that the table shows; if there are more, it shows evenly spaced ones
@@ -52,7 +52,7 @@ def share_card(platform: Platform, fits: Sequence[Fit], rates_hz: Sequence[float
         FitError: Which names them.
     """
 
-    def holds(points: Sequence[Point]) -> bool:
+    def holds(points: Sequence[DesignPoint]) -> bool:
         kernels = [describe_units(fit.network, point.units) for fit, point in zip(fits, points, strict=True)]
         try:
             place_kernels(platform, kernels, [point.design.unit for point in points])

@@ -29,7 +29,7 @@ from hypersonic.host.device import without_image
 from hypersonic.host.errors import DeviceBusyError, DeviceError
 from hypersonic.host.opening import card_set
 from hypersonic.host.release import release_warning
-from hypersonic.server.backends.fpga.held import Place, Wish
+from hypersonic.server.backends.fpga.held import PlacedModel, Wish
 from hypersonic.server.backends.fpga.instance import FpgaInstance
 from hypersonic.server.backends.fpga.on_demand import OnDemandModel, TurnPolicy
 from hypersonic.server.backends.fpga.pool import CardPool
@@ -37,7 +37,7 @@ from hypersonic.server.backends.fpga.properties import FPGA
 from hypersonic.server.backends.fpga.turns import Turns
 from hypersonic.server.core.config.schema import ModelConfig, TensorConfig
 from hypersonic.server.core.inference.backend import TurnQueue
-from hypersonic.server.core.inference.card import Card, Residency
+from hypersonic.server.core.inference.card import CardStatus, Residency
 from hypersonic.server.core.links import Links
 from hypersonic.server.errors import ModelBusyError, ModelLoadError
 
@@ -49,7 +49,11 @@ class FpgaModel:
     """A model version on one or more cards, or one that takes turns on a card."""
 
     def __init__(
-        self, instances: Sequence[FpgaInstance], cards: Sequence[Card], closing: ExitStack, turns: OnDemandModel | None = None
+        self,
+        instances: Sequence[FpgaInstance],
+        cards: Sequence[CardStatus],
+        closing: ExitStack,
+        turns: OnDemandModel | None = None,
     ) -> None:
         """Create a FpgaModel.
 
@@ -66,7 +70,7 @@ class FpgaModel:
         """Empty: there are no standby instances."""
         return ()
 
-    def card(self, instance: object) -> Card | None:
+    def card(self, instance: object) -> CardStatus | None:
         """As LoadedModel.card."""
         if not isinstance(instance, FpgaInstance):
             return None
@@ -212,9 +216,9 @@ def _describe(tensors: Sequence[TensorConfig]) -> str:
     )
 
 
-def _model(places: Sequence[Place], manifest: Manifest, config: ModelConfig, closing: ExitStack) -> FpgaModel:
+def _model(places: Sequence[PlacedModel], manifest: Manifest, config: ModelConfig, closing: ExitStack) -> FpgaModel:
     instances: list[FpgaInstance] = []
-    cards: list[Card] = []
+    cards: list[CardStatus] = []
     for place in places:
         for instance in place.on_card.instances:
             name = instance.name if len(places) == 1 else f"{instance.name}@{place.index}"

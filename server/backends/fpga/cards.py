@@ -15,7 +15,7 @@ from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.host.sysfs import SYSFS
 from hypersonic.host.usage import CardUsage
-from hypersonic.server.core.inference.card import Card, CardReadings
+from hypersonic.server.core.inference.card import CardReadings, CardStatus
 
 
 class CardRegister:
@@ -45,13 +45,13 @@ class CardRegister:
             if address is not None and name not in self._sensors:
                 self._sensors[name] = telemetry.CardSensors(partial(telemetry.read_telemetry, address, self._sysfs))
 
-    def card(self, device: Device, index: int, held_bytes: int) -> Card:
+    def card(self, device: Device, index: int, held_bytes: int) -> CardStatus:
         """Return the card with what one model holds on it.
 
         Its label is made of host, platform and place, so that it stays the same across xclbins and restarts.
         """
         name = _name(device, index)
-        return Card(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name, device.usage))
+        return CardStatus(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name, device.usage))
 
     def address(self, device: Device, index: int) -> str | None:
         """Return the address on the PCI bus; None if sysfs does not show the card."""

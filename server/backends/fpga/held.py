@@ -15,7 +15,7 @@ from hypersonic.host.card_instances import CardInstances, ModelOnCard
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceBusyError
 from hypersonic.host.instance import ModelInstance
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 
 
 class OpenInstances(Protocol):
@@ -107,10 +107,10 @@ class HeldCard:
         return DeviceBusyError(f"card {self.index} has the xclbin of {models}")
 
 
-class Place:
+class PlacedModel:
     """A model version on one card."""
 
-    def __init__(self, on_card: ModelOnCard, card: Card, held: HeldCard, leave: Callable[[], None]) -> None:
+    def __init__(self, on_card: ModelOnCard, card: CardStatus, held: HeldCard, leave: Callable[[], None]) -> None:
         self.on_card, self.card, self.held = on_card, card, held
         self.index = held.index
         self._leave = leave

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from hypersonic.host.errors import DeviceClosedError
 from hypersonic.host.instance import ModelInstance
-from hypersonic.server.backends.fpga.held import Place, Wish
+from hypersonic.server.backends.fpga.held import PlacedModel, Wish
 from hypersonic.server.backends.fpga.instance import RETRY_MS, FpgaInstance
 from hypersonic.server.backends.fpga.turn_rule import Guest
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.backend import TurnQueue
-from hypersonic.server.core.inference.card import Card, Residency
+from hypersonic.server.core.inference.card import CardStatus, Residency
 from hypersonic.server.errors import ModelConfigError
 
 RESIDENT, ON_DEMAND = "resident", "on_demand"
@@ -78,7 +78,7 @@ class OnDemandModel:
         self.name = f"{wish.model}/{id(self)}"
         self.units = wish.manifest.compute_units
         self.instances: Sequence[FpgaInstance] = ()
-        self.place: Place | None = None
+        self.place: PlacedModel | None = None
         self.queue: TurnQueue | None = None
         self.closed = self.leaving = self.entering = False
         #: the instances that are not in use and wait in recover()
@@ -109,7 +109,7 @@ class OnDemandModel:
         self.given_back.discard(name)
         return instance
 
-    def _give_back(self, name: str) -> Place | None:
+    def _give_back(self, name: str) -> PlacedModel | None:
         """Record that an instance's slots are no longer in use. Returns the place if the model is still on its card, where one
         of its units was lost; a model that has lost all its units leaves the card."""
         with self._changed:
@@ -138,7 +138,7 @@ class OnDemandModel:
                 raise self.errors.pop(name)
             raise DeviceClosedError(f"the model of {name} is closed")
 
-    def arrive(self, place: Place, load_ns: int) -> None:
+    def arrive(self, place: PlacedModel, load_ns: int) -> None:
         """Record that the model is on a card.
 
         Args:
@@ -174,10 +174,10 @@ class OnDemandModel:
         return self.ask
 
     @property
-    def card(self) -> Card:
+    def card(self) -> CardStatus:
         """The card of the model; a Card without a label while the model is on none."""
         place = self.place
-        return place.card if place is not None else Card("", "")
+        return place.card if place is not None else CardStatus("", "")
 
     @property
     def residency(self) -> Residency:

@@ -35,7 +35,7 @@ from hypersonic.host.errors import (
 )
 from hypersonic.host.usage import CardUsage
 from hypersonic.server.backends.fpga.cards import CardRegister
-from hypersonic.server.backends.fpga.held import Claim, HeldCard, Place, Wish
+from hypersonic.server.backends.fpga.held import Claim, HeldCard, PlacedModel, Wish
 from hypersonic.server.errors import ModelBusyError
 
 #: the errors of a card that has the model's kernel but cannot take the model; another card may still take it
@@ -58,7 +58,7 @@ class CardPool:
         #: by Wish.kind, then by index
         self._cards: defaultdict[str, dict[int, HeldCard]] = defaultdict(dict)
 
-    def place(self, wish: Wish, wanted: Sequence[int]) -> tuple[Place, ...]:
+    def place(self, wish: Wish, wanted: Sequence[int]) -> tuple[PlacedModel, ...]:
         """Place a model.
 
         Args:
@@ -82,7 +82,7 @@ class CardPool:
         with self.lock:
             return tuple(card for _, card in sorted(self._cards[kind].items()) if not card.missing)
 
-    def _on(self, index: int, wish: Wish) -> Place:
+    def _on(self, index: int, wish: Wish) -> PlacedModel:
         card = self._card(wish, index)
         if claim := self.claim(card, wish):
             return self.open(card, claim)
@@ -90,7 +90,7 @@ class CardPool:
             return place
         raise card.busy(wish)
 
-    def _cleared(self, cards: Sequence[HeldCard], wish: Wish) -> Place | None:
+    def _cleared(self, cards: Sequence[HeldCard], wish: Wish) -> PlacedModel | None:
         """Place the model on a card that others have to leave."""
         card = None if wish.moves else self.clear(cards, wish)
         if card is None:
@@ -102,13 +102,13 @@ class CardPool:
         finally:
             self.settle(card)
 
-    def _anywhere(self, wish: Wish) -> Place:
+    def _anywhere(self, wish: Wish) -> PlacedModel:
         place, busy = self.try_place(wish, ())
         if place := place or self._cleared(self.cards(wish.kind), wish):
             return place
         raise all_busy(busy, wish)
 
-    def try_place(self, wish: Wish, wanted: Collection[int]) -> tuple[Place | None, list[DeviceError]]:
+    def try_place(self, wish: Wish, wanted: Collection[int]) -> tuple[PlacedModel | None, list[DeviceError]]:
         """Place a model on one card that has its kernel or is free.
 
         Returns the place; or None and the error of each card.
@@ -175,7 +175,7 @@ class CardPool:
             card.claims.append(claim)
             return claim
 
-    def open(self, card: HeldCard, claim: Claim) -> Place:
+    def open(self, card: HeldCard, claim: Claim) -> PlacedModel:
         """Open a claimed place; a failure releases the claim. Raises the errors of opening a card and of open_instances."""
         wish = claim.wish
         with card.lock:
@@ -193,7 +193,7 @@ class CardPool:
             held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in on_card.instances for slot in instance.slots)
             held_bytes += wish.manifest.weights_bytes * len(on_card.instances)
             seen = self.register.card(card.instances.device, card.index, held_bytes)
-            return Place(on_card, seen, card, lambda: self._leave(card, claim, on_card))
+            return PlacedModel(on_card, seen, card, lambda: self._leave(card, claim, on_card))
 
     def _leave(self, card: HeldCard, claim: Claim, on_card: ModelOnCard | None = None) -> None:
         with card.lock:

@@ -31,7 +31,7 @@ from hypersonic.server.backends.onnxruntime.signature import Signature
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.answer import Answer, Output
 from hypersonic.server.core.inference.backend import Execution
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.collect import Array, collect, output_spec, split
 from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.core.links import Links
@@ -251,7 +251,7 @@ class OnnxModel:
     def __init__(self, instances: Sequence[OnnxInstance]) -> None:
         self.instances = tuple(instances)
 
-    def card(self, instance: object) -> Card | None:  # noqa: ARG002 - as in LoadedModel
+    def card(self, instance: object) -> CardStatus | None:  # noqa: ARG002 - as in LoadedModel
         """Return None: the model runs on the host."""
         return None
 

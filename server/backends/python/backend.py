@@ -30,7 +30,7 @@ from hypersonic.server.backends.python.properties import PYTHON
 from hypersonic.server.backends.python.slot import PythonInstance, config_json, deadline_ns_of, load_command
 from hypersonic.server.backends.python.stub.channel import ChannelClosedError, MessageError
 from hypersonic.server.core.config.schema import ModelConfig
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.links import Links
 from hypersonic.server.errors import BackendError, ModelLoadError
 from hypersonic.server.limits.load_timeout import too_long
@@ -55,7 +55,7 @@ class PythonModel:
     def __init__(self, instances: Sequence[PythonInstance]) -> None:
         self.instances = tuple(instances)
 
-    def card(self, instance: object) -> Card | None:
+    def card(self, instance: object) -> CardStatus | None:
         """Return None: the model runs on the host."""
         del instance
         return None

@@ -30,7 +30,7 @@ from hypersonic.server.core.config.ensemble import check_members, missing_member
 from hypersonic.server.core.config.schema import EnsembleStep, ModelConfig
 from hypersonic.server.core.ensemble.phases import DecoupledRun, Phase, split_phases
 from hypersonic.server.core.ensemble.run import EnsembleRun, Lookup, version_text
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.check import check_unary
 from hypersonic.server.core.inference.model import Call, Model, Sink
 from hypersonic.server.core.inference.pending import FINAL_RESPONSE
@@ -124,7 +124,7 @@ class EnsembleModel:
         """Return an empty mapping: an ensemble has no instances."""
         return {}
 
-    def cards(self) -> Mapping[str, Card]:
+    def cards(self) -> Mapping[str, CardStatus]:
         """Return an empty mapping: an ensemble uses cards only through its steps' models."""
         return {}
 

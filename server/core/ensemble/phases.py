@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from hypersonic.server.core.config.schema import EnsembleStep, ModelConfig
-from hypersonic.server.core.ensemble.run import EnsembleRun, Lookup, Tensor, Tensors, find_needed_steps, framing
+from hypersonic.server.core.ensemble.run import EnsembleRun, Lookup, StepTensor, Tensors, find_needed_steps, framing
 from hypersonic.server.core.inference.answer import Answer
 from hypersonic.server.core.inference.model import Call, Model
 from hypersonic.server.core.inference.request import CheckedRequest
@@ -152,7 +152,7 @@ class DecoupledRun(EnsembleRun):
         with self._naming():
             yield from self._through(0, self._tensors)
 
-    def _through(self, number: int, tensors: Mapping[str, Tensor | None]) -> Iterator[Answer]:
+    def _through(self, number: int, tensors: Mapping[str, StepTensor | None]) -> Iterator[Answer]:
         phase = self._phases[number]
         self._tensors = dict(tensors)
         self._waiting = [step for step in phase.steps if step in self._needed]

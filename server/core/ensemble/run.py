@@ -40,7 +40,7 @@ _MOST_REPLACEMENTS = 8
 _KINDS = (InvalidRequestError, NotFoundError, UnavailableError, BudgetError, UnsupportedError, BackendError)
 
 
-class Tensor(NamedTuple):
+class StepTensor(NamedTuple):
     """A tensor between steps.
 
     Attributes:
@@ -55,7 +55,7 @@ class Tensor(NamedTuple):
 
 
 #: a step's answer: its tensors by their names in the ensemble, None for outputs that the model did not give
-Tensors = Mapping[str, Tensor | None]
+Tensors = Mapping[str, StepTensor | None]
 
 
 class Lookup(Protocol):
@@ -152,7 +152,7 @@ class EnsembleRun:
         self._waiting = find_needed_steps(config, self._wanted)
         self._in_flight: list[EnsembleStep] = []
         self._ended: SimpleQueue[Ended] = SimpleQueue()
-        self._tensors: dict[str, Tensor | None] = _inputs(config, request)
+        self._tensors: dict[str, StepTensor | None] = _inputs(config, request)
 
     def answer(self) -> Answer:
         """Return the answer. Raises ServerError; its text begins with the ensemble's name, as in Triton."""
@@ -314,10 +314,10 @@ def find_needed_steps(config: ModelConfig, wanted: Set[str]) -> list[EnsembleSte
     return [step for step in config.ensemble if step in needed]
 
 
-def _inputs(config: ModelConfig, request: CheckedRequest) -> dict[str, Tensor | None]:
+def _inputs(config: ModelConfig, request: CheckedRequest) -> dict[str, StepTensor | None]:
     rows = request.rows if config.max_batch_size else 0
     return {
-        spec.name: None if data is None else Tensor(spec.datatype, shape, data, rows)
+        spec.name: None if data is None else StepTensor(spec.datatype, shape, data, rows)
         for spec, data, shape in zip(config.inputs, request.tensors, request.shapes, strict=True)
     }
 
@@ -328,10 +328,10 @@ def framing(step: EnsembleStep, config: ModelConfig) -> Frame:
 
     def frame(request: CheckedRequest, answer: Answer) -> Tensors:
         rows = request.rows if config.max_batch_size else 0
-        tensors: dict[str, Tensor | None] = dict.fromkeys(step.output_map.values())
+        tensors: dict[str, StepTensor | None] = dict.fromkeys(step.output_map.values())
         for output in answer.asked(request.outputs):
             name = step.output_map[config.outputs[output.position].name]
-            tensors[name] = Tensor(output.datatype, output.shape, _kept(output, fresh=answer.fresh), rows)
+            tensors[name] = StepTensor(output.datatype, output.shape, _kept(output, fresh=answer.fresh), rows)
         return tensors
 
     return frame
@@ -344,7 +344,7 @@ def _kept(output: Output, *, fresh: bool) -> memoryview:
     return memoryview(b"".join(output.chunks))
 
 
-def fitted(tensor: Tensor, dims: Dims, *, batched: bool) -> Dims:
+def fitted(tensor: StepTensor, dims: Dims, *, batched: bool) -> Dims:
     """Return the tensor's shape for a model with these dims, if only one of the two has a batch dimension.
 
     A batch dimension of 1 is added or removed if the shape then matches and did not before; any other shape is unchanged.

@@ -16,7 +16,7 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.answer import Answer
-from hypersonic.server.core.inference.card import Card, Residency
+from hypersonic.server.core.inference.card import CardStatus, Residency
 from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.statistics.exposition import Family
 
@@ -105,7 +105,7 @@ class LoadedModel(Protocol):
     def standby(self) -> Sequence[Instance]:
         """Instances that run only when none of `instances` is left."""
 
-    def card(self, instance: Instance) -> Card | None:
+    def card(self, instance: Instance) -> CardStatus | None:
         """Return the card of an instance; None for an instance on the host."""
 
     def close(self) -> None:

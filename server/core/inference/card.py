@@ -30,7 +30,7 @@ class CardReadings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Card:
+class CardStatus:
     """A card as monitoring sees it.
 
     Attributes:

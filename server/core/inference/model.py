@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from hypersonic.server.core.config.schema import ModelConfig
-from hypersonic.server.core.inference.card import Card, Residency
+from hypersonic.server.core.inference.card import CardStatus, Residency
 from hypersonic.server.core.inference.request import CheckedRequest, Frame
 from hypersonic.server.errors import ServerError
 from hypersonic.server.statistics.instance import InstanceFigures
@@ -128,7 +128,7 @@ class Model(Protocol):
     def busy_clocks(self) -> Mapping[str, int]:
         """Return, for each instance, the clock cycles with a run in flight since load, as read from the card."""
 
-    def cards(self) -> Mapping[str, Card]:
+    def cards(self) -> Mapping[str, CardStatus]:
         """Return the card of each instance that runs on one, by the instance's name."""
 
     def infer(self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int) -> Any:

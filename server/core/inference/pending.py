@@ -21,7 +21,7 @@ from hypersonic.server.statistics.times import RunTimes
 FINAL_RESPONSE = "triton_final_response"
 
 
-class Part(NamedTuple):
+class AnsweredRows(NamedTuple):
     """The answered rows of one run, for a request that needs several runs.
 
     Attributes:
@@ -123,7 +123,7 @@ class PendingRequest:
         self.cancelled = False
         #: a null request, which fills a slot of a sequence batch and is not answered
         self.null = False
-        self.parts: list[Part] = []
+        self.parts: list[AnsweredRows] = []
         #: the number of answers that a decoupled model has given so far
         self.responses = 0
         self.first_response_ns = 0

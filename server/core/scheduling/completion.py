@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hypersonic.server.core.inference.answer import Answer, Output
 from hypersonic.server.core.inference.backend import Slot
-from hypersonic.server.core.inference.pending import Part, PendingRequest, Share
+from hypersonic.server.core.inference.pending import AnsweredRows, PendingRequest, Share
 from hypersonic.server.core.scheduling.batch import Batcher
 from hypersonic.server.errors import BackendError, ServerError
 from hypersonic.server.statistics.times import RunTimes, join_times
@@ -25,7 +25,7 @@ def frame_answer(slot: Slot, index: int, share: Share, times: RunTimes, batcher:
         batcher.keep_state(share, answer)
         if not share.whole:
             answered = _copy(answer)
-            pending.parts.append(Part(share.first_row, answered, times._replace(answered_ns=time.monotonic_ns())))
+            pending.parts.append(AnsweredRows(share.first_row, answered, times._replace(answered_ns=time.monotonic_ns())))
     except Exception as error:  # noqa: BLE001 - an answer that cannot be read must not take the instance out of service
         pending.error = _server_error(error)
         batcher.end_run(share)

@@ -22,7 +22,7 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.backend import Backend, Instance, LoadedModel, TakesTurns, TurnQueue
-from hypersonic.server.core.inference.card import Card, Residency
+from hypersonic.server.core.inference.card import CardStatus, Residency
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError
 
 _LOG = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ class FallbackModel:
         first = self._models[0]
         return first.residency if isinstance(first, TakesTurns) else None
 
-    def card(self, instance: Instance) -> Card | None:
+    def card(self, instance: Instance) -> CardStatus | None:
         """As LoadedModel.card, for the backend that the instance belongs to."""
         if isinstance(instance, Standby):
             return self._models[-1].card(instance.instance)

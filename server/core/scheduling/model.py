@@ -10,7 +10,7 @@ from typing import Any
 
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.backend import LoadedModel, TakesTurns
-from hypersonic.server.core.inference.card import Card, Residency
+from hypersonic.server.core.inference.card import CardStatus, Residency
 from hypersonic.server.core.inference.check import check_unary
 from hypersonic.server.core.inference.model import Call, Sink
 from hypersonic.server.core.inference.pending import PendingRequest
@@ -118,7 +118,7 @@ class ScheduledModel:
         """As Model.busy_clocks."""
         return {instance.name: instance.busy_clocks() for instance in self._instances}
 
-    def cards(self) -> dict[str, Card]:
+    def cards(self) -> dict[str, CardStatus]:
         """As Model.cards."""
         cards = ((instance.name, self._loaded.card(instance)) for instance in self._instances)
         return {name: card for name, card in cards if card is not None}

@@ -17,7 +17,7 @@ from hypersonic.server.observe.metrics.host import host_families, read_processor
 from hypersonic.server.observe.metrics.models import inference_families
 from hypersonic.server.observe.metrics.traffic import server_families
 from hypersonic.server.observe.served import Served
-from hypersonic.server.observe.window import Reading, Window
+from hypersonic.server.observe.window import Reading, ReadingsWindow
 from hypersonic.server.statistics.exposition import Family, plain, render
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
@@ -56,8 +56,8 @@ class Metrics:
         self._options = options or MetricsOptions()
         interval_ns = self._options.interval_ms * 1_000_000
         moment = read_moment(service.repository)
-        self._busy = Window(interval_ns, Reading(moment.at_ns, busy_counters(moment)))
-        self._processors = Window(interval_ns, read_processors(time.monotonic_ns()))
+        self._busy = ReadingsWindow(interval_ns, Reading(moment.at_ns, busy_counters(moment)))
+        self._processors = ReadingsWindow(interval_ns, read_processors(time.monotonic_ns()))
 
     def text(self) -> str:
         """Return the page in Prometheus' text format. This may take as long as reading the cards' registers."""

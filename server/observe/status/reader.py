@@ -14,7 +14,7 @@ from hypersonic.server.observe.facts import CardFacts, ModelFacts, Moment, UnitF
 from hypersonic.server.observe.metrics.device import busy_counters, unit_key
 from hypersonic.server.observe.metrics.traffic import read_traffic
 from hypersonic.server.observe.served import Served
-from hypersonic.server.observe.window import Reading, Window
+from hypersonic.server.observe.window import Reading, ReadingsWindow
 
 #: rates are averaged over 1 to 30 s; if the page was not requested for longer than that, the next page shows no rates
 _INTERVAL_NS, _FORGET_NS = 1_000_000_000, 30_000_000_000
@@ -127,7 +127,7 @@ class StatusReader:
     def __init__(self, service: Served, server_name: str) -> None:
         self._service = service
         self._name = server_name
-        self._window = Window(_INTERVAL_NS, _reading(read_moment(service.repository)), _FORGET_NS)
+        self._window = ReadingsWindow(_INTERVAL_NS, _reading(read_moment(service.repository)), _FORGET_NS)
 
     def read(self) -> Status:
         """Read the status now."""

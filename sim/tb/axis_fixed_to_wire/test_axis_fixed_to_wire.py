@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.firmware.kernel.parts import Part, converter_parameters
+from hypersonic.firmware.kernel.parts import RowPart, converter_parameters
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bus import StreamTB
@@ -65,6 +65,6 @@ def test_axis_fixed_to_wire(tmp_path: Path) -> None:
     for datatype, latency in [("FP32", 5), ("INT16", 3), ("INT16", 4), ("INT16", 5)]:
         spec = _SPECS[datatype]
         rounded_to = spec.integer if spec.element.is_integer else FixedPoint(1, 1)
-        parameters = converter_parameters(Part(spec, spec.size, 1), rounded_to)
+        parameters = converter_parameters(RowPart(spec, spec.size, 1), rounded_to)
         sets[f"{datatype}_latency_{latency}"] = {**parameters, "LATENCY": latency}
     run_bench(tmp_path, "axis_fixed_to_wire", rtl_sources("axis_fixed_to_wire"), __name__, sets=sets)

@@ -13,7 +13,7 @@ from hypersonic.client.codes import Code
 from hypersonic.client.errors import CallError
 from hypersonic.client.pool.member import Member
 from hypersonic.client.servers import Server
-from hypersonic.client.shared_memory.place import Place
+from hypersonic.client.shared_memory.place import ServerRegions
 from hypersonic.client.shared_memory.region import Region
 from hypersonic.client.transport.call import Done, Headers
 
@@ -57,8 +57,8 @@ def region() -> Any:
     region.unlink()
 
 
-def place_of(transport: SlowServer, *, used: bool = True) -> Place:
-    return Place(Member(Server("localhost:1"), transport), 1.0, lambda _region: used)
+def place_of(transport: SlowServer, *, used: bool = True) -> ServerRegions:
+    return ServerRegions(Member(Server("localhost:1"), transport), 1.0, lambda _region: used)
 
 
 @pytest.mark.parametrize("used", [True, False])

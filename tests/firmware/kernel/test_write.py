@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hypersonic.firmware.kernel import files
 from hypersonic.firmware.kernel.files import PORTS, Kernel, KernelError, rtl_sources
-from hypersonic.firmware.kernel.parts import Part, converter_parameters, parts
+from hypersonic.firmware.kernel.parts import RowPart, converter_parameters, parts
 from hypersonic.firmware.kernel.write import keep_kernel, write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, Port
@@ -105,7 +105,7 @@ def test_the_top_has_exactly_the_ports_of_a_vitis_kernel(core: Core, tmp_path: P
 
 def test_scales_and_types_reach_the_converter_as_literals() -> None:
     x = TensorSpec("x", (3,), FixedPoint(12, 20, False, Rounding.RND_CONV, Overflow.SAT), scale_exponents=(1, -2, 0))
-    parameters = converter_parameters(Part(x, 3, 1), x.fixed)
+    parameters = converter_parameters(RowPart(x, 3, 1), x.fixed)
     assert parameters["SCALES"] == "48'h0000fffe0001"
     assert (parameters["WIDTH"], parameters["FRACTION"], parameters["SIGNED"]) == ("12", "-8", "1'b0")
     assert (parameters["ROUNDING"], parameters["OVERFLOW"]) == ("ap_fixed_pkg::RND_CONV", "ap_fixed_pkg::SAT")

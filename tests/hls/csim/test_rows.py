@@ -17,7 +17,7 @@ from hypersonic.hls.csim import rows as of_gate
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.description import DescriptionError
 from hypersonic.hls.frontend.gate import Gate
-from hypersonic.hls.frontend.trained import Tensor
+from hypersonic.hls.frontend.trained import ModelTensor
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 
@@ -69,7 +69,7 @@ def test_rows_of_another_form_are_refused_with_both_forms(rows: str, inputs: tup
 
 
 def test_a_file_of_rows_has_numbers_in_the_wires_units_whatever_travels(tmp_path: Path) -> None:
-    trained: Any = SimpleNamespace(inputs=[Tensor("input_1", "input_1", (3,))])
+    trained: Any = SimpleNamespace(inputs=[ModelTensor("input_1", "input_1", (3,))])
     np.save(tmp_path / "rows.npy", np.array([[0.5, -1.0, 3.0]]))
     whole = TensorSpec("x", (3,), FixedPoint(8, 4), "INT8")
     for tensor, expected in ((X, [[0.5, -1.0, 3.0]]), (whole, [[8, -16, 48]])):

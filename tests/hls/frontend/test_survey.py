@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hypersonic.hls.frontend import survey
-from hypersonic.hls.frontend.trained import LayerFacts, Tensor, TrainedModel
+from hypersonic.hls.frontend.trained import LayerFacts, ModelTensor, TrainedModel
 
 FACTS = LayerFacts("n_dense", "n_dense_relu", "Dense", {"weight": np.array([[-2.0, 0.0, 0.5]]).T}, "", "relu", 1)
 
@@ -26,7 +26,7 @@ def model() -> TrainedModel:
     types = {"weight": "auto", "result": "auto", "bias": "fixed<8,2>"}
     config = {"LayerName": {"n_dense": {"Precision": types}, "n_dense_relu": {"Precision": {"result": "auto"}}}}
     return TrainedModel(
-        (Tensor("x", "x", (3,)),), (Tensor("1 dense", "n_dense_relu", (1,)),), config,
+        (ModelTensor("x", "x", (3,)),), (ModelTensor("1 dense", "n_dense_relu", (1,)),), config,
         lambda x: (results(x)["n_dense_relu"],), lambda *_: None, names={"1 dense": "n_dense"}, layers=lambda: (FACTS,),
         results=results,
     )  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.answer import Answer, Output
 from hypersonic.server.core.inference.backend import Execution
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.collect import collect
 from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import BackendError, ModelLoadError
@@ -71,7 +71,7 @@ class Recording:
         self.instances = instances
         self.standby = tuple(standby)
 
-    def card(self, instance: object) -> Card | None:
+    def card(self, instance: object) -> CardStatus | None:
         return None
 
     def close(self) -> None: ...

@@ -10,7 +10,7 @@ import pytest
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.errors import StartError
-from hypersonic.server.observe.window import Reading, Window
+from hypersonic.server.observe.window import Reading, ReadingsWindow
 from hypersonic.server.statistics.duration import copied
 from hypersonic.server.statistics.histogram import Histogram, SlidingQuantiles
 from hypersonic.server.statistics.latency import FIRST_RESPONSE, HISTOGRAMS
@@ -60,7 +60,7 @@ def test_quantiles_forget_what_is_older_than_their_window_and_sums_do_not() -> N
 
 
 def test_a_rate_is_that_between_readings_at_least_an_interval_apart() -> None:
-    window = Window(2 * SECOND, Reading(0, {"a": 0}))
+    window = ReadingsWindow(2 * SECOND, Reading(0, {"a": 0}))
     assert window.rates(Reading(SECOND, {"a": 10})) == {"a": 10.0}
     assert window.rates(Reading(4 * SECOND, {"a": 40, "new": 5})) == {"a": 10.0}
     assert window.rates(Reading(5 * SECOND, {"a": 40, "new": 5})) == {"a": 8.0}
@@ -68,7 +68,7 @@ def test_a_rate_is_that_between_readings_at_least_an_interval_apart() -> None:
 
 
 def test_a_counter_that_fell_and_a_reading_that_is_too_old_give_no_rate() -> None:
-    window = Window(SECOND, Reading(0, {"a": 5}), forget_ns=30 * SECOND)
+    window = ReadingsWindow(SECOND, Reading(0, {"a": 5}), forget_ns=30 * SECOND)
     assert window.rates(Reading(10 * SECOND, {"a": 0})) == {"a": 0.0}
     assert window.rates(Reading(100 * SECOND, {"a": 50})) == {}
     assert window.rates(Reading(102 * SECOND, {"a": 60})) == {"a": 5.0}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.sim.xrt_bridge.card import MAX_BUFFER_BYTES, Card, main, serve
+from hypersonic.sim.xrt_bridge.card import MAX_BUFFER_BYTES, EmulatedCard, main, serve
 from hypersonic.sim.xrt_bridge.wire import MAX_MESSAGE_BYTES, Call, Fields, WireError, decode, encode, read_call
 from tests.sim.xrt_host import ask, bytes_of, number_of
 
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def card(tmp_path: Path, pair: Pair, write_xclbin: WriteXclbin) -> Iterator[Card]:
+def card(tmp_path: Path, pair: Pair, write_xclbin: WriteXclbin) -> Iterator[EmulatedCard]:
     """Two compute units, on bank 0 and bank 1 of a U250."""
     image = tmp_path / "pair.so"
     image.write_bytes(pair.images[Target.HW_EMU])
     xclbin = Xclbin.read(write_xclbin(image.read_bytes(), kernel="pair", compute_units=2))
-    with Card(xclbin, {"pair": image}) as opened:
+    with EmulatedCard(xclbin, {"pair": image}) as opened:
         yield opened
 
 
 @contextmanager
-def served(card: Card) -> Iterator[socket.socket]:
+def served(card: EmulatedCard) -> Iterator[socket.socket]:
     """The host's end of the socket."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -59,11 +59,11 @@ def word(value: int) -> bytes:
     return value.to_bytes(4, "little")
 
 
-def unit_base(card: Card, index: int = 0) -> int:
+def unit_base(card: EmulatedCard, index: int = 0) -> int:
     return sorted(card._units)[index]
 
 
-def test_a_run_goes_through_the_socket_as_xrt_sends_it(card: Card, pair: Pair) -> None:
+def test_a_run_goes_through_the_socket_as_xrt_sends_it(card: EmulatedCard, pair: Pair) -> None:
     """The calls of an ordinary run in XRT's order, one compute unit while the other one stands still."""
     rows = (np.random.default_rng(7).standard_normal((40, 3)) * 20).astype(np.float32)
     x, y = BANK + 0x1000, BANK + 0x8000
@@ -91,7 +91,7 @@ def test_a_run_goes_through_the_socket_as_xrt_sends_it(card: Card, pair: Pair) -
         assert ask(host, 1, {}) == {1: 1}
 
 
-def test_memory_and_registers_are_written_and_read_by_their_other_calls_too(card: Card) -> None:
+def test_memory_and_registers_are_written_and_read_by_their_other_calls_too(card: EmulatedCard) -> None:
     base = unit_base(card, 1)
     with served(card) as host:
         ask(host, 4, {1: BANK, 2: 5000})
@@ -128,7 +128,7 @@ REFUSED: list[tuple[int, Fields, str]] = [
 
 @pytest.mark.parametrize(("number", "fields", "why"), REFUSED)
 def test_what_a_card_cannot_do_is_answered_with_no_and_said_in_the_hosts_output(
-    card: Card, number: int, fields: Fields, why: str
+    card: EmulatedCard, number: int, fields: Fields, why: str
 ) -> None:
     assert unit_base(card) == UNIT
     assert card.answer(Call(4, {1: BANK, 2: 8192})) == {1: 1, 2: b""}
@@ -143,13 +143,13 @@ def test_what_a_card_cannot_do_is_answered_with_no_and_said_in_the_hosts_output(
     assert card.answer(Call(7, {4: BANK, 5: 8192})) == {1: 8192, 2: bytes(8192)}
 
 
-def start(card: Card, x: int, y: int, rows: int) -> None:
+def start(card: EmulatedCard, x: int, y: int, rows: int) -> None:
     values = (x & 0xFFFFFFFF, x >> 32, 0, y & 0xFFFFFFFF, y >> 32, 0, rows)
     card.answer(Call(9, {2: UNIT + registers.X, 4: b"".join(map(word, values))}))
     card.answer(Call(9, {2: UNIT, 4: word(registers.AP_START)}))
 
 
-def test_a_kernel_that_leaves_its_buffers_is_told_to_the_host(card: Card) -> None:
+def test_a_kernel_that_leaves_its_buffers_is_told_to_the_host(card: EmulatedCard) -> None:
     card.answer(Call(4, {1: BANK, 2: 4096}))
     card.answer(Call(4, {1: BANK + 4096, 2: 4096}))
     start(card, BANK, BANK + 4096, 1000)
@@ -160,7 +160,7 @@ def test_a_kernel_that_leaves_its_buffers_is_told_to_the_host(card: Card) -> Non
     assert "no buffer object is allocated there" in told.decode()
 
 
-def test_memory_freed_under_a_running_kernel_stays_until_it_is_idle(card: Card) -> None:
+def test_memory_freed_under_a_running_kernel_stays_until_it_is_idle(card: EmulatedCard) -> None:
     """Bursts under way hold its address: the process must not write into memory that is somebody else's by then."""
     card.answer(Call(4, {1: BANK, 2: 1 << 20}))
     card.answer(Call(4, {1: BANK + (1 << 20), 2: 1 << 20}))
@@ -177,7 +177,7 @@ def test_memory_freed_under_a_running_kernel_stays_until_it_is_idle(card: Card) 
     assert card._freed == []
 
 
-def test_freed_memory_can_be_allocated_again_and_is_zero(card: Card) -> None:
+def test_freed_memory_can_be_allocated_again_and_is_zero(card: EmulatedCard) -> None:
     for _ in range(3):
         assert card.answer(Call(4, {1: BANK + 4096, 2: 4097})) == {1: 1, 2: b""}
         assert card.answer(Call(7, {4: BANK + 4096, 5: 8192})) == {1: 8192, 2: bytes(8192)}

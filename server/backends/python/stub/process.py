@@ -17,7 +17,7 @@ from hypersonic.server.backends.python.stub.autocomplete import ModelConfig
 from hypersonic.server.backends.python.stub.calls import PROCESS, Calls
 from hypersonic.server.backends.python.stub.channel import Channel, ChannelClosedError
 from hypersonic.server.backends.python.stub.errors import Refusal, describe
-from hypersonic.server.backends.python.stub.runs import Description, Runs, Window
+from hypersonic.server.backends.python.stub.runs import Description, MappedFile, Runs
 
 _LIMIT_BYTES = 1 << 31
 
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     run = Channel(socket.socket(fileno=run_fd), _LIMIT_BYTES)
     PROCESS.calls = Calls(Channel(socket.socket(fileno=events_fd), _LIMIT_BYTES))
     try:
-        _serve(run, PROCESS.calls, (Window(inputs_fd), Window(outputs_fd)))
+        _serve(run, PROCESS.calls, (MappedFile(inputs_fd), MappedFile(outputs_fd)))
     except ChannelClosedError:
         return 1
     return 0
@@ -51,7 +51,7 @@ def _outlive_signals() -> None:
         signal.signal(number, lambda *_: None)
 
 
-def _serve(run: Channel, calls: Calls, windows: tuple[Window, Window]) -> None:
+def _serve(run: Channel, calls: Calls, windows: tuple[MappedFile, MappedFile]) -> None:
     (kind, fields, arguments), _ = run.receive()
     description = Description(**fields)
     try:

@@ -57,7 +57,7 @@ class Description(NamedTuple):
     outputs: Sequence[str]
 
 
-class Window:
+class MappedFile:
     """The mapped part of a shared memory file. flat: its bytes as uint8, shape (size_bytes,)."""
 
     def __init__(self, fd: int) -> None:
@@ -99,7 +99,7 @@ class Runs:
     """Executes the model's runs, one after another, on the main thread."""
 
     def __init__(
-        self, model: Any, description: Description, run: Channel, calls: Calls, windows: tuple[Window, Window]
+        self, model: Any, description: Description, run: Channel, calls: Calls, windows: tuple[MappedFile, MappedFile]
     ) -> None:
         self._model = model
         self._description = description

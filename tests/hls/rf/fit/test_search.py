@@ -18,7 +18,7 @@ from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 from hypersonic.firmware.platform import PLATFORMS
 from hypersonic.hls.network.base import Network, WeightsIn
 from hypersonic.hls.resources import KINDS, Amounts
-from hypersonic.hls.rf.fit.design import BUSY, Card, Fit, FitError
+from hypersonic.hls.rf.fit.design import BUSY, CardResources, Fit, FitError
 from hypersonic.hls.rf.fit.exchange import card_from_json, card_to_json, fit_from_json, fit_to_json
 from hypersonic.hls.rf.fit.place import pipeline_cost
 from hypersonic.hls.rf.fit.search import fit, rate, with_design, with_reuse_factors
@@ -29,8 +29,8 @@ from hypersonic.hls.rf.timing import clocks
 from tests.hls.rf.fit.networks import Net, emtrk, facile_v2, jets, resnet50, separable, transformer
 
 DIE = Amounts(lut=200_000, ff=300_000, dsp=2_200, bram36=280, uram=256)
-CARD = Card("card", (DIE,) * 4, 4, 300.0)
-SMALL = Card("small", (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=60, uram=8),), 1, 200.0)
+CARD = CardResources("card", (DIE,) * 4, 4, 300.0)
+SMALL = CardResources("small", (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=60, uram=8),), 1, 200.0)
 
 NETWORKS = {"jets": jets, "facile_v2": facile_v2, "separable": separable, "transformer": transformer}
 
@@ -48,7 +48,7 @@ def check(network: Network, result: Fit) -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("card", [CARD, SMALL], ids=lambda card: card.name)
-def test_every_point_is_a_pipeline_with_that_interval(name: str, card: Card) -> None:
+def test_every_point_is_a_pipeline_with_that_interval(name: str, card: CardResources) -> None:
     network = NETWORKS[name]()
     check(network, fit(network, card))
 

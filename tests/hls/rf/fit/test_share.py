@@ -12,22 +12,22 @@ from hypersonic.building.fit.card import card_of
 from hypersonic.building.fit.together import draw_shares, share_card, share_lines
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.fit.design import Card, Design, Fit, FitError, Point, cheapest
+from hypersonic.hls.rf.fit.design import CardResources, Design, DesignPoint, Fit, FitError, cheapest
 from hypersonic.hls.rf.fit.search import front
 from hypersonic.hls.rf.fit.share import shares
 
 U250 = find_platform("u250")
-CARD = Card("small", (Amounts(lut=1000, dsp=100),), 4, 100.0, x_bytes=4, y_bytes=4)
+CARD = CardResources("small", (Amounts(lut=1000, dsp=100),), 4, 100.0, x_bytes=4, y_bytes=4)
 
 
-def _fit(network: str, card: Card = CARD, designs: Sequence[tuple[int, int]] = ((1, 40), (10, 20), (100, 10))) -> Fit:
+def _fit(network: str, card: CardResources = CARD, designs: Sequence[tuple[int, int]] = ((1, 40), (10, 20), (100, 10))) -> Fit:
     """A network with designs of an interval and a number of DSPs."""
     points = []
     for interval, dsp in designs:
         design = Design(interval, Amounts(lut=dsp, dsp=dsp), 2, False, {}, {})
         for units in (1, 2):
             fullest, kind = design.unit.times(units).fullest(card.whole)
-            points.append(Point(design, units, units * card.clock_mhz * 1e6 / interval, "the core", fullest, kind))
+            points.append(DesignPoint(design, units, units * card.clock_mhz * 1e6 / interval, "the core", fullest, kind))
     best = front(points)
     return Fit(network, card, best[0], 10, (), best, len(designs))
 
@@ -55,7 +55,7 @@ def test_what_dies_and_memories_do_not_hold_is_no_share() -> None:
 
 
 def test_the_hosts_link_bounds_the_factor_of_all_together() -> None:
-    card = Card("small", CARD.dies, 4, 100.0, x_bytes=100, y_bytes=4, h2c_gb_s=1.0)
+    card = CardResources("small", CARD.dies, 4, 100.0, x_bytes=100, y_bytes=4, h2c_gb_s=1.0)
     found = shares([_fit("a", card), _fit("b", card)], [1e6, 1e6], lambda _: True)
     assert found[0].factor == pytest.approx(5)
     with pytest.raises(

@@ -15,7 +15,7 @@ from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.ensemble.model import EnsembleModel
 from hypersonic.server.core.inference.answer import Answer
 from hypersonic.server.core.inference.backend import Execution
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.check import check
 from hypersonic.server.core.inference.collect import Array, collect, split
 from hypersonic.server.core.inference.model import Model
@@ -85,7 +85,7 @@ class FunctionModel:
     def __init__(self, slot: FunctionSlot) -> None:
         self.instances = (FunctionInstance(slot),)
 
-    def card(self, instance: object) -> Card | None:
+    def card(self, instance: object) -> CardStatus | None:
         return None
 
     def close(self) -> None: ...

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from hypersonic.server.core.ensemble.run import Tensor, fitted
+from hypersonic.server.core.ensemble.run import StepTensor, fitted
 from hypersonic.server.core.inference.answer import Answer
 from hypersonic.server.core.inference.collect import Array
 from hypersonic.server.core.inference.parameters import SequenceMark
@@ -168,7 +168,7 @@ def test_an_output_a_model_does_not_answer_is_an_optional_input_left_out(models:
 def test_batch_dimensions_come_and_go_as_in_triton(
     shape: tuple[int, ...], rows: int, dims: tuple[int, ...], batched: bool, expected: tuple[int, ...]
 ) -> None:
-    assert fitted(Tensor("FP32", shape, memoryview(b""), rows), dims, batched=batched) == expected
+    assert fitted(StepTensor("FP32", shape, memoryview(b""), rows), dims, batched=batched) == expected
 
 
 def test_an_ensemble_without_batches_of_models_with_batches(models: Models) -> None:

@@ -16,7 +16,7 @@ from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.backends.fpga.cards import CardRegister
 from hypersonic.server.core.config.read import read_config
-from hypersonic.server.core.inference.card import Card, CardReadings
+from hypersonic.server.core.inference.card import CardReadings, CardStatus
 from tests.host.conftest import Build
 from tests.host.sysfs_tree import HWMON, XMC, MadeUp, fill
 from tests.server.conftest import Running, Script, Serve, write_model
@@ -34,7 +34,7 @@ def told(running: Running) -> dict[str, float]:
 
 def test_what_a_card_tells_is_there_once_however_many_units_and_models_use_it(serve: Serve, tmp_path: Path) -> None:
     readings = CardReadings({"fpga": 71.5, "dimm0": 48.0}, 54.25, 225.0, 3)
-    card = Card("FPGA-1", "u250", 64 * GIB, 1000, lambda _max_age_s: readings)
+    card = CardStatus("FPGA-1", "u250", 64 * GIB, 1000, lambda _max_age_s: readings)
     for name in ("a", "b"):
         write_model(tmp_path / "models", name=name)
     with serve(Script(instances=2, card=card), repository=tmp_path / "models") as running:
@@ -62,12 +62,12 @@ def test_a_reading_is_at_most_one_metrics_interval_old(serve: Serve) -> None:
         asked.append(max_age_s)
         return CardReadings()
 
-    with serve(Script(card=Card("FPGA-1", "u250", read=read)), metrics_interval_ms=7000) as running:
+    with serve(Script(card=CardStatus("FPGA-1", "u250", read=read)), metrics_interval_ms=7000) as running:
         told(running)
     assert asked[-1] == 7.0
 
 
-def loaded(backend: FpgaBackend, model: Path) -> Card:
+def loaded(backend: FpgaBackend, model: Path) -> CardStatus:
     """A card of a model that is loaded and closed again."""
     opened = backend.load(model / "1", read_config(model / "config.pbtxt", "facile"))
     card = opened.card(opened.instances[0])

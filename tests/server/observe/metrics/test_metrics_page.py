@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hypersonic.server.core.inference.card import Card, CardReadings
+from hypersonic.server.core.inference.card import CardReadings, CardStatus
 from hypersonic.server.observe.facts import read_moment
 from hypersonic.server.observe.metrics.page import Metrics, MetricsOptions
 from hypersonic.server.statistics.exposition import Family
@@ -46,7 +46,7 @@ def families(running: Running) -> dict[str, Family]:
 def test_the_page_lists_exactly_what_there_is(serve: Serve, tmp_path: Path) -> None:
     write_model(tmp_path / "models", config="response_cache { enable: true }")
     readings = CardReadings({"fpga": 70.0}, 50.0, 225.0, 0)
-    card = Card("FPGA-1", "u250", 1 << 30, 0, lambda _max_age_s: readings)
+    card = CardStatus("FPGA-1", "u250", 1 << 30, 0, lambda _max_age_s: readings)
     with serve(Script(card=card), repository=tmp_path / "models") as running:
         running.infer(np.ones((5, 3), np.float32))
         exposed = families(running)
