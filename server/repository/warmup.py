@@ -22,6 +22,7 @@ from hypersonic.server.core.inference.backend import Instance, LoadedModel
 from hypersonic.server.core.inference.check import check
 from hypersonic.server.core.inference.pending import PendingRequest, Share
 from hypersonic.server.core.inference.request import CheckedRequest, InferRequest, InputTensor
+from hypersonic.server.core.inference.responses import Responses
 from hypersonic.server.core.inference.strings import pack_strings
 from hypersonic.server.core.links import Links
 from hypersonic.server.errors import BackendError, ModelLoadError, ServerError
@@ -108,7 +109,7 @@ def _run(sample: Warmup, request: CheckedRequest, instance: Instance, config: Mo
             pending = PendingRequest(
                 *(request, _unframed, time.monotonic_ns()),
                 on_done=lambda _: over.set(),  # noqa: B023 - called in this turn of the loop
-                sink=_Nowhere() if config.decoupled else None,
+                responses=Responses(_Nowhere()) if config.decoupled else None,
             )
             slot.start([Share(pending, first_row, min(slot.capacity_rows, request.rows - first_row))])
             slot.finish()
@@ -123,9 +124,8 @@ def _run(sample: Warmup, request: CheckedRequest, instance: Instance, config: Mo
 def _wait(pending: PendingRequest, over: threading.Event) -> None:
     if not over.wait(_PATIENCE_S):
         raise BackendError(f"no final response within {_PATIENCE_S} s")
-    error = pending.error or pending.error_response
-    if error is not None:
-        raise error
+    if pending.failure is not None:
+        raise pending.failure
 
 
 def _unframed(_request: CheckedRequest, _answer: Answer) -> None:

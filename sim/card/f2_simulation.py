@@ -48,7 +48,7 @@ TIMING = MemoryTiming(read_latency_clocks=250, write_latency_clocks=60)
 
 
 class SimulatedCard:
-    """A simulated card with the interface of hypersonic.host.f2.card.Card, for any thread.
+    """A simulated card with the interface of hypersonic.host.f2.access.Access, for any thread.
 
     hangs maps a compute unit's number to the first run, counted from 1, that never completes. Every method that touches the
     card raises DeviceLostError after a broken rule of the shell, and DeviceClosedError after close().

@@ -25,6 +25,7 @@ from hypersonic.server.core.inference.check import check
 from hypersonic.server.core.inference.parameters import ParameterValue, SequenceMark
 from hypersonic.server.core.inference.pending import PendingRequest, Share
 from hypersonic.server.core.inference.request import InferRequest, InputTensor, WantedOutput
+from hypersonic.server.core.inference.responses import Responses
 from hypersonic.server.core.inference.strings import pack_strings
 from hypersonic.server.errors import ServerError
 
@@ -122,7 +123,8 @@ class Loaded:
         request = InferRequest(fields.pop("id", ""), fields.pop("inputs", (tensor,)), **fields)
         checked = check(request, self.config)
         done = (lambda _: None) if stream is None else lambda pending: stream.end(pending.error)
-        pending = PendingRequest(checked, lambda _, answer: self.arrays(answer), 0, on_done=done, sink=stream)
+        responses = None if stream is None else Responses(stream)
+        pending = PendingRequest(checked, lambda _, answer: self.arrays(answer), 0, on_done=done, responses=responses)
         return Share(pending, 0, checked.rows)
 
     def start(self, *shares: Share) -> None:

@@ -73,7 +73,8 @@ class Events:
             self._open.update(zip(keys, (share.pending for share in shares), strict=True))
             self._running.update(keys)
         for share in shares if self._config.decoupled else ():
-            share.pending.begin_run()
+            if share.pending.responses is not None:
+                share.pending.responses.begin_run()
         return keys
 
     def forget(self, keys: Sequence[int]) -> None:
@@ -113,7 +114,7 @@ class Events:
             ended = dict(self._open)
             self._open.clear()
             if self._config.decoupled:
-                self._stranded = {key: ended.pop(key) for key in self._running & ended.keys() if not ended[key].responses}
+                self._stranded = {key: ended.pop(key) for key in self._running & ended.keys() if not ended[key].answered}
         for pending in ended.values() if self._config.decoupled else ():
             pending.end(self._unhealthy())
 

@@ -7,11 +7,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hypersonic.server.core.inference.answer import Answer
-from hypersonic.server.core.inference.model import Sink
 from hypersonic.server.core.inference.request import CheckedRequest, Frame
+from hypersonic.server.core.inference.responses import Responses
 from hypersonic.server.core.inference.trace import StepTrace
 from hypersonic.server.errors import ServerError
 from hypersonic.server.statistics.responses import ResponseOutcome
@@ -33,54 +34,59 @@ class AnsweredRows(NamedTuple):
     times: RunTimes
 
 
-class PendingRequest:
-    """A checked request and its timestamps.
+@dataclass(slots=True)
+class Queued:
+    """The state of a request in the queue and in runs. The batcher's lock protects it.
 
-    The front end's thread creates and submits it. The batcher and the thread that runs its batch do the rest; they own the
-    fields below, under the batcher's lock. A request is completed exactly once, with an answer or an error.
+    Attributes:
+        rows_left: rows whose run has not ended.
+        enqueued_ns: when it was queued, in monotonic ns.
+        expires_ns: when its timeout ends; 0 for none.
+        level: its priority level.
+        rank: its place in the queue: smaller values run earlier.
+        size_bytes: the size of its tensors.
+        waiting: the number of its shares in the queue.
+        in_flight: the number of runs in progress that carry rows of it.
+        timeouts: the number of instances that were lost while they had rows of it.
+        lost_run: the requests of the first of these lost runs; this request runs alone from then on.
+    """
+
+    rows_left: int
+    enqueued_ns: int = 0
+    expires_ns: int = 0
+    level: int = 0
+    rank: tuple[int, int, int, int] = (0, 0, 0, 0)
+    size_bytes: int = 0
+    waiting: int = 0
+    in_flight: int = 0
+    timeouts: int = 0
+    lost_run: LostRun | None = None
+
+
+class PendingRequest:
+    """A checked request between its arrival and its answer.
+
+    The front end's thread creates and submits it. The batcher and the thread that runs its batch do the rest. A request is
+    completed exactly once, with an answer or an error.
+
+    Attributes:
+        queued: its state in the queue.
+        null: True for a null request, which fills a slot of a sequence batch and is not answered.
+        cancelled: True if the client disconnected or cancelled; runs in progress are not worth finishing.
+        parts: the rows that are answered so far, of a request that needs several runs.
+        times: the timestamps of its run.
+        trace: the trace of a sampled request; its model's requests to other models belong to it.
+        completion_queue: keeps answers in the order of requests (preserve_ordering).
 
     Args:
         client: the client that it counts against when clients take turns.
         on_done: called once, at completion, on any thread, possibly with the batcher's lock held.
-        sink: receives the answers of a decoupled model.
-        on_run: for a decoupled model, called when the run that carried the request is over, possibly after on_done, since
-            answers leave as the model gives them.
-        on_response: called for each of those answers with its number, its outcome, and the times to compute and to frame it, in
-            ns.
+        responses: the answers, if the model is decoupled.
     """
 
     __slots__ = (
-        "_claim",
-        "_error",
-        "_sink",
-        "answer",
-        "arrived_ns",
-        "cancelled",
-        "client",
-        "completion_queue",
-        "enqueued_ns",
-        "error_response",
-        "expires_ns",
-        "first_response_ns",
-        "frame",
-        "in_flight",
-        "last_response_ns",
-        "level",
-        "lost_run",
-        "null",
-        "on_done",
-        "on_response",
-        "on_run",
-        "parts",
-        "rank",
-        "request",
-        "responses",
-        "rows_left",
-        "size_bytes",
-        "timeouts",
-        "times",
-        "trace",
-        "waiting",
+        "_claim", "_error", "answer", "arrived_ns", "cancelled", "client", "completion_queue", "frame", "null", "on_done",
+        "parts", "queued", "request", "responses", "times", "trace",
     )  # fmt: skip
 
     def __init__(
@@ -91,52 +97,22 @@ class PendingRequest:
         *,
         client: str = "",
         on_done: Callable[[PendingRequest], None] = lambda _: None,
-        on_run: Callable[[PendingRequest], None] | None = None,
-        on_response: Callable[[int, ResponseOutcome, int, int], None] | None = None,
-        sink: Sink | None = None,
+        responses: Responses | None = None,
     ) -> None:
         self.request = request
         self.frame = frame
         self.arrived_ns = arrived_ns
         self.client = client
         self.on_done = on_done
-        self.on_run = on_run
-        self.on_response = on_response
-        self._sink = sink
-        self.enqueued_ns = 0
-        self.expires_ns = 0
-        #: the priority level, and the place in the queue: smaller values run earlier
-        self.level = 0
-        self.rank: tuple[int, int, int, int] = (0, 0, 0, 0)
-        self.size_bytes = 0
-        #: rows whose run has not ended
-        self.rows_left = request.rows
-        #: the number of its shares in the queue
-        self.waiting = 0
-        #: the number of runs in progress that carry rows of this request
-        self.in_flight = 0
-        #: the number of instances that were lost while they had rows of this request
-        self.timeouts = 0
-        #: the requests of the first of these lost runs; this request runs alone from then on
-        self.lost_run: LostRun | None = None
-        #: the client disconnected or cancelled; runs in progress are not worth finishing
-        self.cancelled = False
-        #: a null request, which fills a slot of a sequence batch and is not answered
+        self.responses = responses
+        self.queued = Queued(request.rows)
         self.null = False
+        self.cancelled = False
         self.parts: list[AnsweredRows] = []
-        #: the number of answers that a decoupled model has given so far
-        self.responses = 0
-        self.first_response_ns = 0
-        #: when the last of them was sent, or when the run began, in monotonic ns
-        self.last_response_ns = 0
-        #: the first error among them
-        self.error_response: ServerError | None = None
         self.answer: Any = None
         self._error: ServerError | None = None
         self.times: RunTimes | None = None
-        #: the trace of a sampled request; its model's requests to other models belong to it
         self.trace: StepTrace | None = None
-        #: keeps answers in the order of requests (preserve_ordering)
         self.completion_queue: CompletionQueue | None = None
         self._claim = threading.Lock()
 
@@ -151,6 +127,16 @@ class PendingRequest:
         self._error = None if error is None else error.copy()
 
     @property
+    def failure(self) -> ServerError | None:
+        """The reason why it failed, or the first error among a decoupled model's answers."""
+        return self._error or (self.responses.error if self.responses else None)
+
+    @property
+    def answered(self) -> bool:
+        """True once a decoupled model has given an answer."""
+        return self.responses is not None and self.responses.count > 0
+
+    @property
     def completed(self) -> bool:
         """True once the request has its answer or its error; the client may not have been told yet."""
         return self._claim.locked()
@@ -163,10 +149,6 @@ class PendingRequest:
             self.error = error
         self.times = times._replace(answered_ns=time.monotonic_ns())
 
-    def begin_run(self) -> None:
-        """Record that a run with this request of a decoupled model begins."""
-        self.last_response_ns = time.monotonic_ns()
-
     def respond(self, answer: Answer, *, final: bool = False) -> None:
         """Send one answer of a decoupled model. On return the outputs' buffers may be reused.
 
@@ -178,31 +160,20 @@ class PendingRequest:
         Raises:
             ServerError: If the answer cannot be framed.
         """
-        if self._sink is None or self.completed:
+        if self.responses is None or self.completed:
             return
         came_ns = time.monotonic_ns()
         framed = self.frame(self.request, answer._replace(parameters={**answer.parameters, FINAL_RESPONSE: final}))
-        self._responded(ResponseOutcome.SUCCESS, came_ns)
-        self._sink.respond(framed)
+        self.responses.add(ResponseOutcome.SUCCESS, came_ns)
+        self.responses.sink.respond(framed)
 
     def respond_error(self, error: ServerError) -> None:
         """Send an error as one answer of a decoupled model. Others may follow, but the request counts as failed."""
-        if self._sink is None or self.completed:
+        if self.responses is None or self.completed:
             return
-        self.error_response = self.error_response or error.copy()
-        self._responded(ResponseOutcome.FAIL, time.monotonic_ns())
-        self._sink.respond_error(error)
-
-    def _responded(self, outcome: ResponseOutcome, came_ns: int) -> None:
-        """Count one more answer before its client receives it."""
-        now_ns = time.monotonic_ns()
-        self.responses += 1
-        if self.responses == 1 and outcome in (ResponseOutcome.SUCCESS, ResponseOutcome.FAIL):
-            self.first_response_ns = now_ns
-        if self.on_response is not None:
-            began_ns = self.last_response_ns or came_ns
-            self.on_response(self.responses - 1, outcome, came_ns - began_ns, now_ns - came_ns)
-        self.last_response_ns = now_ns
+        self.responses.error = self.responses.error or error.copy()
+        self.responses.add(ResponseOutcome.FAIL, time.monotonic_ns())
+        self.responses.sink.respond_error(error)
 
     def end(self, error: ServerError | None = None, *, announced: bool = False) -> None:
         """End a decoupled model's request: no more answers follow. Safe to call twice.
@@ -210,17 +181,17 @@ class PendingRequest:
         Args:
             announced: True if the last answer was marked as final.
         """
-        if not self.completed and not announced:
+        if self.responses is not None and not self.completed and not announced:
             outcome = ResponseOutcome.EMPTY if error is None else ResponseOutcome.FAIL
-            self._responded(ResponseOutcome.CANCEL if self.cancelled else outcome, time.monotonic_ns())
+            self.responses.add(ResponseOutcome.CANCEL if self.cancelled else outcome, time.monotonic_ns())
         self.error = self.error or error
         self.release()
 
     def end_run(self, times: RunTimes) -> None:
         """Record the end of the run that carried a decoupled model's request; its last answer may be sent before or after."""
         self.times = times
-        if self.on_run is not None:
-            self.on_run(self)
+        if self.responses is not None:
+            self.responses.on_run_end()
 
     def release(self) -> None:
         """Complete the request and tell whoever waits for it. Does nothing the second time."""

@@ -41,7 +41,7 @@ class DynamicBatcher(Batcher):
     def waiting(self) -> Waiting:
         """As Batcher.waiting."""
         with self.lock:
-            since_ns = min((share.pending.enqueued_ns for share in self._queue), default=0)
+            since_ns = min((share.pending.queued.enqueued_ns for share in self._queue), default=0)
             return Waiting(since_ns, sum(share.rows for share in self._queue))
 
     def enqueue(self, pending: PendingRequest) -> None:
@@ -57,10 +57,10 @@ class DynamicBatcher(Batcher):
             if policy.max_queue_size and self._waiting(level) >= policy.max_queue_size:
                 raise QueueFullError
             timeout_us = policy.timeout_of(request.timeout_us)
-            pending.level = level
-            pending.enqueued_ns = now
-            pending.expires_ns = now + 1000 * timeout_us if timeout_us else 0
-            pending.size_bytes = request.size_bytes
+            pending.queued.level = level
+            pending.queued.enqueued_ns = now
+            pending.queued.expires_ns = now + 1000 * timeout_us if timeout_us else 0
+            pending.queued.size_bytes = request.size_bytes
             self._queue.add(pending)
             if self._completion_queue is not None:
                 self._completion_queue.add(pending)
@@ -68,7 +68,7 @@ class DynamicBatcher(Batcher):
     def _waiting(self, level: int) -> int:
         if not self.rule.levels:
             return len(self._queue)
-        return sum(share.pending.level == level for share in self._queue)
+        return sum(share.pending.queued.level == level for share in self._queue)
 
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
         """Remove a request's waiting rows from the queue; it fails with `error` unless all its rows are in runs."""
@@ -83,8 +83,8 @@ class DynamicBatcher(Batcher):
         now_ns = time.monotonic_ns()
         with self.lock:
             for pending in self._queue.expired(now_ns):
-                if self.rule.policy_of(pending.level).delay_on_timeout:
-                    pending.expires_ns = 0
+                if self.rule.policy_of(pending.queued.level).delay_on_timeout:
+                    pending.queued.expires_ns = 0
                     self._queue.delay(pending)
                 else:
                     self._queue.remove(pending)
@@ -110,7 +110,7 @@ class DynamicBatcher(Batcher):
                 return NextBatch((), max(1, choice.until_ns - now_ns)) if choice.until_ns else NO_BATCH
             shares = self._take(choice, last)
             for share in shares:
-                share.pending.in_flight += 1
+                share.pending.queued.in_flight += 1
             return NextBatch(shares, 0)
 
     def _take(self, choice: Take, last: PendingRequest | None) -> tuple[Share, ...]:
@@ -125,18 +125,18 @@ class DynamicBatcher(Batcher):
         """Record the end of a run with this share; return whether the request is to be completed now."""
         pending = share.pending
         with self.lock:
-            pending.in_flight -= 1
-            pending.rows_left -= share.rows
+            pending.queued.in_flight -= 1
+            pending.queued.rows_left -= share.rows
             if pending.error is not None:
                 self._fail(pending, pending.error)
                 return False
-            return pending.rows_left == 0
+            return pending.queued.rows_left == 0
 
     def fail(self, shares: Sequence[Share], error: ServerError) -> None:
         """Fail the requests of these shares, whose run failed and is not repeated."""
         with self.lock:
             for share in shares:
-                share.pending.in_flight -= 1
+                share.pending.queued.in_flight -= 1
                 self._queue.remove(share.pending)
                 self._fail(share.pending, error)
 
@@ -151,19 +151,24 @@ class DynamicBatcher(Batcher):
         with self.lock:
             lost = list(dict.fromkeys(share.pending for share in shares))
             for pending in lost:
-                pending.timeouts += 1
+                pending.queued.timeouts += 1
             for share in shares:
                 pending = share.pending
                 if pending.completed:
                     continue
-                if pending.timeouts >= MAX_TIMEOUTS or pending.error is not None or pending.responses or pending.cancelled:
+                if (
+                    pending.queued.timeouts >= MAX_TIMEOUTS
+                    or pending.error is not None
+                    or pending.answered
+                    or pending.cancelled
+                ):
                     hopeless.append(share)
                     continue
-                pending.in_flight -= 1
+                pending.queued.in_flight -= 1
                 self._queue.insert(share)
             for share in hopeless:
                 pending = share.pending
-                refusal = proven if proven is not None and pending.timeouts >= MAX_TIMEOUTS else error
+                refusal = proven if proven is not None and pending.queued.timeouts >= MAX_TIMEOUTS else error
                 self.fail([share], CancelledError() if pending.cancelled else refusal)
             self._give_up(mark_lost(lost), error)
             self.changed.notify_all()
@@ -184,5 +189,5 @@ class DynamicBatcher(Batcher):
         if pending.completed:
             return
         pending.error = pending.error or error
-        if pending.in_flight == 0:
+        if pending.queued.in_flight == 0:
             pending.fail(pending.error)

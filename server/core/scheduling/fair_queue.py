@@ -22,7 +22,7 @@ _MOST_CLIENTS = 4096
 
 
 def _place(share: Share) -> _Place:
-    return share.pending.rank, share.first_row
+    return share.pending.queued.rank, share.first_row
 
 
 class FairQueue:
@@ -54,20 +54,20 @@ class FairQueue:
         """Iterate over the shares as the batching rule sees them, in order."""
         for share in self._shares:
             pending = share.pending
-            yield QueuedRows(share.rows, pending.enqueued_ns, pending.request.group, pending.lost_run is not None)
+            yield QueuedRows(share.rows, pending.queued.enqueued_ns, pending.request.group, pending.queued.lost_run is not None)
 
     def add(self, pending: PendingRequest) -> None:
         """Add a new request, whole. Its level and expires_ns are set."""
         self._serial += 1
-        pending.rank = (pending.level, 0, self._tag(pending) if self._fair else 0, self._serial)
+        pending.queued.rank = (pending.queued.level, 0, self._tag(pending) if self._fair else 0, self._serial)
         self.insert(Share(pending, 0, pending.request.rows))
 
     def insert(self, share: Share) -> None:
         """Insert rows of a request that has a place in the order already."""
         pending = share.pending
-        pending.waiting += 1
-        if pending.expires_ns and (not self.expires_ns or pending.expires_ns < self.expires_ns):
-            self.expires_ns = pending.expires_ns
+        pending.queued.waiting += 1
+        if pending.queued.expires_ns and (not self.expires_ns or pending.queued.expires_ns < self.expires_ns):
+            self.expires_ns = pending.queued.expires_ns
         if not self._shares or _place(self._shares[-1]) < _place(share):
             self._shares.append(share)
         else:
@@ -78,7 +78,7 @@ class FairQueue:
             self._ends.clear()
             self._virtual = 0
         start = max(self._virtual, self._ends.get(pending.client, 0))
-        self._ends[pending.client] = start + pending.size_bytes
+        self._ends[pending.client] = start + pending.queued.size_bytes
         if len(self._ends) > _MOST_CLIENTS:
             self._ends = {client: end for client, end in self._ends.items() if end > self._virtual}
         return start
@@ -88,9 +88,9 @@ class FairQueue:
         taken = tuple(self._shares[:count])
         del self._shares[:count]
         for share in taken:
-            share.pending.waiting -= 1
+            share.pending.queued.waiting -= 1
         if taken:
-            self._virtual = max(self._virtual, taken[-1].pending.rank[2])
+            self._virtual = max(self._virtual, taken[-1].pending.queued.rank[2])
         return taken
 
     def cut(self, rows: int) -> Share:
@@ -101,25 +101,25 @@ class FairQueue:
 
     def remove(self, pending: PendingRequest) -> bool:
         """Remove the request's waiting rows; return whether there were any."""
-        if not pending.waiting:
+        if not pending.queued.waiting:
             return False
         self._shares = [share for share in self._shares if share.pending is not pending]
-        pending.waiting = 0
+        pending.queued.waiting = 0
         return True
 
     def expired(self, now_ns: int) -> list[PendingRequest]:
         """Return the requests whose timeout has expired; the caller must remove or delay them."""
         if not 0 < self.expires_ns <= now_ns:
             return []
-        left = [share.pending for share in self._shares if share.pending.expires_ns > 0]
-        self.expires_ns = min((p.expires_ns for p in left if p.expires_ns > now_ns), default=0)
-        return list(dict.fromkeys(p for p in left if p.expires_ns <= now_ns))
+        left = [share.pending for share in self._shares if share.pending.queued.expires_ns > 0]
+        self.expires_ns = min((p.queued.expires_ns for p in left if p.queued.expires_ns > now_ns), default=0)
+        return list(dict.fromkeys(p for p in left if p.queued.expires_ns <= now_ns))
 
     def delay(self, pending: PendingRequest) -> None:
         """Move the request behind all others of its level, including those that arrive later."""
         shares = [share for share in self._shares if share.pending is pending]
         self.remove(pending)
-        pending.rank = (pending.rank[0], 1, *pending.rank[2:])
+        pending.queued.rank = (pending.queued.rank[0], 1, *pending.queued.rank[2:])
         for share in shares:
             self.insert(share)
 
@@ -128,5 +128,5 @@ class FairQueue:
         waiting = list(dict.fromkeys(share.pending for share in self._shares))
         self._shares = []
         for pending in waiting:
-            pending.waiting = 0
+            pending.queued.waiting = 0
         return waiting

@@ -22,11 +22,11 @@ def mark_lost(lost: Iterable[PendingRequest]) -> list[PendingRequest]:
     Returns the requests that must fail because others of their run have taken down too many instances, one by one.
     """
     lost = list(lost)
-    before = {id(each): each for pending in lost if (each := pending.lost_run) is not None}
+    before = {id(each): each for pending in lost if (each := pending.queued.lost_run) is not None}
     for each in before.values():
         each.losses += 1
-    fresh = [pending for pending in lost if pending.lost_run is None]
+    fresh = [pending for pending in lost if pending.queued.lost_run is None]
     group = LostRun(fresh)
     for pending in fresh:
-        pending.lost_run = group
+        pending.queued.lost_run = group
     return [pending for each in before.values() if each.losses >= MOST_LOSSES for pending in each.members]

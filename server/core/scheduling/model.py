@@ -15,6 +15,7 @@ from hypersonic.server.core.inference.check import check_unary
 from hypersonic.server.core.inference.model import Call, Sink
 from hypersonic.server.core.inference.pending import PendingRequest
 from hypersonic.server.core.inference.request import CheckedRequest, Frame
+from hypersonic.server.core.inference.responses import Responses
 from hypersonic.server.core.inference.trace import find_trace
 from hypersonic.server.core.inference.unary import Unary, no_answer
 from hypersonic.server.core.scheduling.batch import Batcher
@@ -151,14 +152,8 @@ class ScheduledModel:
                 sink.respond(pending.answer)
             sink.end(pending.error)
 
-        pending = PendingRequest(
-            *(request, frame, arrived_ns),
-            client=call.client,
-            on_done=done,
-            on_run=count,
-            on_response=self.statistics.add_response,
-            sink=sink if self.config.decoupled else None,
-        )
+        responses = Responses(sink, self.statistics.add_response, lambda: count(pending)) if self.config.decoupled else None
+        pending = PendingRequest(*(request, frame, arrived_ns), client=call.client, on_done=done, responses=responses)
         try:
             self._submit(pending, call, here=here)
         except ReplacedError:
@@ -186,17 +181,17 @@ class ScheduledModel:
         self._open.discard(pending)
         if pending.error is None and pending.answer is None and not self.config.decoupled:
             pending.error = no_answer()
-        error = pending.error or pending.error_response
+        error = pending.failure
         if error is not None:
             self.statistics.add_failure(error.reason, now_ns - pending.arrived_ns)
         elif pending.times is not None:
-            self.statistics.add_success(pending.arrived_ns, pending.enqueued_ns, pending.times, now_ns)
-        if pending.first_response_ns:
-            self.statistics.add_first_response(pending.first_response_ns - pending.arrived_ns)
+            self.statistics.add_success(pending.arrived_ns, pending.queued.enqueued_ns, pending.times, now_ns)
+        if pending.responses is not None and pending.responses.first_ns:
+            self.statistics.add_first_response(pending.responses.first_ns - pending.arrived_ns)
         if pending.trace is not None:  # a sampled request, or an ensemble's step, which is timed by its trace
             pending.trace.end(
                 *(self.version, pending.request.id, pending.arrived_ns),
-                enqueued_ns=pending.enqueued_ns,
+                enqueued_ns=pending.queued.enqueued_ns,
                 times=pending.times,
                 error=error,
             )

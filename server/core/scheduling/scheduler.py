@@ -115,7 +115,7 @@ class Scheduler:
         """The number of requests in the queue, and in slots whose run waits for another run."""
         with self._lock:
             in_slots = {pending for state in self._instances for pending in state.waiting}
-            return len(self.batcher) + sum(not pending.waiting and not pending.null for pending in in_slots)
+            return len(self.batcher) + sum(not pending.queued.waiting and not pending.null for pending in in_slots)
 
     def queued(self) -> Waiting:
         """Return the waiting requests. While standby instances serve them, at least one row counts as waiting, since the first
@@ -141,12 +141,12 @@ class Scheduler:
         with self._lock:
             self.batcher.enqueue(pending)
             if self.ask is not None and not any(state.figures.in_service for state in self._primary):
-                self._asked_ns = self._asked_ns or (pending.enqueued_ns if self._standby else 0)
+                self._asked_ns = self._asked_ns or (pending.queued.enqueued_ns if self._standby else 0)
                 self.ask(1)
             batch = self._dispatch(pending)[0] if here else None
             if batch is None:
                 self._wake_runner()
-                if pending.expires_ns:
+                if pending.queued.expires_ns:
                     self._keep_time()
         if batch is not None:
             self._run(batch)
@@ -335,7 +335,7 @@ class Scheduler:
             text = f"{self._label}: {error}"
             by_run = isinstance(error, InstanceLostError) and error.by_run
             self.batcher.put_back(shares, UnavailableError(text), BackendError(text) if by_run else None)
-            if any(share.pending.expires_ns for share in shares):
+            if any(share.pending.queued.expires_ns for share in shares):
                 self._keep_time()
         if state.leaving:
             _LOG.error("%s: %s did not complete a run before it left its card: %s", self._label, state.name, error)

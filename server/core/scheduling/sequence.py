@@ -85,7 +85,7 @@ class SequenceBatcher(Batcher):
         """As Batcher.waiting."""
         with self.lock:
             waiting = [pending for sequence in self._sequences.values() for pending in sequence.waiting]
-            since_ns = min((pending.enqueued_ns for pending in waiting), default=0)
+            since_ns = min((pending.queued.enqueued_ns for pending in waiting), default=0)
             return Waiting(since_ns, sum(pending.request.rows for pending in waiting))
 
     def enqueue(self, pending: PendingRequest) -> None:
@@ -100,9 +100,9 @@ class SequenceBatcher(Batcher):
             now_ns = time.monotonic_ns()
             self._forget_idle(now_ns)
             sequence = self._find_sequence(pending, now_ns)
-            pending.enqueued_ns = sequence.last_ns = now_ns
-            pending.size_bytes = pending.request.size_bytes
-            pending.waiting = 1
+            pending.queued.enqueued_ns = sequence.last_ns = now_ns
+            pending.queued.size_bytes = pending.request.size_bytes
+            pending.queued.waiting = 1
             sequence.waiting.append(pending)
             self._by_request[pending] = sequence
 
@@ -191,7 +191,7 @@ class SequenceBatcher(Batcher):
             for sequence in self._slots[instance]
             if sequence is not None and sequence.waiting and sequence.in_flight is None
         ]
-        waiting.sort(key=lambda sequence: sequence.waiting[0].enqueued_ns)
+        waiting.sort(key=lambda sequence: sequence.waiting[0].queued.enqueued_ns)
         together = [
             sequence for sequence in waiting if sequence.waiting[0].request.group == waiting[0].waiting[0].request.group
         ]
@@ -202,7 +202,7 @@ class SequenceBatcher(Batcher):
     def _left_ns(self, instance: int, ready: Sequence[OpenSequence], now_ns: int) -> int:
         """Return how long the batch may still wait for more requests, in ns."""
         rule = self._rule
-        left_ns = min(sequence.waiting[0].enqueued_ns for sequence in ready) + 1000 * rule.max_queue_delay_us - now_ns
+        left_ns = min(sequence.waiting[0].queued.enqueued_ns for sequence in ready) + 1000 * rule.max_queue_delay_us - now_ns
         assigned = len(self._slots[instance]) - self._slots[instance].count(None)
         if self._direct:
             return left_ns if len(ready) < rule.minimum_slot_utilization * assigned else 0
@@ -224,8 +224,8 @@ class SequenceBatcher(Batcher):
             if mark is not None and mark.start:
                 sequence.state = ()
             pending.request = self._tensors.attach(pending.request, sequence.state)
-            pending.waiting = 0
-            pending.in_flight = 1
+            pending.queued.waiting = 0
+            pending.queued.in_flight = 1
             sequence.in_flight = pending
             yield Share(pending, 0, pending.request.rows)
 
@@ -241,7 +241,7 @@ class SequenceBatcher(Batcher):
             sequence = self._end_run(share.pending)
             if sequence is None:
                 return False
-            share.pending.rows_left = 0
+            share.pending.queued.rows_left = 0
             if share.pending.error is not None:
                 share.pending.fail(share.pending.error)
                 return False
@@ -250,7 +250,7 @@ class SequenceBatcher(Batcher):
     def _end_run(self, pending: PendingRequest) -> OpenSequence | None:
         """Record the end of the request's run; return its sequence, None for a null request."""
         sequence = self._by_request.pop(pending, None)
-        pending.in_flight = 0
+        pending.queued.in_flight = 0
         if sequence is None:
             return None
         self._running.discard(sequence.instance)
@@ -290,7 +290,7 @@ class SequenceBatcher(Batcher):
         self._close_sequence(sequence)
         for pending in requests:
             self._by_request.pop(pending, None)
-            pending.in_flight = pending.waiting = 0
+            pending.queued.in_flight = pending.queued.waiting = 0
             pending.fail(error)
 
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None:

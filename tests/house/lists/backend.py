@@ -34,12 +34,12 @@ from pathlib import Path
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.core.config.schema import ModelConfig
-from hypersonic.server.errors import ModelLoadError
 from hypersonic.server.core.inference.answer import Answer, Output
 from hypersonic.server.core.inference.backend import Execution
-from hypersonic.server.core.inference.card import Card
+from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.collect import Array, collect, split
 from hypersonic.server.core.inference.pending import Share
+from hypersonic.server.errors import ModelLoadError
 
 
 class EchoSlot:
@@ -97,7 +97,7 @@ class EchoModel:
     def __init__(self, config: ModelConfig) -> None:
         self.instances = (EchoInstance(config),)
 
-    def card(self, instance: object) -> Card | None:  # noqa: ARG002 - as in LoadedModel
+    def card(self, instance: object) -> CardStatus | None:  # noqa: ARG002 - as in LoadedModel
         """Return None: the model runs on the host."""
         return None
 

@@ -68,7 +68,7 @@ from importlib import import_module
 
 import numpy as np
 
-from hypersonic.firmware.kernel.parts import Part, converter_parameters
+from hypersonic.firmware.kernel.parts import RowPart, converter_parameters
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -81,7 +81,7 @@ raw = rng.integers(spec.fixed.min_raw, spec.fixed.max_raw, (50, 3))
 (numbers,) = row.from_raw(raw)
 assert numbers.dtype == np.float64 and row.row_bytes == 24
 np.testing.assert_array_equal(row.to_raw(row.decode(row.encode([numbers]))), raw)
-given = converter_parameters(Part(spec, 3, 1), spec.fixed)
+given = converter_parameters(RowPart(spec, 3, 1), spec.fixed)
 assert (given["WORD_WIDTH"], given["EXPONENT_BITS"]) == ("64", "11")
 
 # the RTL, for some of the types of its benches

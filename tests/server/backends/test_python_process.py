@@ -175,8 +175,8 @@ def test_a_process_that_says_nonsense_beside_its_runs_is_killed(tmp_path: Path, 
 def test_shared_memory_cannot_be_shrunk_under_the_server(tmp_path: Path) -> None:
     code = source("""
         import gc
-        from hypersonic.server.backends.python.stub.runs import Window
-        for window in [o for o in gc.get_objects() if isinstance(o, Window)]:
+        from hypersonic.server.backends.python.stub.runs import MappedFile
+        for window in [o for o in gc.get_objects() if isinstance(o, MappedFile)]:
             try:
                 os.ftruncate(window._fd, 0)
                 os._exit(1)

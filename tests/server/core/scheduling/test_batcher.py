@@ -187,7 +187,7 @@ def test_a_request_put_back_after_its_timeout_is_refused_and_one_before_it_keeps
     target = batcher()
     early, late = enqueue(target, 1, 2)
     shares = take(target)
-    early.expires_ns, late.expires_ns = 1, time.monotonic_ns() + 1000 * HOUR_US
+    early.queued.expires_ns, late.queued.expires_ns = 1, time.monotonic_ns() + 1000 * HOUR_US
     target.put_back(shares, BackendError("hung"))
     assert 0 < target.expire() <= 1000 * HOUR_US
     assert (str(early.error), late.completed) == ("Request timeout expired", False)
@@ -264,7 +264,7 @@ def test_with_timeout_action_delay_expired_requests_go_behind_the_others() -> No
     late = pending(7, timeout_us=1)
     target.enqueue(late)
     enqueue(target, 8)
-    wait_until(lambda: time.monotonic_ns() >= late.expires_ns)
+    wait_until(lambda: time.monotonic_ns() >= late.queued.expires_ns)
     assert taken(target) == [8]
     enqueue(target, 9)
     assert [taken(target), taken(target)] == [[9], [7]]

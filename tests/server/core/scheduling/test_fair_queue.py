@@ -34,7 +34,7 @@ def batcher(**batching: Any) -> DynamicBatcher:
 
 def add(queue: FairQueue, client: str, size: int) -> PendingRequest:
     request = pending(client, size)
-    request.size_bytes = size
+    request.queued.size_bytes = size
     queue.add(request)
     return request
 
@@ -80,7 +80,7 @@ def test_no_client_that_waits_gets_more_than_its_half_and_one_request(large: lis
     served = {"a": 0, "b": 0}
     while {"a", "b"} == {share.pending.client for share in queue}:
         share = queue.take(1)[0]
-        served[share.pending.client] += share.pending.size_bytes
+        served[share.pending.client] += share.pending.queued.size_bytes
         assert abs(served["a"] - served["b"]) <= 2 * max(*large, small)
 
 
@@ -107,7 +107,7 @@ def test_an_expired_request_is_refused_when_a_batch_is_taken_and_never_runs() ->
     late = pending(timeout_us=1, name="late")
     target.enqueue(late)
     target.enqueue(pending(name="other"))
-    wait_until(lambda: time.monotonic_ns() >= late.expires_ns)
+    wait_until(lambda: time.monotonic_ns() >= late.queued.expires_ns)
     assert order(target) == ["other"]
     assert isinstance(late.error, QueueTimeoutError)
 

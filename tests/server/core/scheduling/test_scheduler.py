@@ -221,7 +221,7 @@ def test_a_request_of_a_lost_run_is_told_that_its_time_is_up_while_the_instance_
     pending = PendingRequest(request, lambda *_: b"answer", 0, on_done=lambda _: done.set())
     scheduler.submit(pending, here=False)
     assert script.started.acquire(timeout=20)
-    pending.expires_ns = time.monotonic_ns() + 1_000_000
+    pending.queued.expires_ns = time.monotonic_ns() + 1_000_000
     assert script.gate is not None
     script.gate.set()
     assert done.wait(60)
