@@ -38,7 +38,7 @@ def _documented() -> Iterator[tuple[str, ast.AST, str]]:
 
 
 def names(node: ast.AST) -> set[str]:
-    """The parameters of a function, or the fields of a class and the parameters of its __init__."""
+    """The parameters of a function, or the fields of a class and the parameters and attributes of its __init__."""
     if isinstance(node, Function):
         every = node.args
         found = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
@@ -46,7 +46,13 @@ def names(node: ast.AST) -> set[str]:
     assert isinstance(node, ast.ClassDef)
     fields = {part.target.id for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)}
     made = [part for part in node.body if isinstance(part, Function) and part.name == "__init__"]
-    return fields.union(*(names(part) for part in made))
+    return fields.union(*(names(part) for part in made), *(_assigned(part) for part in made))
+
+
+def _assigned(init: ast.AST) -> set[str]:
+    """The attributes that __init__ gives its object."""
+    targets = (node for node in ast.walk(init) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+    return {target.attr for target in targets if isinstance(target.value, ast.Name) and target.value.id == "self"}
 
 
 def sections(text: str) -> dict[str, list[str]]:
