@@ -87,7 +87,10 @@ class ModelOnCard:
 
 
 class CardInstances:
-    """A card and the models on it. lock: reentrant; held while models are opened, recovered, closed.
+    """A card and the models on it.
+
+    Attributes:
+        lock: reentrant; held while models are opened, recovered, closed.
 
     Args:
         device: the open one.

@@ -107,9 +107,16 @@ class ComputeUnit(Closing):
     """One kernel instance, opened exclusively.
 
     It is taken out of service when a run does not complete: until the card is reset, that run may still write into the unit's
-    buffers, so they are neither freed nor used again. Attributes: in_service; weights, see weights.py; tells, True if the
-    unit's registers show its health; gate: for the runs of its models; clocks: those of each model; starting: held while a run
-    is started; to_card and from_card: for transfers.
+    buffers, so they are neither freed nor used again.
+
+    Attributes:
+        in_service: False once it has been taken out.
+        weights: those that are loaded (weights.py).
+        tells: True if the unit's registers show its health.
+        gate: for the runs of its models.
+        clocks: those of each model.
+        starting: held while a run is started.
+        to_card, from_card: for transfers.
     """
 
     def __init__(self, card: OpenCard, unit: LinkedUnit) -> None:

@@ -50,9 +50,12 @@ class SlotTimes(NamedTuple):
 class Slot:
     """The buffers of one run. The server writes requests directly into x and reads answers directly from y.
 
-    x: (capacity_rows * row_in_bytes,) uint8; y: (capacity_rows * row_out_bytes,) uint8. Both are mapped buffer objects with
-    contiguous rows, and must not be used after the instance is closed. in_flight_rows: rows of the run in flight, None when
-    there is none.
+    x and y are mapped buffer objects with contiguous rows, and must not be used after the instance is closed.
+
+    Attributes:
+        x: (capacity_rows * row_in_bytes,) uint8.
+        y: (capacity_rows * row_out_bytes,) uint8.
+        in_flight_rows: rows of the run in flight, None when there is none.
     """
 
     def __init__(

@@ -33,7 +33,9 @@ class Sample:
 class Recorder:
     """The requests of one load. Any thread may use it.
 
-    stop: set to end the sender. enough: set when the window has its number of requests, and when the sender has ended.
+    Attributes:
+        stop: set to end the sender.
+        enough: set when the window has its number of requests, and when the sender has ended.
     """
 
     def __init__(self) -> None:

@@ -97,7 +97,8 @@ class LocalServer:
 class _Slot:
     """The server of one process, and the client that talks to it. After close() it starts no server again.
 
-    end: closes it, at the latest when its LocalServer is forgotten or this process exits.
+    Attributes:
+        end: closes it, at the latest when its LocalServer is forgotten or this process exits.
     """
 
     def __init__(self, repository: Path, options: tuple[str, ...], settings: Settings, start_timeout_s: float) -> None:

@@ -132,7 +132,8 @@ def _lanes(row: Row) -> NDArray[np.int32]:
 class RtlCore:
     """One simulated core; used by one thread at a time, closed by close() or a with statement.
 
-    clocks: of the last run.
+    Attributes:
+        clocks: of the last run.
 
     Args:
         beside: the cores it shares a library with, itself among them (see compile_cores).

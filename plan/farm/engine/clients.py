@@ -17,7 +17,11 @@ from hypersonic.plan.farm.machines import Farm
 
 
 class Clients:
-    """All clients of a load. unfinished: the number of requests that have not ended."""
+    """All clients of a load.
+
+    Attributes:
+        unfinished: the number of requests that have not ended.
+    """
 
     def __init__(self, farm: Farm, load: Load, count: int, clock: Clock, meter: Meter, seed: int) -> None:
         self._clock, self._meter = clock, meter

@@ -18,7 +18,11 @@ from hypersonic.plan.farm.service import NO_TIME
 
 
 class Machine:
-    """A server with its wires and cores. in_flight: calls that clients wait for."""
+    """A server with its wires and cores.
+
+    Attributes:
+        in_flight: calls that clients wait for.
+    """
 
     __slots__ = ("admission_limit", "cores", "cpu_time_of", "down", "in_flight", "index", "station", "up")
 

@@ -15,7 +15,12 @@ from hypersonic.plan.farm.machines import Server
 
 
 class Unit:
-    """A compute unit. runs: those in its slots, of which the first one is executed; begun_s: since when."""
+    """A compute unit.
+
+    Attributes:
+        runs: those in its slots, of which the first one is executed.
+        begun_s: when that one began.
+    """
 
     __slots__ = ("begun_s", "card", "in_service", "runs")
 

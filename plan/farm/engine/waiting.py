@@ -22,7 +22,9 @@ class Share(NamedTuple):
 class WaitingRequests:
     """Requests in FIFO order. Those that are over stay in the deque until they are at its head; they are skipped, not counted.
 
-    waiting: the number of requests that are not over. dropped: the number of those that left without an execution.
+    Attributes:
+        waiting: the number of requests that are not over.
+        dropped: the number of those that left without an execution.
     """
 
     __slots__ = ("_batching", "_requests", "dropped", "waiting")

@@ -161,7 +161,11 @@ class OnCard(Protocol):
 
 
 class FpgaInstance:
-    """A compute unit as an Instance. used_ns: when its last run began, in monotonic ns."""
+    """A compute unit as an Instance.
+
+    Attributes:
+        used_ns: when its last run began, in monotonic ns.
+    """
 
     def __init__(
         self, unit: str, instance: host_instance.ModelInstance | None, card: OnCard, config: ModelConfig, manifest: Manifest,

@@ -45,9 +45,11 @@ NO_ROOM = (DeviceBusyError, DeviceLostError, DeviceNotFoundError, ComputeUnitOut
 class CardPool:
     """The cards that this process uses. Any thread may use it.
 
-    clear: takes one of the given cards away from the models that take turns on it, for another model. Returns the card without
-    claims and with `changing` set, None if there is no such card. Raises ModelBusyError if these models would have no card
-    left. settle: called when the other model has been loaded, or could not be.
+    Attributes:
+        clear: takes one of the given cards away from the models that take turns on it, for another model. Returns the card
+            without claims and with `changing` set, None if there is no such card. Raises ModelBusyError if these models would
+            have no card left.
+        settle: called when the other model has been loaded, or could not be.
     """
 
     def __init__(self, register: CardRegister | None = None) -> None:

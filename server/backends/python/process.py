@@ -48,8 +48,9 @@ class Listener(Protocol):
 class ModelProcess:
     """A process from spawn to death.
 
-    run: the channel of runs, used by the caller. events: the other channel, which the process's thread reads; any thread may
-    send.
+    Attributes:
+        run: the channel of runs, used by the caller.
+        events: the other channel, which the process's thread reads; any thread may send.
     """
 
     def __init__(self, name: str, fds: Sequence[int], limit_bytes: int, listener: Listener) -> None:

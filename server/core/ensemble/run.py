@@ -139,7 +139,11 @@ class _StepSink:
 
 
 class EnsembleRun:
-    """One request's run, driven by answer(). times: those of the steps' runs, in the order in which they ended."""
+    """One request's run, driven by answer().
+
+    Attributes:
+        times: those of the steps' runs, in the order in which they ended.
+    """
 
     def __init__(self, config: ModelConfig, lookup: Lookup, request: CheckedRequest, call: Call) -> None:
         self.times: list[RunTimes] = []

@@ -233,7 +233,11 @@ class Share(NamedTuple):
 
 
 class LostRun:
-    """The requests of one lost run. losses: instances lost since, when they ran alone. The batcher's lock protects it."""
+    """The requests of one lost run. The batcher's lock protects it.
+
+    Attributes:
+        losses: instances lost since, when they ran alone.
+    """
 
     def __init__(self, members: Sequence[PendingRequest]) -> None:
         self.members = members

@@ -27,8 +27,9 @@ NO_BATCH = NextBatch((), 0)
 class Batcher(ABC):
     """The queue as the scheduler sees it. Any thread may call it; each method takes the lock.
 
-    lock: reentrant; guards the queue and whatever a scheduler must change together with it. changed: a condition under this
-    lock, notified when a batch may be due for another reason than a new request.
+    Attributes:
+        lock: reentrant; guards the queue and whatever a scheduler must change together with it.
+        changed: a condition under this lock, notified when a batch may be due for another reason than a new request.
     """
 
     #: True if a batch can run on one particular instance only

@@ -153,7 +153,11 @@ class Sampler:
 
 
 class TraceControl:
-    """All settings in force. active: True if any model may have a request traced; read without a lock."""
+    """All settings in force.
+
+    Attributes:
+        active: True if any model may have a request traced; read without a lock.
+    """
 
     def __init__(self, config: TraceConfig) -> None:
         self.config = config

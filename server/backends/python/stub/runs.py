@@ -58,7 +58,11 @@ class Description(NamedTuple):
 
 
 class MappedFile:
-    """The mapped part of a shared memory file. flat: its bytes as uint8, shape (size_bytes,)."""
+    """The mapped part of a shared memory file.
+
+    Attributes:
+        flat: its bytes, (size_bytes,) uint8.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -125,7 +125,11 @@ class Tensor:
 
 
 class Packed:
-    """A tensor to be sent. data: its bytes, in C order and little endian."""
+    """A tensor to be sent.
+
+    Attributes:
+        data: its bytes, in C order and little endian.
+    """
 
     __slots__ = ("data", "datatype", "name", "shape", "size_bytes")
 
