@@ -20,9 +20,9 @@ from hypersonic.plan.farm import (
     Server,
     simulate,
 )  # fmt: skip
-from hypersonic.plan.farm.mva import FifoStation, analyse
-from hypersonic.plan.farm.queues import chance_to_wait_mmc, mean_wait_md1_s, mean_wait_mg1_s, mean_wait_mmc_s
 from tests.plan.farm.farms import FACILE, SMALL
+from tests.plan.farm.mva import FifoStation, analyse
+from tests.plan.farm.queues import chance_to_wait_mmc, mean_wait_md1_s, mean_wait_mg1_s, mean_wait_mmc_s
 
 stations = st.lists(st.builds(FifoStation, st.floats(0.01, 2.0), st.integers(1, 6)), min_size=1, max_size=3)
 
