@@ -12,6 +12,7 @@ from pathlib import Path
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.errors import ToolError
+from hypersonic.hls.rf.modules import is_package
 from hypersonic.hls.sources import source_files
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
@@ -19,21 +20,18 @@ from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 ROOT = Path(__file__).resolve().parents[1]
 RTL = tuple(ROOT / folder for folder in ("hls/rtl/axis", "hls/rtl/rf", "firmware/rtl"))
 
-#: the names of the files with packages
-PACKAGE = "*_pkg.sv"
-
 
 def modules(folders: tuple[Path, ...] = RTL) -> list[Path]:
     """Return the files of the modules in the RTL folders. Each has one module, named as the file.
 
     Raises NoSourcesError for a folder that has none.
     """
-    return sorted(file for folder in folders for file in source_files(folder, "*.sv") if not file.match(PACKAGE))
+    return sorted(file for folder in folders for file in source_files(folder, "*.sv") if not is_package(file))
 
 
 def packages(folders: tuple[Path, ...] = RTL) -> list[Path]:
     """Return the files of the packages in the RTL folders, which Verilator does not find by itself."""
-    return sorted(file for folder in folders for file in folder.glob(PACKAGE))
+    return sorted(file for folder in folders for file in folder.glob("*.sv") if is_package(file))
 
 
 def lint(module: Path, folders: tuple[Path, ...] = RTL) -> str:

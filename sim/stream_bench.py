@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
-from hypersonic.hls.rf.modules import sources_of
+from hypersonic.hls.rf.modules import is_package, sources_of
 
 _HARNESS = Path(__file__).with_name("stream_harness.cpp")
 _LIBRARY = "libduts.so"
@@ -260,7 +260,7 @@ class StreamBench:
             for name, text in files.items():
                 (directory / name).write_text(text)
             words = f"-DX_WORDS={self._x_bytes // 4} -DY_WORDS={self._y_bytes // 4}"
-            packages = [file for file in _sources(self.duts) if file.match("*_pkg.sv")]
+            packages = [file for file in _sources(self.duts) if is_package(file)]
             _build(directory, words, optimisation, [*packages, *(source for dut in self.duts for source in dut.sources)])
             (directory / "obj" / _LIBRARY).rename(directory / _LIBRARY)
 

@@ -36,7 +36,7 @@ from hypersonic.firmware.estimate.yosys import (
 from hypersonic.firmware.pyosys import tool_version
 from hypersonic.hls.cache import cache_directory, cached, content_hash
 from hypersonic.hls.core import Core
-from hypersonic.hls.rf.modules import rtl_sources
+from hypersonic.hls.rf.modules import is_package, rtl_sources
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict
     Raises like synthesise_rf_core.
 
     Args:
-        modules: their files, one module in each.
+        modules: their files, one module in each; packages are found by the modules' lists.
     """
     needed = _needed(modules)
     # hashed once, so that a source that changes meanwhile does not get an old result stored under its new hash
@@ -220,9 +220,9 @@ def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict
 
 
 def _needed(modules: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
-    """module -> the files of it, of the modules inside it, and of the memories (rf_rom)."""
-    lists = {module.stem: {*rtl_sources(module.stem), *rtl_sources(ROM)} for module in modules}
-    return {name: tuple(sorted(files, key=lambda file: file.stem)) for name, files in lists.items()}
+    """module -> the files of it, of the modules inside it, and of the memories (rf_rom), packages first."""
+    lists = {file.stem: {*rtl_sources(file.stem), *rtl_sources(ROM)} for file in modules if not is_package(file)}
+    return {name: tuple(sorted(files, key=lambda file: (not is_package(file), file.stem))) for name, files in lists.items()}
 
 
 def _weight(stage: Placed) -> int:
@@ -238,7 +238,8 @@ def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dic
     cache_directory().mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".stages-", dir=cache_directory()))
     try:
-        sources = dict.fromkeys(file for stage in batch for file in needed[stage.module])
+        every = dict.fromkeys(file for stage in batch for file in needed[stage.module])
+        sources = sorted(every, key=lambda file: not is_package(file))
         for source in sources:
             shutil.copyfile(source, scratch / source.name)
         lines = [f"  (* keep *) {stage.text()} s{number} ();" for number, stage in enumerate(batch)]

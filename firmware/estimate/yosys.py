@@ -23,6 +23,7 @@ from hypersonic.hls.bounded import tool
 from hypersonic.hls.cache import cached
 from hypersonic.hls.child import python_environment
 from hypersonic.hls.errors import ToolError
+from hypersonic.hls.rf.modules import is_package
 
 #: what runs, for messages
 _WHAT = "the synthesis by Yosys"
@@ -149,9 +150,10 @@ def synthesise_around(top: str, source: Path, modules: Sequence[Path]) -> tuple[
     Raises like synthesise.
 
     Args:
-        modules: files with one module in each, of which only the ports are used.
+        modules: files with one module in each, of which only the ports are used, and the packages that they need.
     """
-    directory = _kept("around", _AROUND_SCRIPT, top, [source], modules, None, _pack_around)
+    packages, boxes = [file for file in modules if is_package(file)], [file for file in modules if not is_package(file)]
+    directory = _kept("around", _AROUND_SCRIPT, top, [*packages, source], boxes, None, _pack_around)
     names = {module.stem for module in modules}
     cells = json.loads((directory / _INSIDE).read_text())
     placed = tuple(

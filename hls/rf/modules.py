@@ -10,6 +10,11 @@ from hypersonic.hls.core import AXIS_RTL, RF_RTL
 from hypersonic.hls.sources import source_files
 
 
+def is_package(file: Path) -> bool:
+    """Return whether a file of RTL has a package, which tools read before the modules that use it, and not a module."""
+    return file.match("*_pkg.sv")
+
+
 def rtl_sources(module: str) -> tuple[Path, ...]:
     """Return the files of a module of hls/rtl, in compile order.
 

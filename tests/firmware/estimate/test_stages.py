@@ -23,6 +23,7 @@ from hypersonic.hls.model_graph import edge
 from hypersonic.hls.network.base import Network, Tensor
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.hls.rf.write import write_rf_core
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -214,7 +215,7 @@ def test_the_registers_around_a_multiplier_go_into_the_dsp() -> None:
     """Yosys packs registers into the 7 series' DSP48E1 (25 x 18) and not into the DSP48E2, whose pipeline is the same: before
     the multiplier, behind it, and behind the cut that makes the summand."""
     stage = placed("rf_mac", N_IN=4, N_OUT=4, P=2, Q=1, X_WIDTH=18, X_SIGNED=0, W_WIDTH=16, ACC_WIDTH=43, Y_WIDTH=43)
-    files = [file for file in MODULES if file.stem.startswith(("ap_", "axis", "fixed", "rf_mac", "rf_output", "rf_rom"))]
+    files = rtl_sources("rf_mac")
     script = _PACKED.format(sources=" ".join(file.name for file in files if file.stem != "rf_rom"))
 
     def fill(directory: Path) -> None:
