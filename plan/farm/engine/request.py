@@ -10,10 +10,16 @@ from collections.abc import Callable
 class Request:
     """A request of a client, with all its attempts, of which one is under way at a time.
 
+    Attributes:
+        over: True once it has ended.
+        queued: True while it waits in the server's queue.
+        server: index of the server that works on the current attempt; -1 if none does.
+        left_rows: rows that are not yet in an execution.
+        unfinished_rows: rows that are not yet executed.
+        started_s: when the first execution began.
+
     Args:
-        ended: called once, when the request is answered, refused or past its deadline. over: it has ended. server: index of the
-            one that works on the current attempt, -1 = none does. left_rows: not yet in an execution. unfinished_rows: not yet
-            executed. started_s: when the first execution began. queued: it waits in the server's queue.
+        ended: called once, when the request is answered, refused or past its deadline.
     """
 
     __slots__ = (

@@ -46,9 +46,9 @@ class CardPool:
     """The cards that this process uses. Any thread may use it.
 
     Attributes:
-        clear: takes one of the given cards away from the models that take turns on it, for another model. Returns the card
-            without claims and with `changing` set, None if there is no such card. Raises ModelBusyError if these models would
-            have no card left.
+        clear: takes one of the given cards away from the models that take turns on it, for another model. It returns that card,
+            which no model claims any more and whose `changing` is set, or None if there is no such card. It raises
+            ModelBusyError if these models would have no card left.
         settle: called when the other model has been loaded, or could not be.
     """
 
