@@ -128,7 +128,7 @@ class Site:
         rows = unique_rows().reshape(1, -1)
         begin = time.monotonic()
         try:
-            result = await self.model.infer({"x": rows})
+            result = await self.model.result({"x": rows})
         except ClientError:
             return None
         if time.monotonic() - begin > self.deadline_s:

@@ -37,6 +37,8 @@ from hypersonic.client.errors import (
     StreamError,
     UnavailableError,
     UnknownModelError,
+    VersionGoneError,
+    WrongAnswersError,
 )
 from hypersonic.client.local.server import LocalServer, LocalServerError
 from hypersonic.client.model import Model
@@ -67,5 +69,5 @@ __all__ = [
     "Health", "Hedge", "InputError", "Limits", "LocalServer", "LocalServerError", "Model", "ModelSpec", "OtherServer",
     "PackedField", "PackedRows", "QueueFullError", "Ragged", "Rectangular", "RequestError", "Result", "Retry", "SameServer",
     "Sequence", "Server", "ServerError", "ServerStatistics", "ServerTimes", "Settings", "Statistics", "StreamError",
-    "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError",
+    "TensorSpec", "Timeout", "Tls", "UnavailableError", "UnknownModelError", "VersionGoneError", "WrongAnswersError",
 ]  # fmt: skip

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import threading
 import time
@@ -12,25 +13,28 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 
-from tritonclient.grpc import service_pb2
-
 from hypersonic.client.attempts import blocking
 from hypersonic.client.attempts.background import Background, RequestFuture
 from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.plan import UseFallback
-from hypersonic.client.attempts.request import Request, Result
+from hypersonic.client.attempts.request import CallTime, Request, Result
+from hypersonic.client.attempts.version import VersionPin
 from hypersonic.client.codes import Code
-from hypersonic.client.errors import CallError, ClosedError, QueueFullError
+from hypersonic.client.errors import AnswerError, CallError, ClosedError, DeadlineError, QueueFullError, WrongAnswerError
 from hypersonic.client.gate import Gate
+from hypersonic.client.pool.descriptions import description_requests
 from hypersonic.client.pool.member import Member, State, Wanted
 from hypersonic.client.pool.servers import Pool
 from hypersonic.client.pool.timer import Timer
 from hypersonic.client.server_times import Sums, read_sums
-from hypersonic.client.servers import Server
-from hypersonic.client.settings import Fallback, Settings
+from hypersonic.client.servers import AddressError, Server
+from hypersonic.client.settings import Fallback, Settings, as_timeout
 from hypersonic.client.shared_memory.sharing import Sharing
 from hypersonic.client.specs import ModelSpec, read_spec
 from hypersonic.client.transport.call import Connect
+
+#: time between two checks while ready() waits, in seconds
+_ASK_S = 0.25
 
 
 class Engine:
@@ -48,16 +52,21 @@ class Engine:
         self._gate = Gate(settings.limits)
         self._lock = threading.Lock()
         self._running: set[Background] = set()
-        self._specs: dict[Wanted, ModelSpec] = {}
         self._asked: dict[Wanted, Future[ModelSpec | Fallback]] = {}
         self._baselines: dict[Wanted, dict[str, Sums]] = {}
         self._closed = False
         # if a client is dropped without close(), no thread may remain. A fork must not touch its parent's connections
         weakref.finalize(self, _end, os.getpid(), self.pool, self._timer).atexit = False
 
-    def deadline(self) -> float:
-        """Return the deadline of a request that begins now."""
-        return time.monotonic() + self.settings.timeout.total_s
+    def call_time(self, timeout: float | None = None) -> CallTime:
+        """Return the time of a call that begins now.
+
+        Args:
+            timeout: of the call, in seconds; None: that of the settings.
+        """
+        settings = self.settings.timeout if timeout is None else as_timeout(timeout)
+        call_s = math.inf if settings.call_s is None else settings.call_s
+        return CallTime(min(settings.total_s, call_s), call_s, time.monotonic() + call_s)
 
     def spec(self, model: Wanted) -> ModelSpec | Fallback:
         """Return the model's description, or the fallback, if there is one and no server answers.
@@ -65,10 +74,11 @@ class Engine:
         The description is requested once: threads that need it meanwhile wait for the first one's outcome. Raises
         UnknownModelError, AllServersFailedError, DeadlineError, AnswerError.
         """
-        while (known := self._specs.get(model)) is None:
+        descriptions = self.context.descriptions
+        while (known := descriptions.get(model)) is None:
             self._refuse_if_closed()
             with self._lock:
-                if model in self._specs:
+                if descriptions.get(model) is not None:
                     continue
                 others = self._asked.get(model)
                 asked = self._asked[model] = others or Future()
@@ -98,31 +108,52 @@ class Engine:
         name, version = model
         timeout = self.settings.timeout
         self.pool.ready_for(model, min(timeout.total_s, 2 * timeout.connect_s))
-        requests = {
-            "ModelMetadata": service_pb2.ModelMetadataRequest(name=name, version=version).SerializeToString(),
-            "ModelConfig": service_pb2.ModelConfigRequest(name=name, version=version).SerializeToString(),
-        }
-        plan = self.context.plan(f"the metadata of model {name!r}", self.deadline())
+        plan = self.context.plan(f"the metadata of model {name!r}", self.call_time())
 
         def ask(member: Member) -> ModelSpec:
             headers = member.headers()
             try:
                 said = [
                     member.transport.unary(rpc, message, self.context.attempt_s(plan), headers)
-                    for rpc, message in requests.items()
+                    for rpc, message in description_requests(model).items()
                 ]
             except CallError as error:
                 if error.code == Code.NOT_FOUND:
                     self.pool.lacks(member, model)
                 raise
-            return read_spec(member.name, version, *said)
+            try:
+                return read_spec(member.name, version, *said)
+            except AnswerError as error:
+                raise WrongAnswerError(str(error)) from error
 
-        described = blocking.follow(self.context, plan, model, ask)
+        described = blocking.follow(self.context, plan, name, ask, VersionPin(version))
         if isinstance(described, UseFallback):
             return described.fallback
         self._remember_times(model)
-        self._specs[model] = described
+        self.context.descriptions.keep(model, described)
         return described
+
+    def models(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of models that are ready -> the addresses of the servers that list them."""
+        self._refuse_if_closed()
+        listed = self.pool.listed(2 * self.settings.timeout.connect_s)
+        names = sorted({name for models in listed.values() for name in models})
+        return {name: tuple(address for address, models in listed.items() if name in models) for name in names}
+
+    def ready(self, name: str, timeout_s: float) -> bool:
+        """Return whether a server that has the model is up, or comes up in time; "" is any model. Raises ClosedError."""
+        self._refuse_if_closed()
+        until, first_s = time.monotonic() + timeout_s, 2 * self.settings.timeout.connect_s
+        while True:
+            with suppress(AddressError):  # a server may write the file of its address later
+                if self.pool.is_up(name, first_s):
+                    return True
+            self._refuse_if_closed()
+            left_s = until - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(_ASK_S, left_s))
+            self.pool.check_all()
 
     def baselines(self, member: Member) -> dict[Wanted, Sums]:
         """Return the server's sums (ModelStatistics) of each model, as they were before the first request."""
@@ -132,7 +163,7 @@ class Engine:
         """Send a request and wait for its result. Raises what blocking.run() raises, and ClosedError."""
         if self.settings.hedge is not None:
             return self.submit(request).result()
-        self._gate.wait(request.size)
+        self._wait_for_room(request)
         try:
             self._refuse_if_closed()
             return blocking.run(self.context, request)
@@ -142,7 +173,7 @@ class Engine:
     def submit(self, request: Request, *, block: bool = True) -> RequestFuture:
         """Send a request. Waits while the limits are reached; raises QueueFullError instead without `block`."""
         if block:
-            self._gate.wait(request.size)
+            self._wait_for_room(request)
         elif not self._gate.try_enter(request.size):
             limits = self.settings.limits
             raise QueueFullError(
@@ -151,11 +182,22 @@ class Engine:
             )
         return self._launch(request)
 
-    async def submit_async(self, request: Request) -> RequestFuture:
-        """Send a request. Waits for room without blocking the event loop."""
+    async def submit_async(self, request: Request, *, block: bool = True) -> RequestFuture:
+        """Send a request. Waits for room without blocking the event loop; see submit()."""
+        if not block:
+            return self.submit(request, block=False)
         if not self._gate.try_enter(request.size):
-            await self._enter(request.size)
+            left_s = request.time.until - time.monotonic()
+            try:
+                await asyncio.wait_for(self._enter(request.size), None if left_s == math.inf else left_s)
+            except TimeoutError:
+                raise _no_room(request) from None
         return self._launch(request)
+
+    def _wait_for_room(self, request: Request) -> None:
+        """Wait at the gate until there is room. Raises DeadlineError if the time of the call ends before."""
+        if not self._gate.wait(request.size, request.time.until):
+            raise _no_room(request)
 
     def close(self) -> None:
         """End all requests with ClosedError, close the connections and end the threads."""
@@ -223,6 +265,11 @@ class Engine:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise ClosedError("the client is closed")
+
+
+def _no_room(request: Request) -> DeadlineError:
+    why = request.time.time_up(request.time.until, request.part[1])
+    return DeadlineError(f"{request.what}: {why}; the limits had no room for it", ())
 
 
 def _end(pid: int, pool: Pool, timer: Timer) -> None:

@@ -11,11 +11,13 @@
       ServerError             a server refused the request
         UnavailableError        it could not be reached, or does not take work now
         UnknownModelError       it does not have the model
+          VersionGoneError        no server has the version of the answers before
         RequestError            it cannot process the request, and no other server could
         AccessError             it requires other credentials
         StreamError             it ended a stream, which is never tried again
       AllServersFailedError   every attempt failed; `attempts` lists them
-        DeadlineError           the request's total time was up
+        DeadlineError           the time of the request or of the call was up
+        WrongAnswersError       every answer did not fit the model; it is an AnswerError too
 """
 
 from __future__ import annotations
@@ -28,9 +30,14 @@ from hypersonic.client.codes import Code
 
 
 class ClientError(RuntimeError):
-    """A request was not answered. The message names the server and the model, and says what to do."""
+    """A request was not answered. The message names the server and the model, and says what to do.
+
+    Attributes:
+        index: the event's position among those given to map(); None: the error is of no event.
+    """
 
     exit_code = 2
+    index: int | None = None
 
 
 class InputError(ClientError, ValueError):
@@ -62,6 +69,24 @@ class CallError(Exception):
         self.code, self.text = code, text
 
 
+class WrongAnswerError(CallError):
+    """An answer does not fit the request or the model.
+
+    Args:
+        text: what it has, and what was expected.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(Code.OK, f"wrong answer: {text}")
+
+
+class OtherVersionError(CallError):
+    """An answer is of another version of the model than the other answers of its call. It is not the server's fault."""
+
+    def __init__(self, version: str, expected: str) -> None:
+        super().__init__(Code.OK, f"version {version} answered, and version {expected} has answered another part of the call")
+
+
 class ServerError(ClientError):
     """A server refused a request.
 
@@ -85,6 +110,10 @@ class UnavailableError(ServerError):
 
 class UnknownModelError(ServerError):
     """The server does not have the model, or not that version of it."""
+
+
+class VersionGoneError(UnknownModelError):
+    """No server has the version of the model any more that has answered other parts of the call, or earlier events."""
 
 
 class RequestError(ServerError):
@@ -147,7 +176,11 @@ def _lines(attempts: tuple[Attempt, ...]) -> Iterator[str]:
 
 
 class DeadlineError(AllServersFailedError):
-    """The request's total time was up."""
+    """The time of the request or of its call was up."""
+
+
+class WrongAnswersError(AllServersFailedError, AnswerError):
+    """Every answer did not fit the model, and no other server takes the request. `attempts` says what was wrong."""
 
 
 #: the codes after which another attempt is safe and may succeed

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -38,17 +40,27 @@ class Gate:
         if at_once:
             granted()
 
-    def wait(self, size: int) -> None:
-        """Wait for room and take it. An interrupted wait takes none."""
+    def wait(self, size: int, until: float = math.inf) -> bool:
+        """Wait for room and take it. An interrupted wait takes none.
+
+        Args:
+            until: in seconds of time.monotonic().
+
+        Returns:
+            False if there was no room by then.
+        """
         if self.try_enter(size):
-            return
+            return True
         ready = threading.Event()
         self.enter(size, ready.set)
         try:
-            ready.wait()
+            entered = ready.wait(_seconds_until(until))
         except BaseException:  # such as Ctrl-C
             self._withdraw(size, ready.set)
             raise
+        if not entered:
+            self._withdraw(size, ready.set)
+        return entered
 
     def leave(self, size: int) -> None:
         """Give back the room of a request that is over."""
@@ -89,3 +101,8 @@ class Gate:
     def _take(self, size: int) -> None:
         self._requests += 1
         self._bytes += size
+
+
+def _seconds_until(until: float) -> float | None:
+    """Return the seconds that an Event may wait; None without a limit."""
+    return None if until == math.inf else min(max(0.0, until - time.monotonic()), threading.TIMEOUT_MAX)

@@ -40,8 +40,10 @@ class Timeout:
     """Times in seconds.
 
     Attributes:
-        total_s: of one request with all its attempts and pauses.
+        total_s: of one request with all its attempts and pauses, from when the limits have room for it. A call with more rows
+            than a request may have is several requests.
         attempt_s: of one attempt; None: what is left of the total.
+        call_s: of a call with all its requests; None: as long as they take.
         connect_s: of making a connection. The shorter of attempt_s and the rest of total_s is sent to the server as
             `grpc-timeout`.
     """
@@ -49,6 +51,7 @@ class Timeout:
     total_s: float = 60.0
     attempt_s: float | None = None
     connect_s: float = 5.0
+    call_s: float | None = None
 
     def __post_init__(self) -> None:
         _check_positive(self)
@@ -204,13 +207,22 @@ class Settings:
             if (value := getattr(self, name)) not in choices:
                 raise ValueError(f"{name} is {value!r}, expected {', '.join(map(repr, choices))}")
 
-    def updated(self, *, retry: Retry | Policy | Sequence[Policy] | None = None, **parts: object) -> Settings:
+    def updated(
+        self,
+        *,
+        timeout: Timeout | float | None = None,
+        retry: Retry | Policy | Sequence[Policy] | None = None,
+        **parts: object,
+    ) -> Settings:
         """Return the settings with those parts replaced that are not None.
 
         Args:
+            timeout: also just the seconds of a call.
             retry: also just the policies, or one.
         """
         new = {name: part for name, part in parts.items() if part is not None}
+        if timeout is not None:
+            new["timeout"] = as_timeout(timeout)
         if isinstance(retry, Policy):
             retry = (retry,)
         if isinstance(retry, Sequence):
@@ -220,6 +232,17 @@ class Settings:
                 raise TypeError(f"retry is {retry!r}, expected a policy such as OtherServer(..), several of them, or Retry(..)")
             new["retry"] = retry
         return replace(self, **new)  # type: ignore[arg-type]
+
+
+def as_timeout(timeout: Timeout | float) -> Timeout:
+    """Return the times of a call of so many seconds. Raises TypeError, and ValueError for a number that is not above 0."""
+    if isinstance(timeout, Timeout):
+        return timeout
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise TypeError(f"timeout is {timeout!r}, expected seconds or Timeout(..)")
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout} s, expected more than 0")
+    return Timeout(total_s=timeout, call_s=timeout)
 
 
 #: the types of the parts of Settings

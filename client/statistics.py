@@ -109,6 +109,7 @@ def collect(engine: Engine) -> Statistics:
 def _of_server(engine: Engine, member: Member) -> ServerStatistics:
     counters = member.counters
     state = f"{member.state.value}: {member.why}" if member.why and member.state.name != "UP" else member.state.value
+    state += "".join(f"; no requests for {name}: {why}" for name, why in tuple(member.refuted.items()))
     return ServerStatistics(
         member.name,
         state,

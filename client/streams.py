@@ -18,6 +18,7 @@ from typing import Any, Protocol, Self
 from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.plan import blames
 from hypersonic.client.attempts.request import Result
+from hypersonic.client.attempts.version import VersionPin
 from hypersonic.client.codes import Code
 from hypersonic.client.errors import (
     AnswerError,
@@ -27,7 +28,9 @@ from hypersonic.client.errors import (
     StreamError,
     UnavailableError,
     UnknownModelError,
+    WrongAnswerError,
 )
+from hypersonic.client.fit import fitted_in_stream
 from hypersonic.client.messages.request import Parameter
 from hypersonic.client.messages.response import Answer, fields, read_answer
 from hypersonic.client.pool.member import Member, Wanted
@@ -61,7 +64,8 @@ class _Call:
 
     def __init__(self, prepared: Prepares, timeout_s: float | None) -> None:
         """Start the call on the server that the pool chooses. Raises UnavailableError, UnknownModelError, ClosedError."""
-        self._pool, self._wanted = prepared.context.pool, prepared.wanted
+        self._context, self._spec = prepared.context, prepared.spec
+        self._pool, self._wanted = self._context.pool, prepared.wanted
         self.member = self._choose()
         try:
             self.stream: Stream = self.member.transport.stream(timeout_s, self.member.headers() + trace_headers())
@@ -88,14 +92,21 @@ class _Call:
         error_text, response = split_answer(message)
         if error_text:  # without a code; the header triton_grpc_error would give it one, but tritonserver 2.51 crashes on it
             raise self._failed(CallError(Code.UNKNOWN, error_text))
-        return read_answer(response)
+        try:
+            answer = fitted_in_stream(self._spec, read_answer(response))
+        except AnswerError as error:
+            wrong = WrongAnswerError(str(error))
+            self._failed(wrong)
+            self._context.descriptions.refute(self.member, self._wanted[0], wrong.text)
+            raise AnswerError(f"{self.member.name}: {wrong.text}") from error
+        return answer
 
     def succeed(self) -> int:
         """Count the request as answered. Returns its latency in ns."""
         begun = self._take()
         latency_ns = time.perf_counter_ns() - begun[1] if begun else 0
         if begun:
-            self._pool.succeed(self.member, begun[0], latency_ns)
+            self._pool.succeed(self.member, begun[0], latency_ns, self._wanted[0])
         return latency_ns
 
     def latency_ns(self) -> int:
@@ -214,6 +225,7 @@ class Sequence:
         self.id: int | str = (int.from_bytes(os.urandom(8)) >> 1 or 1) if sequence_id is None else sequence_id
         if self.id in {0, ""}:
             raise InputError(f"the sequence's id is {self.id!r}, expected a number above 0 or a text; None: a random number")
+        self._pin = VersionPin(prepared.wanted[1])
         self._lock = threading.Lock()
         self._call: _Call | None = None
         self._why_over = ""
@@ -260,6 +272,7 @@ class Sequence:
             self._watch()
             call.send(message, size)
             answer = call.receive()
+            self._check_version(call.member, answer.version)
         except BaseException as error:
             self._end(str(error) or type(error).__name__)
             raise
@@ -268,6 +281,12 @@ class Sequence:
         if last:
             self._end("its last request was answered")
         return Result(answer.outputs, self._prepared.wanted[0], answer.version, call.member.name, 1, latency_ns)
+
+    def _check_version(self, member: Member, version: str) -> None:
+        """Raise StreamError if another version of the model answers than before."""
+        if not self._pin.accept(version):
+            text = f"version {version} has answered, and version {self._pin.version} has the state of the sequence"
+            raise StreamError(member.name, Code.FAILED_PRECONDITION, text)
 
     def _watch(self) -> None:
         """Cancel the call if the request is not answered in Timeout.total_s. One timer serves all requests of the sequence."""

@@ -38,7 +38,7 @@ class Client:
         servers: str | Server | Iterable[str | Server] = "localhost:8001",
         settings: Settings | None = None,
         *,
-        timeout: Timeout | None = None,
+        timeout: Timeout | float | None = None,
         limits: Limits | None = None,
         retry: Retry | Policy | Sequence[Policy] | None = None,
         health: Health | None = None,
@@ -49,6 +49,7 @@ class Client:
 
         Args:
             servers: "host:port", a Server, or several.
+            timeout: the seconds of a call, or several times.
             connect: makes the transport of a server; tests pass their own.
         """
         self.servers = as_servers(servers)
@@ -71,6 +72,24 @@ class Client:
             version: "" is the server's choice.
         """
         return Model(self, (name, str(version)))
+
+    def models(self) -> dict[str, tuple[str, ...]]:
+        """Return the models that are ready, with the addresses of the servers that list them. Asks the servers.
+
+        Servers that cannot be reached, or do not list their models, are left out. Raises AddressError, ClosedError.
+        """
+        return self.engine.models()
+
+    def ready(self, model: str = "", *, timeout: float = 0.0) -> bool:
+        """Return whether a server is ready, and has the model.
+
+        Raises ClosedError.
+
+        Args:
+            model: "": any.
+            timeout: how long to wait for it, in seconds; the first check takes up to Timeout.connect_s in any case.
+        """
+        return self.engine.ready(model, timeout)
 
     def statistics(self) -> Statistics:
         """Return what was sent to each server so far, and the servers' own times for it. Asks the servers."""
@@ -98,6 +117,9 @@ class Client:
         if engine is None:  # after a fork, the parent's engine stays in the dict: closing it here could hang
             engine = self._engines.setdefault(pid, Engine(self.servers, self.settings, self._connect))
         return engine
+
+    def __repr__(self) -> str:
+        return f"Client({', '.join(repr(server.address) for server in self.servers)})"
 
     def __enter__(self) -> Self:
         return self

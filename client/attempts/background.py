@@ -10,8 +10,9 @@ from concurrent.futures import Future
 
 from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.plan import GiveUp, Go, Step, UseFallback, may_retry
-from hypersonic.client.attempts.request import Request, Result, Sending
+from hypersonic.client.attempts.request import Request, Result, Sending, answer_of
 from hypersonic.client.errors import CallError, ClosedError
+from hypersonic.client.messages.response import Answer
 from hypersonic.client.pool.member import Member
 from hypersonic.client.transport.call import Running
 
@@ -26,7 +27,7 @@ class Background:
     def __init__(self, context: Context, request: Request, ended: Callable[[], None]) -> None:
         self._context, self._request, self._ended = context, request, ended
         self._begin_ns = time.perf_counter_ns()
-        self._plan = context.plan(request.what, request.deadline)
+        self._plan = context.plan(request.what, request.time, request.part[1])
         self._lock = threading.Lock()
         self._running: dict[Member, Running | None] = {}
         self._over = False
@@ -61,7 +62,7 @@ class Background:
     def _go(self, step: Go, *, hedge: bool = False) -> None:
         member = step.same or self._context.pool.pick(self._request.model, step.avoid)
         if member is None:
-            self._follow(self._context.nobody(self._plan, self._request.model))
+            self._follow(self._context.nobody(self._plan, self._request.model, self._request.pin))
         else:
             self._attempt(member, hedge=hedge)
 
@@ -73,7 +74,7 @@ class Background:
             self._running[member] = None
         try:
             headers = member.headers() + request.headers
-            sending = request.sending(member)  # _done() releases the resources that this takes
+            sending = request.sending(member, request.pin.version)  # _done() releases the resources that this takes
         except BaseException as error:  # noqa: BLE001 - the exception of a function for tokens ends the request
             failure = error
             self._end(lambda: self.future.set_exception(failure))
@@ -107,25 +108,28 @@ class Background:
         try:
             if over:
                 self._context.pool.drop(member, self._request.size)
-            elif isinstance(outcome, CallError):
-                self._context.failed(self._request, member, outcome)
-                step = self._plan.failed(member, outcome, latency_ns * 1e-9)
-                if not others or not may_retry(outcome):
+                return
+            ended = outcome if isinstance(outcome, CallError) else self._read(sending, outcome)
+            if isinstance(ended, CallError):
+                self._context.failed(self._request, member, ended)
+                step = self._plan.failed(member, ended, latency_ns * 1e-9)
+                if not others or not may_retry(ended):
                     self._follow(step)
             else:
                 self._context.succeeded(member, self._request, latency_ns)
-                self._answer(member, sending, outcome)
-        finally:
-            sending.release()
-
-    def _answer(self, member: Member, sending: Sending, message: bytes) -> None:
-        try:
-            result = self._context.result(self._request, sending.read(message), member.name, self._plan, self._begin_ns)
+                result = self._context.result(self._request, ended, member.name, self._plan, self._begin_ns)
+                self._end(lambda: self.future.set_result(result))
         except Exception as error:  # noqa: BLE001 - the future raises it, whatever it is
             failure = error
             self._end(lambda: self.future.set_exception(failure))
-        else:
-            self._end(lambda: self.future.set_result(result))
+        finally:
+            sending.release()
+
+    def _read(self, sending: Sending, message: bytes) -> Answer | CallError:
+        try:
+            return answer_of(sending, message, self._request.pin)
+        except CallError as error:
+            return error
 
     def _hedge(self) -> None:
         """Send the request to a second server, unless it is over or between two attempts."""

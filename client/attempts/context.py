@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 
 from hypersonic.client.attempts.budget import TokenBucket
 from hypersonic.client.attempts.fallback import run_fallback
-from hypersonic.client.attempts.plan import Plan, Step, blames
-from hypersonic.client.attempts.request import FALLBACK, Request, Result
-from hypersonic.client.errors import CallError
+from hypersonic.client.attempts.plan import GiveUp, Plan, Step, blames
+from hypersonic.client.attempts.request import FALLBACK, CallTime, Request, Result
+from hypersonic.client.attempts.version import VersionPin
+from hypersonic.client.codes import Code
+from hypersonic.client.errors import CallError, OtherVersionError, VersionGoneError, WrongAnswerError
 from hypersonic.client.messages.response import Answer
+from hypersonic.client.pool.descriptions import Descriptions
 from hypersonic.client.pool.latency import Latencies
 from hypersonic.client.pool.member import Member, Wanted
 from hypersonic.client.pool.servers import Pool
@@ -23,6 +26,8 @@ from hypersonic.client.settings import Fallback, Settings
 _LOG = logging.getLogger(__name__)
 #: gRPC does not accept a timeout of 0
 _SHORTEST_S = 0.001
+#: the longest timeout that gRPC is given, in seconds
+_LONGEST_S = 1e8
 
 
 @dataclass
@@ -39,40 +44,57 @@ class Context:
 
     def __init__(self, pool: Pool, timer: Timer, settings: Settings) -> None:
         self.pool, self.timer, self.settings = pool, timer, settings
+        self.descriptions = Descriptions(pool, timer, settings)
         self.budget = TokenBucket(settings.retry.budget)
         self.fallbacks = Fallbacks()
         self._lock = threading.Lock()
 
-    def plan(self, what: str, deadline: float) -> Plan:
-        """Return the plan of a request.
+    def plan(self, what: str, call_time: CallTime, parts: int = 1) -> Plan:
+        """Return the plan of a request that is admitted now.
 
         Args:
             what: names it in errors.
-            deadline: in seconds of time.monotonic().
+            parts: of its call.
         """
-        return Plan(what, self.settings.retry, self.budget, deadline, time.monotonic)
+        deadline = call_time.deadline(time.monotonic())
+        return Plan(what, self.settings.retry, self.budget, deadline, time.monotonic, call_time.time_up(deadline, parts))
 
     def attempt_s(self, plan: Plan) -> float:
         """Return the time that the next attempt may take."""
-        return max(_SHORTEST_S, min(plan.left_s, self.settings.timeout.attempt_s or plan.left_s))
+        return max(_SHORTEST_S, min(plan.left_s, self.settings.timeout.attempt_s or plan.left_s, _LONGEST_S))
 
-    def nobody(self, plan: Plan, model: Wanted) -> Step:
-        """Return what follows when no server takes work for the model."""
-        return plan.nobody(self.pool.why_not(model), known=self.pool.has_it(model))
+    def nobody(self, plan: Plan, model: Wanted, pin: VersionPin | None = None) -> Step:
+        """Return what follows when no server takes work for the model.
+
+        Args:
+            pin: of the request.
+        """
+        why, known = self.pool.why_not(model), self.pool.has_it(model)
+        if pin is not None and pin.from_answer and not known:
+            text = f"model {model[0]!r}: version {model[1]} has answered, and no server has it any more: {why}"
+            return GiveUp(VersionGoneError("all servers", Code.NOT_FOUND, text))
+        return plan.nobody(why, known=known)
 
     def succeeded(self, member: Member, request: Request, latency_ns: int) -> None:
         """Count an answer."""
-        self.pool.succeed(member, request.size, latency_ns)
+        self.pool.succeed(member, request.size, latency_ns, request.name)
         self.budget.give()
 
     def failed(self, request: Request, member: Member, error: CallError) -> None:
         """Count a failed attempt."""
+        if isinstance(error, OtherVersionError):
+            self.pool.drop(member, request.size)
+            return
         self.pool.fail(member, request.size, error, request.model, blame=blames(error))
+        if isinstance(error, WrongAnswerError):
+            self.descriptions.refute(member, request.name, error.text)
+        elif error.code in {Code.INVALID_ARGUMENT, Code.NOT_FOUND}:
+            self.descriptions.ask_again(member, request.name)
 
     def result(self, request: Request, answer: Answer, server: str, plan: Plan, begin_ns: int) -> Result:
         """Return the result of a request that a server answered."""
         latency_ns = time.perf_counter_ns() - begin_ns
-        return Result(answer.outputs, request.model[0], answer.version, server, len(plan.failed_attempts) + 1, latency_ns)
+        return Result(answer.outputs, request.name, answer.version, server, len(plan.failed_attempts) + 1, latency_ns)
 
     def fall_back(self, request: Request, fallback: Fallback, plan: Plan, begin_ns: int) -> Result:
         """Return the result that the fallback computes, on this thread. The first one is logged as a warning."""
@@ -91,4 +113,4 @@ class Context:
         now = time.perf_counter_ns()
         with self._lock:
             self.fallbacks.latencies.add(now - begin)
-        return Result(outputs, *request.model, FALLBACK, len(plan.failed_attempts) + 1, now - begin_ns)
+        return Result(outputs, request.name, "", FALLBACK, len(plan.failed_attempts) + 1, now - begin_ns)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from hypersonic.client.attempts.request import Request
 from hypersonic.client.errors import AnswerError
+from hypersonic.client.fit import check_shape, rows_of, wanted_outputs
 from hypersonic.client.messages.elements import converted, from_buffer, to_buffer
 from hypersonic.client.settings import Fallback
-from hypersonic.client.specs import TensorSpec
+from hypersonic.client.specs import ModelSpec, TensorSpec
 
 
 def run_fallback(fallback: Fallback, request: Request) -> dict[str, NDArray[Any]]:
@@ -37,27 +38,15 @@ def _checked(request: Request, outputs: object) -> dict[str, NDArray[Any]]:
     spec = request.spec
     if spec is None:
         return {name: _array(name, values) for name, values in outputs.items()}
-    wanted = [tensor for tensor in spec.outputs if tensor.name in (request.outputs or (tensor.name,))]
-    if missing := [tensor.name for tensor in wanted if tensor.name not in outputs]:
-        got = ", ".join(repr(name) for name in outputs)
-        expected = ", ".join(repr(name) for name in missing)
-        raise ValueError(f"the outputs {got}, expected {expected}" if got else f"no outputs, expected {expected}")
-    rows = (len(next(iter(request.inputs.values()))),) if spec.max_batch_size else ()
-    return {tensor.name: _output(tensor, rows + tensor.shape, outputs[tensor.name]) for tensor in wanted}
+    rows = rows_of(spec, request.inputs)
+    wanted = wanted_outputs(spec, request.outputs, outputs)
+    return {tensor.name: _output(spec, tensor, rows, outputs[tensor.name]) for tensor in wanted}
 
 
-def _output(tensor: TensorSpec, shape: tuple[int, ...], values: object) -> NDArray[Any]:
-    """Return an output.
-
-    Raises ValueError.
-
-    Args:
-        shape: the expected one; -1: any length.
-    """
+def _output(spec: ModelSpec, tensor: TensorSpec, rows: int, values: object) -> NDArray[Any]:
+    """Return an output. Raises ValueError."""
     array = _array(tensor.name, values)
-    if len(array.shape) != len(shape) or any(n not in {-1, got} for n, got in zip(shape, array.shape, strict=True)):
-        expected = str(shape).replace("-1", "any")
-        raise ValueError(f"output {tensor.name!r} of shape {array.shape}, expected {expected}")
+    check_shape(spec, tensor, rows, array.shape)
     try:
         array = converted(tensor.datatype, array.astype(object) if tensor.datatype == "BYTES" else array)
         if tensor.datatype in {"BYTES", "BF16"}:  # as if sent over the network: as bytes, and rounded

@@ -21,13 +21,17 @@ from hypersonic.client.errors import (
     CallError,
     ClientError,
     DeadlineError,
+    OtherVersionError,
     UnknownModelError,
+    WrongAnswerError,
+    WrongAnswersError,
     server_error,
 )
 from hypersonic.client.pool.member import Member
 from hypersonic.client.settings import Fallback, OtherServer, Retry, SameServer
 
-_TIME_UP = "the time is up"
+#: the least time for an attempt, in seconds
+_SHORTEST_S = 0.005
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,21 @@ class Plan:
     Args:
         what: names it in errors.
         deadline: in seconds of `clock`, for all attempts.
+        time_up: what an error says when the deadline has passed.
     """
 
-    def __init__(self, what: str, retry: Retry, budget: TokenBucket, deadline: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        what: str,
+        retry: Retry,
+        budget: TokenBucket,
+        deadline: float,
+        clock: Callable[[], float],
+        time_up: str = "the time is up",
+    ) -> None:
         self._what, self._retry, self._budget, self.deadline, self._clock = what, retry, budget, deadline, clock
+        self._time_up = time_up
+        self._wrong: set[Member] = set()
         self._policies = iter(retry.policies)
         self._policy = next(self._policies, None)
         self._used = self._retries = 0
@@ -79,6 +94,10 @@ class Plan:
     def failed(self, member: Member, error: CallError, seconds: float) -> Step:
         """Return what follows a failed attempt that took `seconds`."""
         self.failed_attempts += (Attempt(member.name, error.code, error.text, seconds),)
+        if isinstance(error, OtherVersionError):  # the next attempt asks for the version of the other answers
+            return Go()
+        if isinstance(error, WrongAnswerError):
+            return self._wrong_answer(member)
         if not may_retry(error):
             return GiveUp(server_error(member.name, error))
         return self._next(member, stay=error.code != Code.NOT_FOUND)
@@ -93,52 +112,68 @@ class Plan:
             return self._end(UnknownModelError("all servers", Code.NOT_FOUND, why))
         if (fallback := self._fallback()) is not None:
             return UseFallback(fallback)
-        pause_s = self._pause_s(least=0.05)
-        if pause_s >= self.left_s:
-            return GiveUp(DeadlineError(f"{self._what}: no server takes new work: {why}", self.failed_attempts))
-        return Go(pause_s)
+        if self._is_time_up:
+            text = f"{self._what}: {self._time_up}; no server takes new work: {why}"
+            return GiveUp(DeadlineError(text, self.failed_attempts))
+        return Go(self._pause_s(least=0.05))
+
+    @property
+    def _is_time_up(self) -> bool:
+        """Whether too little time is left for another attempt."""
+        return self.left_s <= _SHORTEST_S
+
+    def _wrong_answer(self, member: Member) -> Step:
+        """Return what follows a wrong answer: all other servers are asked before one is asked again. It takes no token."""
+        asked_twice = member in self._wrong
+        self._wrong.add(member)
+        if asked_twice or not self._retry.policies or self._is_time_up:
+            return self._end(None)
+        return Go(self._pause_s(), avoid=member)
 
     def _next(self, member: Member, *, stay: bool) -> Step:
         while self._policy is not None:
             if isinstance(self._policy, Fallback):
-                return UseFallback(self._policy)
+                break
             if self._used < self._policy.tries and (stay or isinstance(self._policy, OtherServer)):
                 return self._again(member, self._policy)
             self._policy, self._used = next(self._policies, None), 0
         return self._end(None)
 
     def _again(self, member: Member, policy: SameServer | OtherServer) -> Step:
-        pause_s = self._pause_s()
-        if pause_s >= self.left_s:
-            return self._end(None, _TIME_UP)
+        if self._is_time_up:
+            return self._end(None)
         if not self._budget.take():
             return self._end(None, "no server answered, and the retry budget is used up")
         self._used += 1
         if isinstance(policy, SameServer):
-            return Go(pause_s, same=member)
-        return Go(pause_s, avoid=member)
+            return Go(self._pause_s(), same=member)
+        return Go(self._pause_s(), avoid=member)
 
     def _pause_s(self, least: float = 0.0) -> float:
         backoff = self._retry.backoff
         longest = min(backoff.cap_s, backoff.base_s * 2.0 ** min(self._retries, 60))
         self._retries += 1
-        return least + random.uniform(0.0, longest)
+        return min(least + random.uniform(0.0, longest), self.left_s / 2)
 
-    def _end(self, error: ClientError | None, why: str = "no server answered") -> Step:
+    def _end(self, error: ClientError | None, why: str = "") -> Step:
         """Return the last step: no server is asked again.
 
         Args:
             error: raised without a fallback; None: made of the attempts.
         """
+        attempts = self.failed_attempts
+        if attempts and all(attempt.code == Code.OK for attempt in attempts):  # a fallback must not hide it
+            return GiveUp(WrongAnswersError(f"{self._what}: no server's answer fits the model", attempts))
         if (fallback := self._fallback()) is not None:
             return UseFallback(fallback)
         if error is not None:
             return GiveUp(error)
-        attempts = self.failed_attempts
         if all(attempt.code == Code.NOT_FOUND for attempt in attempts):
             return GiveUp(UnknownModelError(attempts[-1].server, Code.NOT_FOUND, attempts[-1].text))
-        if why == _TIME_UP or self.left_s <= self._retry.backoff.base_s or attempts[-1].code == Code.DEADLINE_EXCEEDED:
-            return GiveUp(DeadlineError(f"{self._what}: {_TIME_UP}", attempts))
+        if self._is_time_up:
+            return GiveUp(DeadlineError(f"{self._what}: {self._time_up}", attempts))
+        answered = any(attempt.code == Code.OK for attempt in attempts)
+        why = why or ("no server gave a right answer" if answered else "no server answered")
         return GiveUp(AllServersFailedError(f"{self._what}: {why}", attempts))
 
     def _fallback(self) -> Fallback | None:
@@ -147,6 +182,8 @@ class Plan:
 
 def may_retry(error: CallError) -> bool:
     """Return whether another attempt is safe and may succeed. Inference has no state: only the kind of the failure matters."""
+    if isinstance(error, WrongAnswerError | OtherVersionError):
+        return True
     retryable = error.code in RETRYABLE or error.code == Code.NOT_FOUND
     return retryable and not isinstance(server_error("", error), AccessError)
 

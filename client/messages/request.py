@@ -32,6 +32,7 @@ class HeadKey:
     Attributes:
         inputs: name, datatype and shape.
         parameters: in the user's order.
+        request_id: "" is none.
     """
 
     model: str
@@ -39,11 +40,12 @@ class HeadKey:
     inputs: tuple[tuple[str, str, tuple[int, ...]], ...]
     outputs: tuple[str, ...]
     parameters: tuple[tuple[str, Parameter], ...]
+    request_id: str = ""
 
 
 def make_head(key: HeadKey) -> bytes:
     """Return the serialized request without its inputs' bytes."""
-    request = service_pb2.ModelInferRequest(model_name=key.model, model_version=key.version)
+    request = service_pb2.ModelInferRequest(model_name=key.model, model_version=key.version, id=key.request_id)
     for name, datatype, shape in key.inputs:
         request.inputs.add(name=name, datatype=datatype, shape=shape)
     for name in key.outputs:

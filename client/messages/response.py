@@ -37,12 +37,14 @@ class Answer:
 
     Attributes:
         outputs: by name; read-only.
+        datatypes: of the outputs, by name.
         parameters: the server's, such as sequence_id.
     """
 
     model: str
     version: str
     outputs: dict[str, NDArray[Any]]
+    datatypes: dict[str, str]
     parameters: dict[str, Any]
 
 
@@ -69,13 +71,16 @@ def read_answer(message: bytes, elsewhere: Callable[[Any], bytes | None] = lambd
         raise AnswerError(f"the answer is not a ModelInferResponse: {error}") from error
     outputs, buffers = {}, iter(raw)
     for tensor in head.outputs:
+        if tensor.name in outputs:
+            raise AnswerError(f"the answer has output {tensor.name!r} twice")
         outputs[tensor.name] = _output(tensor, buffers, elsewhere)
     if next(buffers, None) is not None:
         raise AnswerError(f"the answer has bytes for {len(raw)} outputs, and {len(head.outputs)} outputs")
     parameters = {
         name: getattr(value, value.WhichOneof("parameter_choice") or "", None) for name, value in head.parameters.items()
     }
-    return Answer(head.model_name, head.model_version, outputs, parameters)
+    datatypes = {tensor.name: tensor.datatype for tensor in head.outputs}
+    return Answer(head.model_name, head.model_version, outputs, datatypes, parameters)
 
 
 def _output(tensor: Any, buffers: Iterator[memoryview], elsewhere: Callable[[Any], bytes | None]) -> NDArray[Any]:

@@ -13,11 +13,13 @@ def choose(members: Iterable[Member], model: Wanted, avoid: Member | None, rng: 
     """Return the server for a request; None if no server takes work for the model now.
 
     A server that is up is preferred, and one other than `avoid` if possible. If none is up, the one with the fewest failures
-    in a row is returned, so that no request fails without an attempt.
+    in a row is returned, so that no request fails without an attempt. For the same reason a server whose answers for the model
+    did not fit is returned if there is no other.
     """
     able = [
         member for member in members if member.state is not State.REFUSING and member.may_have(model) and not member.leaving
     ]
+    able = [member for member in able if model[0] not in member.refuted] or able
     up = [member for member in able if member.state is State.UP]
     others = [member for member in up if member is not avoid]
     if others or up:

@@ -52,6 +52,8 @@ class Member:
         models: None if the server does not list them.
         why: the text of its last failure.
         lacking: models that it has answered it does not have.
+        refuted: by the names of models for which it is left out: why.
+        pauses: how long it was left out for a model last time, in seconds, by the model's name.
         checks: how often a check was planned.
         leaving: DNS or a file no longer gives this address.
         warned: the log has a warning that it was left out.
@@ -64,6 +66,8 @@ class Member:
     pause_s: float = 0.0
     models: frozenset[str] | None = None
     lacking: set[Wanted] = field(default_factory=set)
+    refuted: dict[str, str] = field(default_factory=dict)
+    pauses: dict[str, float] = field(default_factory=dict)
     checks: int = 0
     bytes_in_flight: int = 0
     in_flight: int = 0

@@ -45,6 +45,8 @@ class Pool:
         self._changed = threading.Condition()
         self._members: dict[str, Member] = {}
         self._rng = random.Random()
+        #: called when a server takes requests again that it has refused, because it may have been restarted
+        self.on_return: Callable[[Member], None] = lambda _member: None
         self._opened = self._closed = False
 
     @property
@@ -58,6 +60,38 @@ class Pool:
         self._open()
         with self._changed:
             self._changed.wait_for(lambda: self._settled(model), timeout_s)
+
+    def is_up(self, name: str, timeout_s: float) -> bool:
+        """Return whether a server is up and has the model; "" is any model. Waits for the first checks."""
+        self.ready_for((name, ""), timeout_s)
+        with self._changed:
+            return any(
+                member.state is State.UP and (not name or member.may_have((name, ""))) and not member.leaving
+                for member in self._members.values()
+            )
+
+    def check_all(self) -> None:
+        """Ask all servers whether they are ready, and for their models. Returns without waiting."""
+        for member in self.members:
+            if not member.leaving:
+                self.check(member)
+
+    def listed(self, timeout_s: float) -> dict[str, frozenset[str]]:
+        """Return the models that are ready at each server that is up and lists them, by its address. Asks the servers."""
+        self.ready_for(("", ""), timeout_s)
+        found = {}
+        for member in self.members:
+            if member.state is State.UP and not member.leaving:
+                try:
+                    outcome: bytes | CallError = member.transport.unary(
+                        "RepositoryIndex", _INDEX, self._settings.timeout.connect_s, member.headers()
+                    )
+                except CallError as error:
+                    outcome = error
+                models = _models(outcome)
+                if isinstance(models, frozenset):
+                    found[member.name] = models
+        return found
 
     def pick(self, model: Wanted, avoid: Member | None = None) -> Member | None:
         """Return the server for the next attempt; None if no server takes work for the model now."""
@@ -84,10 +118,12 @@ class Pool:
             member.counters.retried += retry
             member.counters.hedged += hedge
 
-    def succeed(self, member: Member, size: int, latency_ns: int) -> None:
-        """Count an answer, and reset the failures in a row."""
+    def succeed(self, member: Member, size: int, latency_ns: int, name: str) -> None:
+        """Count an answer of the model `name`, and reset the failures in a row."""
         with self._changed:
             self._end(member, size)
+            if name in member.pauses and name not in member.refuted:
+                del member.pauses[name]
             member.counters.latencies.add(latency_ns)
             member.failures = 0
             member.pause_s = 0.0
@@ -116,6 +152,33 @@ class Pool:
         """Do not ask a server again for a model that it does not have, until its next check."""
         with self._changed:
             self._lacks(member, model)
+
+    def refute(self, member: Member, name: str, why: str) -> float:
+        """Leave a server out for one model, until admit(). Returns for how many seconds; 0 if it is left out already."""
+        with self._changed:
+            if name in member.refuted:
+                member.refuted[name] = why
+                return 0.0
+            health = self._settings.health
+            member.refuted[name] = why
+            level = logging.INFO if name in member.pauses else logging.WARNING  # one warning for a model that comes and goes
+            pause_s = member.pauses[name] = min(max(2 * member.pauses.get(name, 0.0), health.first_s), health.longest_s)
+        _LOG.log(level, "%s gets no requests for model %r for %g s: %s", member.name, name, pause_s, why)
+        return pause_s
+
+    def admit(self, member: Member, name: str) -> None:
+        """Send a server requests for the model again."""
+        with self._changed:
+            member.refuted.pop(name, None)
+
+    def others_for(self, member: Member, model: Wanted) -> bool:
+        """Return whether another server that is up takes requests for the model."""
+        with self._changed:
+            return any(
+                other.state is State.UP and other.may_have(model) and model[0] not in other.refuted
+                for other in self._members.values()
+                if other is not member and not other.leaving
+            )
 
     def drop(self, member: Member, size: int) -> None:
         """End an attempt that was cancelled: it is neither an answer nor a failure."""
@@ -205,7 +268,7 @@ class Pool:
             done(error)
 
     def _checked(self, member: Member, state: State, why: str, models: frozenset[str] | None = None) -> None:
-        health = self._settings.health
+        health, returned = self._settings.health, False
         with self._changed:
             if self._closed:
                 return
@@ -217,12 +280,15 @@ class Pool:
                     _LOG.info("%s takes new work again", member.name)
                 elif state is State.REFUSING and member.state is not State.REFUSING:
                     _LOG.warning("%s rejects RepositoryIndex and gets no new work: %s", member.name, why)
+                returned = state is State.UP and (member.state is State.OUT or bool(member.lacking))
                 member.state, member.why, member.models = state, why, models
                 member.failures = 0
                 member.pause_s = 0.0
                 member.lacking.clear()
                 self._check_after(member, health.index_s)
             self._changed.notify_all()
+        if returned:
+            self.on_return(member)
 
     def _lacks(self, member: Member, model: Wanted) -> None:
         """Called with the lock held."""
@@ -251,7 +317,7 @@ class Pool:
         members = self._members.values()
         return (
             self._closed
-            or any(member.state is State.UP and member.may_have(model) for member in members)
+            or any(member.state is State.UP and (not model[0] or member.may_have(model)) for member in members)
             or all(member.state is not State.UNKNOWN for member in members)
         )
 

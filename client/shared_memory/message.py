@@ -73,7 +73,7 @@ def make_message(
     spec: ModelSpec, key: HeadKey, buffers: Sequence[bytes | NDArray[Any]], layout: Layout, region: Region
 ) -> bytes:
     """Return the serialized request, with the inputs of the layout written into the region."""
-    request = service_pb2.ModelInferRequest(model_name=key.model, model_version=key.version)
+    request = service_pb2.ModelInferRequest(model_name=key.model, model_version=key.version, id=key.request_id)
     in_message: list[bytes | NDArray[Any]] = []
     for (name, datatype, shape), buffer in zip(key.inputs, buffers, strict=True):
         tensor = request.inputs.add(name=name, datatype=datatype, shape=shape)

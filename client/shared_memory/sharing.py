@@ -7,6 +7,8 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -56,27 +58,27 @@ class Sharing:
         spec: ModelSpec,
         key: HeadKey,
         buffers: Sequence[bytes | NDArray[Any]],
-        plain: Callable[[], bytes],
-        check: Callable[[Answer], Answer],
-    ) -> Callable[[Member], Sending]:
-        """Return the function that makes a request's Sending for a server.
+        plain: Callable[[str], bytes],
+        check: Callable[[Answer, str], Answer],
+    ) -> Callable[[Member, str], Sending]:
+        """Return the function that makes a request's Sending for a server and a version of the model.
 
         Outputs are copied out of the region before it is released, so that later requests do not change them.
 
         Args:
             buffers: of the inputs, in the order of `key`.
-            plain: returns the request as a message.
-            check: of the answer; raises AnswerError.
+            plain: returns the request for a version as a message.
+            check: of the answer to a request for a version; raises AnswerError.
         """
         layout = lay_out(spec, key, buffers)
 
-        def sending(member: Member) -> Sending:
+        def sending(member: Member, version: str) -> Sending:
             taken = self._take(member, layout)
             if taken is None:
-                return Sending(plain(), lambda message: check(read_answer(message)))
+                return Sending(plain(version), lambda message: check(read_answer(message), version))
             region, place = taken
             try:
-                message = make_message(spec, key, buffers, layout, region)
+                message = make_message(spec, replace(key, version=version), buffers, layout, region)
             except BaseException:  # such as a parameter that protobuf does not take
                 self._regions.give(region)
                 raise
@@ -85,9 +87,10 @@ class Sharing:
             def read(answer: bytes) -> Answer:
                 nonlocal answered
                 answered = True  # the server has written all that it will write
-                return check(read_shared(answer, layout, region))
+                return check(read_shared(answer, layout, region), version)
 
-            return Sending(RegionMessage.of(message, plain, place.lost), read, lambda: self.give(region, answered=answered))
+            again = partial(plain, version)
+            return Sending(RegionMessage.of(message, again, place.lost), read, lambda: self.give(region, answered=answered))
 
         return sending
 

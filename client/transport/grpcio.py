@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import grpc
 
 from hypersonic.client.codes import Code
-from hypersonic.client.errors import CallError, ClientError
+from hypersonic.client.errors import CallError, ClientError, WrongAnswerError
 from hypersonic.client.servers import Server, Tls
 from hypersonic.client.settings import Settings
 from hypersonic.client.transport.call import Done, Headers
@@ -23,6 +24,12 @@ _SERVICE = "/inference.GRPCInferenceService/"
 #: time between pings on connections of streams, in seconds. gRPC's servers by default allow one in 5 min while they send
 #: nothing. After more than two early pings they close the connection, which loses the state of its sequences
 _STREAM_PING_S = 310.0
+#: what gRPC itself says, with the codes INTERNAL and UNKNOWN, when a proxy or a broken connection ends a call before its
+#: status: RST_STREAM, an end without trailers, an HTTP status of a proxy that has no server. Checked with grpcio 1.64 and 1.85
+_LOST = re.compile(
+    r"Stream removed|Received RST_STREAM|No status received|Received http2 header with status: 5\d\d|Missing :status"
+)
+_CODES_OF_LOST = {Code.INTERNAL, Code.UNKNOWN}
 _COMPRESSION = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
 
 
@@ -45,11 +52,15 @@ class GrpcioTransport:
     def unary(self, method: str, request: bytes, timeout_s: float, headers: Headers) -> bytes:
         """Return the answer. Raises CallError."""
         try:
-            answer: bytes = self._method(method)(request, timeout=timeout_s, metadata=headers, compression=self._compression)
+            answer: bytes | None = self._method(method)(
+                request, timeout=timeout_s, metadata=headers, compression=self._compression
+            )
         except grpc.RpcError as error:
             raise _call_error(error) from None
         except ValueError:
             raise _closed() from None
+        if answer is None:
+            raise _no_message()
         return answer
 
     def start(self, method: str, request: bytes, timeout_s: float, headers: Headers, done: Done) -> Any:
@@ -173,16 +184,24 @@ def _read(path: str) -> bytes:
 
 def _outcome(call: Any) -> bytes | CallError:
     try:
-        answer: bytes = call.result(timeout=0)
+        answer: bytes | None = call.result(timeout=0)
     except grpc.RpcError as error:
         return _call_error(error)
     except grpc.FutureCancelledError:
         return CallError(Code.CANCELLED, "the call was cancelled")
-    return answer
+    return _no_message() if answer is None else answer
 
 
 def _call_error(error: Any) -> CallError:
-    return CallError(Code(error.code().value[0]), error.details() or "")
+    code, text = Code(error.code().value[0]), error.details() or ""
+    if code in _CODES_OF_LOST and _LOST.match(text):
+        return CallError(Code.UNAVAILABLE, f"{text} ({code.name})")
+    return CallError(code, text)
+
+
+def _no_message() -> CallError:
+    """Return the error of a call that ended with the status OK and without a message, for which grpcio returns None."""
+    return WrongAnswerError("the status is OK, and there is no message")
 
 
 def _closed() -> CallError:

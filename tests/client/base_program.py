@@ -25,7 +25,7 @@ def rows() -> dict[str, NDArray[np.int32]]:
 
 async def sum_async(address: str, model: str) -> NDArray[np.int32]:
     async with AsyncClient(address) as client:
-        result = await client.model(model).infer(rows())
+        result = await client.model(model).result(rows())
     sums: NDArray[np.int32] = result.outputs["OUTPUT0"]
     return sums
 

@@ -329,7 +329,7 @@ def test_asyncio_gets_the_same_answers(address: str) -> None:
     async def go() -> None:
         async with AsyncClient(address, limits=Limits(in_flight=3)) as client:
             model = client.model("double")
-            np.testing.assert_array_equal((await model.infer(X)).output, 2 * X)
+            np.testing.assert_array_equal(await model.infer(X), 2 * X)
             for ordered in (True, False):
                 seen = []
                 async for result in model.map((X[n : n + 2] for n in range(15)), ordered=ordered):
@@ -338,7 +338,7 @@ def test_asyncio_gets_the_same_answers(address: str) -> None:
                 assert sorted(seen) == list(range(15))
                 assert not ordered or seen == sorted(seen)
             answers = await asyncio.gather(*(model.infer(X[n : n + 1]) for n in range(20)))
-            assert [answer.output[0, 0] for answer in answers] == [2 * X[n, 0] for n in range(20)]
+            assert [answer[0, 0] for answer in answers] == [2 * X[n, 0] for n in range(20)]
 
     asyncio.run(go())
 
@@ -355,6 +355,6 @@ def test_a_cancelled_task_gives_back_its_room(address: str, script: Script) -> N
                 await asyncio.wait_for(asyncio.gather(*(model.infer(X[:1]) for _ in range(5))), 0.3)
             script.infer = lambda _request, _context: None
             release.set()
-            assert (await model.infer(X[:1])).output.shape == (1, 4)
+            assert (await model.infer(X[:1])).shape == (1, 4)
 
     asyncio.run(go())

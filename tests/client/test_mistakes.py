@@ -65,7 +65,7 @@ def odd(value: Any) -> Any:
     [
         (lambda: Client(odd(None)), TypeError, "a server is None, expected an address"),
         (lambda: Client(odd([8001])), TypeError, "a server is 8001, expected an address"),
-        (lambda: Client(ADDRESS, timeout=odd(5)), TypeError, r"timeout is 5, expected Timeout\(\.\.\)"),
+        (lambda: Client(ADDRESS, timeout=odd("5")), TypeError, r"timeout is '5', expected seconds or Timeout\(\.\.\)"),
         (lambda: Client(ADDRESS, retry=odd([len])), TypeError, r"a retry policy is .*, expected SameServer\(\.\.\)"),
         (lambda: Client(ADDRESS, retry=[Fallback(dict), OtherServer()]), ValueError, "put the Fallback last"),
         (lambda: Timeout(total_s=-1), ValueError, r"Timeout\.total_s is -1, expected more than 0"),

@@ -246,7 +246,7 @@ async def in_asyncio(address: str) -> None:
         assert [float(result.output[0]) async for result in client.model("repeat").stream(X)] == [0, 1, 2]
         async with client.model("add").sequence() as sequence:
             for k in range(1, 4):
-                np.testing.assert_array_equal((await sequence.infer(X[None], last=k == 3)).output, k * X[None])
+                np.testing.assert_array_equal(await sequence.infer(X[None], last=k == 3), k * X[None])
 
         async def read() -> None:
             async for _ in client.model("repeat").stream(np.array([1, -20], np.float32)):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from bench.client_faults import failing_proxy, send
+from bench.client_faults import failing, proxy_of, send
 from hypersonic.client import Client, RequestError, UnknownModelError
 from tests.reference import repository, servers
 from tests.reference.pair import Pair, Pairs
@@ -69,7 +69,7 @@ def test_no_request_is_lost_when_servers_fail(tmp_path_factory: pytest.TempPathF
             directory = tmp_path_factory.mktemp(side)
             written = repository.write(directory / "models", {"addsub": repository.MAIN["addsub"]})
             started.append(stack.enter_context(getattr(servers, side)(directory, written)))
-        addresses = [started[0].grpc, started[1].grpc, stack.enter_context(failing_proxy(started[2].grpc))]
+        addresses = [started[0].grpc, started[1].grpc, stack.enter_context(proxy_of(started[2].grpc, failing()))]
         client = stack.enter_context(Client(addresses))
         events = [dict.fromkeys(("INPUT0", "INPUT1"), np.full((3, 16), n, np.float32)) for n in range(20)]
         figures = send(client, "addsub", events, 1000, [started[0].process.kill, started[1].process.terminate])

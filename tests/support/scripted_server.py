@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gRPC server of Triton's protocol that fails as a test says. Its models answer y = 2 x.
+"""A gRPC server of Triton's protocol that fails as a test says. Version n of its models answers y = 2 n x.
 
 A model is called `double` and has rows of four FP32, unless a test chooses other names and another number.
 """
@@ -24,14 +24,24 @@ SERVICE = "inference.GRPCInferenceService"
 
 @dataclass
 class Script:
-    """The behaviour of the server. infer: called with each request and its context before the answer."""
+    """The behaviour of the server.
+
+    Attributes:
+        versions: of each model; a request without a version gets the last one.
+        infer: called with each request and its context before the answer.
+        damage: called with each request and its answer, which it may change.
+        describe: called with each ModelMetadataResponse, which it may change.
+    """
 
     models: tuple[str, ...] = ("double",)
+    versions: tuple[str, ...] = ("1",)
     max_batch_size: int = 8
     columns: int = 4
     tensors: tuple[str, str] = ("x", "y")
     ready: bool = True
     infer: Callable[[Any, grpc.ServicerContext], None] = lambda _request, _context: None
+    damage: Callable[[Any, Any], object] = lambda _request, _answer: None
+    describe: Callable[[Any], object] = lambda _metadata: None
     index_code: grpc.StatusCode | None = None
     calls: Counter[str] = field(default_factory=Counter)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -94,15 +104,21 @@ def _index(script: Script, context: grpc.ServicerContext) -> Any:
 def _metadata(script: Script, request: Any, context: grpc.ServicerContext) -> Any:
     if request.name not in script.models:
         context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.name}' is not found")
-    if request.version not in {"", "1"}:
-        words = f"Request for unknown model: '{request.name}' version {request.version} is not found"
-        context.abort(grpc.StatusCode.NOT_FOUND, words)
-    answer = service_pb2.ModelMetadataResponse(name=request.name, versions=["1"], platform="scripted")
+    _version(script, request.name, request.version, context)
+    answer = service_pb2.ModelMetadataResponse(name=request.name, versions=script.versions, platform="scripted")
     rows = [-1] if script.max_batch_size else []
     given, wanted = script.tensors
     answer.inputs.add(name=given, datatype="FP32", shape=[*rows, script.columns])
     answer.outputs.add(name=wanted, datatype="FP32", shape=[*rows, script.columns])
+    script.describe(answer)
     return answer
+
+
+def _version(script: Script, name: str, version: str, context: grpc.ServicerContext) -> str:
+    """The version that answers; NOT_FOUND if there is no such one."""
+    if version not in {"", *script.versions}:
+        context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{name}' version {version} is not found")
+    return version or script.versions[-1]
 
 
 def _config(script: Script) -> Any:
@@ -115,10 +131,12 @@ def _infer(script: Script, request: Any, context: grpc.ServicerContext) -> Any:
     script.infer(request, context)
     if request.model_name not in script.models:
         context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.model_name}' is not found")
+    version = _version(script, request.model_name, request.model_version, context)
     shape = list(request.inputs[0].shape)
     with script.lock:
         script.rows.append(shape[0])
-    answer = service_pb2.ModelInferResponse(model_name=request.model_name, model_version="1", id=request.id)
+    answer = service_pb2.ModelInferResponse(model_name=request.model_name, model_version=version, id=request.id)
     answer.outputs.add(name=script.tensors[1], datatype="FP32", shape=shape)
-    answer.raw_output_contents.append((np.frombuffer(request.raw_input_contents[0], "<f4") * 2).tobytes())
+    answer.raw_output_contents.append((np.frombuffer(request.raw_input_contents[0], "<f4") * (2 * int(version))).tobytes())
+    script.damage(request, answer)
     return answer

@@ -18,8 +18,11 @@ from hypersonic.client.errors import (
     AllServersFailedError,
     CallError,
     DeadlineError,
+    OtherVersionError,
     RequestError,
     UnknownModelError,
+    WrongAnswerError,
+    WrongAnswersError,
 )
 from hypersonic.client.pool.member import Member
 from hypersonic.client.servers import Server
@@ -135,11 +138,42 @@ def test_pauses_stay_within_the_doubled_base_and_the_cap(base_s: float, cap_s: f
         assert 0 <= step.pause_s <= min(cap_s, base_s * 2**n)
 
 
-def test_a_pause_that_is_longer_than_the_time_left_is_a_deadline_error() -> None:
-    tries = plan(OtherServer(50), total_s=0.05, backoff=Backoff(1e6, 1e6))
-    error = error_of(tries.failed(member("a"), DOWN, 0.01))
+@given(st.floats(0.01, 60))
+def test_pauses_end_before_the_time_is_up_and_the_error_comes_when_it_is(total_s: float) -> None:
+    clock = Clock()
+    tries = plan(OtherServer(1000), budget=Budget(tokens=1000), total_s=total_s, backoff=Backoff(1e6, 1e6), clock=clock)
+    step = tries.failed(member("a"), DOWN, 0.01)
+    while isinstance(step, Go):
+        assert clock.now + step.pause_s < total_s
+        clock.now += max(step.pause_s, 0.001)
+        step = tries.failed(member("a"), DOWN, 0.01)
+    error = error_of(step)
     assert isinstance(error, DeadlineError)
-    assert str(error).startswith("model 'm': the time is up; 1 attempt failed:\n")
+    assert clock.now > total_s - 0.01
+    assert str(error).startswith("model 'm': the time is up; ")
+
+
+def test_a_late_attempt_with_time_left_is_no_deadline_error() -> None:
+    tries = plan(total_s=60)
+    error = error_of(tries.failed(member("a"), CallError(Code.DEADLINE_EXCEEDED, "late"), 7.1))
+    assert type(error) is AllServersFailedError
+
+
+def test_after_a_wrong_answer_every_other_server_is_asked_before_one_is_asked_again_and_the_fallback_is_not_used() -> None:
+    tries = plan(SameServer(3), Fallback(lambda inputs: inputs), budget=Budget(tokens=0))
+    one, other = member("a"), member("b")
+    step = tries.failed(one, WrongAnswerError("it has 3 rows, expected 4"), 0.01)
+    assert isinstance(step, Go)
+    assert (step.same, step.avoid) == (None, one)
+    assert isinstance(tries.failed(other, WrongAnswerError("it has 3 rows, expected 4"), 0.01), Go)
+    error = error_of(tries.failed(one, WrongAnswerError("it has 3 rows, expected 4"), 0.01))
+    assert isinstance(error, WrongAnswersError)
+    assert [attempt.server for attempt in error.attempts] == ["a:1", "b:1", "a:1"]
+
+
+def test_another_version_is_followed_by_an_attempt_at_once_and_without_a_token() -> None:
+    tries = plan(budget=Budget(tokens=0))
+    assert tries.failed(member("a"), OtherVersionError("2", "1"), 0.01) == Go()
 
 
 def test_an_empty_retry_budget_is_named() -> None:
@@ -154,7 +188,7 @@ def test_while_every_server_rejects_new_work_the_request_waits_without_a_token_u
         step = tries.nobody("saturated", known=True)
         assert isinstance(step, Go)
         assert step.pause_s > 0
-    clock.now = 9.99
+    clock.now = 9.996
     assert isinstance(error_of(tries.nobody("saturated", known=True)), DeadlineError)
 
 

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers whose answers do not fit the model: no wrong row reaches the caller, and no event is lost if one server is right."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tritonclient.grpc import service_pb2
+
+from hypersonic.client import (
+    AllServersFailedError,
+    AnswerError,
+    AsyncClient,
+    Client,
+    Fallback,
+    Health,
+    InputError,
+    OtherServer,
+    RequestError,
+    WrongAnswersError,
+)
+from hypersonic.client.fit import fitted, fitted_in_stream
+from hypersonic.client.messages.response import Answer
+from hypersonic.client.specs import ModelSpec, TensorSpec
+from tests.support.scripted_server import Script, fail, scripted_server
+from tests.support.waiting import wait_until
+
+X = np.arange(80, dtype=np.float32).reshape(20, 4)
+QUICK = Health(first_s=0.05, longest_s=0.1)
+
+
+def fewer_rows(_request: Any, answer: Any) -> None:
+    """Drop the last row, as a model does that filters rows."""
+    rows, columns = answer.outputs[0].shape
+    answer.outputs[0].shape[0] = rows - 1
+    answer.raw_output_contents[0] = answer.raw_output_contents[0][: (rows - 1) * columns * 4]
+
+
+def more_rows(_request: Any, answer: Any) -> None:
+    """Repeat the first row."""
+    columns = answer.outputs[0].shape[1]
+    answer.outputs[0].shape[0] += 1
+    answer.raw_output_contents[0] += answer.raw_output_contents[0][: columns * 4]
+
+
+def other_name(_request: Any, answer: Any) -> None:
+    """Rename the output."""
+    answer.outputs[0].name = "z"
+
+
+def other_datatype(_request: Any, answer: Any) -> None:
+    """Send FP64 for FP32."""
+    values = np.frombuffer(answer.raw_output_contents[0], "<f4").astype("<f8")
+    answer.outputs[0].datatype = "FP64"
+    answer.raw_output_contents[0] = values.tobytes()
+
+
+def bfloat16(_request: Any, answer: Any) -> None:
+    """Send BF16, which is float32 in numpy too."""
+    answer.outputs[0].datatype = "BF16"
+    answer.raw_output_contents[0] = answer.raw_output_contents[0][::2]
+
+
+def other_shape(_request: Any, answer: Any) -> None:
+    """Send the columns as another axis."""
+    answer.outputs[0].shape.insert(1, 1)
+
+
+def twice(_request: Any, answer: Any) -> None:
+    """Send the output twice."""
+    answer.outputs.add().CopyFrom(answer.outputs[0])
+    answer.raw_output_contents.append(answer.raw_output_contents[0])
+
+
+def other_model(_request: Any, answer: Any) -> None:
+    """Name another model."""
+    answer.model_name = "treble"
+
+
+def no_bytes(_request: Any, answer: Any) -> None:
+    """Leave out the bytes."""
+    del answer.raw_output_contents[:]
+
+
+DAMAGES = {
+    fewer_rows: r"output 'y' of shape \(0, 4\), expected \(1, 4\)",
+    more_rows: r"output 'y' of shape \(2, 4\), expected \(1, 4\)",
+    other_name: "the outputs 'z', expected 'y'",
+    other_datatype: "output 'y' of datatype FP64, expected FP32",
+    bfloat16: "output 'y' of datatype BF16, expected FP32",
+    other_shape: r"output 'y' of shape \(1, 1, 4\), expected \(1, 4\)",
+    twice: "output 'y' twice",
+    other_model: "the model name 'treble', expected 'double'",
+    no_bytes: "no bytes for output 'y'",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_wrong_answer_is_a_failed_attempt_and_another_server_answers(damage: Callable[[Any, Any], None]) -> None:
+    wrong = Script(damage=damage)
+    with scripted_server(wrong) as bad, scripted_server(Script()) as good, Client([bad, good]) as client:
+        results = list(client.model("double").map(X[n : n + 1] for n in range(20)))
+        statistics = {one.server: one for one in client.statistics().servers}
+    for n, result in enumerate(results):
+        np.testing.assert_array_equal(result.output, 2 * X[n : n + 1])
+    assert {result.server for result in results} == {good}
+    assert statistics[bad].failed == wrong.calls["ModelInfer"] > 0
+    assert statistics[bad].state.startswith("up; no requests for double: wrong answer: "), "the server itself is well"
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGES.items())
+@pytest.mark.parametrize("call", ["result", "submit"])
+def test_when_all_servers_are_wrong_the_error_names_server_output_got_and_expected(
+    damage: Callable[[Any, Any], None], words: str, call: str
+) -> None:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(scripted_server(Script(damage=damage))) for _ in range(2)]
+        used: list[object] = []
+        client = stack.enter_context(Client(servers, retry=[OtherServer(), Fallback(lambda inputs: used.append(inputs) or {})]))
+        model = client.model("double")
+        with pytest.raises(WrongAnswersError, match=words) as error:
+            _ = model.result(X[:1]) if call == "result" else model.submit(X[:1]).result()
+        assert isinstance(error.value, AnswerError)
+        assert {attempt.server for attempt in error.value.attempts} == set(servers)
+        assert not used, "a fallback must not hide that all servers are wrong"
+        with pytest.raises(WrongAnswersError):
+            model.infer(X[:1])
+
+
+def test_a_fallback_answers_when_one_server_is_wrong_and_the_other_is_dead() -> None:
+    dead = Script(infer=fail(grpc.StatusCode.UNAVAILABLE))
+    with scripted_server(Script(damage=fewer_rows)) as bad, scripted_server(dead) as other:
+        fallback = Fallback(lambda inputs: {"y": 2 * inputs["x"]})
+        with Client([bad, other], retry=[OtherServer(4), fallback]) as client:
+            np.testing.assert_array_equal(client.model("double").infer(X[:3]), 2 * X[:3])
+        with Client([bad, other], retry=OtherServer(2)) as client, pytest.raises(AllServersFailedError, match="no server gave"):
+            client.model("double").infer(X[:3])
+
+
+def test_a_server_that_is_wrong_now_and_then_ends_no_map(script: Script, address: str) -> None:
+    rng = random.Random(1)
+    script.damage = lambda request, answer: rng.random() < 0.02 and fewer_rows(request, answer)
+    with ExitStack() as stack:
+        second, third = (stack.enter_context(scripted_server(Script())) for _ in range(2))
+        client = stack.enter_context(Client([address, second, third], health=QUICK))
+        results = list(client.model("double").map((X[n % 20 : n % 20 + 1] for n in range(1000)), ordered=False))
+        failed = {one.server: one.failed for one in client.statistics().servers}
+    assert sorted(result.index for result in results) == list(range(1000))
+    for result in results:
+        np.testing.assert_array_equal(result.output, 2 * X[result.index % 20][None])
+    assert failed[address] > 0, "the server was wrong at least once, and used again"
+    assert failed[second] == failed[third] == 0
+
+
+def test_the_server_is_left_out_for_that_model_only_and_comes_back_after_the_next_check(script: Script, address: str) -> None:
+    script.models = ("double", "other")
+    script.damage = lambda request, answer: request.model_name == "double" and other_name(request, answer)
+    with scripted_server(Script(models=("double", "other"))) as second, Client([address, second], health=QUICK) as client:
+        double, other = client.model("double"), client.model("other")
+        assert {double.result(X[:1]).server for _ in range(20)} == {second}
+        assert {other.result(X[:1]).server for _ in range(40)} == {address, second}
+        script.damage = lambda _request, _answer: None
+        wait_until(lambda: double.result(X[:1]).server == address)
+        assert "no requests" not in client.statistics().as_text()
+
+
+def test_the_only_server_is_asked_once_more_after_a_wrong_answer(script: Script, address: str) -> None:
+    """One address may be a balancer with many servers behind it."""
+    wrong = [True]
+    script.damage = lambda request, answer: wrong and wrong.pop() and fewer_rows(request, answer)
+    with Client(address) as client:
+        result = client.model("double").result(X[:2])
+        np.testing.assert_array_equal(result.output, 2 * X[:2])
+        assert result.attempts == 2
+        script.damage = fewer_rows
+        with pytest.raises(WrongAnswersError) as error:
+            client.model("double").infer(X[:2])
+        assert len(error.value.attempts) == 2, "not as often as a server that is away"
+        with pytest.raises(WrongAnswersError) as error, Client(address, retry=()) as once:
+            once.model("double").infer(X[:2])
+        assert len(error.value.attempts) == 1, "a client without retries"
+
+
+def test_asyncio_checks_answers_too(script: Script, address: str) -> None:
+    script.damage = fewer_rows
+
+    async def ask(*servers: str) -> Any:
+        async with AsyncClient(servers) as client:
+            return await client.model("double").infer(X)
+
+    with pytest.raises(WrongAnswersError):
+        asyncio.run(ask(address))
+    with scripted_server(Script()) as good:
+        np.testing.assert_array_equal(asyncio.run(ask(address, good)), 2 * X)
+
+
+def test_outputs_that_were_not_asked_for_are_dropped_and_unknown_names_are_refused(script: Script, address: str) -> None:
+    def describe_two(metadata: Any) -> None:
+        metadata.outputs.add(name="w", datatype="INT32", shape=[-1])
+
+    def answer_two(_request: Any, answer: Any) -> None:
+        answer.outputs.insert(0, service_pb2.ModelInferResponse.InferOutputTensor(name="w", datatype="INT32", shape=[1]))
+        answer.raw_output_contents.insert(0, b"\1\0\0\0")
+
+    script.describe, script.damage = describe_two, answer_two
+    with Client(address) as client:
+        model = client.model("double")
+        assert list(model.infer(X[:1])) == ["y", "w"], "in the model's order"
+        np.testing.assert_array_equal(model.infer(X[:1], outputs="y"), 2 * X[:1])
+        with pytest.raises(InputError, match="has no output 'yy', only y, w"):
+            model.infer(X[:1], outputs="yy")
+
+
+def test_a_changed_model_is_described_again_after_a_refused_request(script: Script, address: str) -> None:
+    with Client(address) as client:
+        model = client.model("double")
+        model.infer(X[:1])
+        script.columns, script.infer = 2, fail(grpc.StatusCode.INVALID_ARGUMENT, "unexpected shape")
+        for _ in range(5):
+            with pytest.raises((RequestError, InputError)):
+                model.infer(X[:1])
+        script.infer = lambda _request, _context: None
+        wait_until(lambda: model.inputs[0].shape == (2,))
+        np.testing.assert_array_equal(model.infer(X[:1, :2]), 2 * X[:1, :2])
+    assert script.calls["ModelMetadata"] <= 3, "at most once a second"
+
+
+def test_a_server_that_was_restarted_with_another_model_is_described_again() -> None:
+    with Client("127.0.0.1:1", health=Health(failures=1, first_s=0.05, longest_s=0.1)) as nobody:
+        assert not nobody.ready()
+    first = Script()
+    with scripted_server(first) as address:
+        port = int(address.rpartition(":")[2])
+        client = Client(address, retry=(), health=Health(failures=1, first_s=0.05, longest_s=0.1))
+        client.model("double").infer(X[:1])
+    with client:
+        with pytest.raises(AllServersFailedError):
+            client.model("double").infer(X[:1])
+        with scripted_server(Script(max_batch_size=2), port):
+            wait_until(lambda: client.model("double").max_batch_size == 2)
+            np.testing.assert_array_equal(client.model("double").infer(X[:5]), 2 * X[:5])
+
+
+def test_a_server_with_another_description_than_the_others_gets_no_requests_until_it_is_alone(
+    script: Script, address: str
+) -> None:
+    health = Health(failures=1, first_s=0.05, longest_s=0.1)
+    with scripted_server(Script()) as second, Client([address, second], health=health, retry=OtherServer(20)) as client:
+        model = client.model("double")
+        model.infer(X[:1])
+        script.columns, script.damage = 2, other_shape
+        assert {model.result(X[:1]).server for _ in range(30)} == {second}
+        script.damage = lambda _request, _answer: None
+        wait_until(lambda: "differs from that of the other servers" in client.statistics().as_text())
+        assert model.inputs[0].shape == (4,)
+        assert {model.result(X[:1]).server for _ in range(30)} == {second}
+
+
+SPEC = ModelSpec("m", "", ("1",), (), (TensorSpec("y", "FP32", (4,)), TensorSpec("label", "BYTES", (-1, 2))), max_batch_size=8)
+
+
+@settings(max_examples=200)
+@given(
+    rows=st.integers(0, 9),
+    shape=st.lists(st.integers(0, 9), min_size=0, max_size=3),
+    datatype=st.sampled_from(["FP32", "BF16", "FP64", "INT32"]),
+    names=st.lists(st.sampled_from(["y", "label", "z"]), unique=True),
+    asked=st.sampled_from([(), ("y",), ("label",), ("y", "label")]),
+)
+def test_an_answer_is_taken_only_if_it_is_exactly_what_the_model_describes(
+    rows: int, shape: list[int], datatype: str, names: list[str], asked: tuple[str, ...]
+) -> None:
+    arrays = {name: np.zeros((rows, 3, 2) if name == "label" else shape, np.float32) for name in names}
+    datatypes = {name: "BYTES" if name == "label" else datatype for name in names}
+    answer = Answer("m", "1", arrays, datatypes, {})
+    wanted = asked or ("y", "label")
+    fits = set(wanted) <= set(names) and ("y" not in wanted or (shape == [rows, 4] and datatype == "FP32"))
+    if fits:
+        assert list(fitted(SPEC, asked, rows, answer).outputs) == [name for name in ("y", "label") if name in wanted]
+    else:
+        with pytest.raises(AnswerError, match="expected"):
+            fitted(SPEC, asked, rows, answer)
+    in_stream = "z" not in names and ("y" not in names or (shape[1:] == [4] and len(shape) == 2 and datatype == "FP32"))
+    if in_stream:
+        assert fitted_in_stream(SPEC, answer) is answer
+    else:
+        with pytest.raises(AnswerError, match="expected"):
+            fitted_in_stream(SPEC, answer)
