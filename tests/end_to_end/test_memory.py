@@ -29,6 +29,7 @@ Path(sys.argv[1]).with_suffix(".yaml").write_text(
 """
 
 
+@pytest.mark.whole
 def test_a_pool_of_a_large_image_is_refused_before_verilator_starts(tmp_path: Path) -> None:
     model = tmp_path / "large.h5"
     subprocess.run(python_argv("-c", POOL, str(model)), env=keras_2_environment(), check=True, capture_output=True)

@@ -21,6 +21,8 @@ from hypersonic.hls.csim.compiled import Csim
 from hypersonic.server_process import start_server
 from tests.hls.several_models import INPUTS, OUTPUTS, gate_rows
 
+pytestmark = pytest.mark.whole("client", "firmware", "hls", "host", "hypersonic", "requirements.lock", "server", "sim")
+
 _WRITE = """
 import sys
 from pathlib import Path

@@ -18,6 +18,8 @@ from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.server_process import start_server
 
+pytestmark = pytest.mark.whole("firmware", "hls", "hypersonic", "requirements.lock", "sim")
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 3
 

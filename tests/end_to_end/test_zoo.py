@@ -21,6 +21,7 @@ from hypersonic.reporting import engines as report
 from tests.end_to_end.command_line import hypersonic, places, refused
 
 
+@pytest.mark.whole("firmware", "hls", "hypersonic", "requirements.lock", "sim")
 def test_a_network_with_shared_multipliers_is_built_served_and_checked_by_one_command(tmp_path: Path) -> None:
     where = (*places(tmp_path), "--output", tmp_path / "result")
     done = hypersonic("run", "jets", "--target", "hw_emu", "--events", "4", "--event-rows", "20", "--clients", "2", *where)

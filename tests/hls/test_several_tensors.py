@@ -19,6 +19,8 @@ from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.verilator import lint
 from tests.hls.several_models import gate_rows, network
 
+pytestmark = pytest.mark.whole
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NAMES = ("two_keras", "two_onnx")

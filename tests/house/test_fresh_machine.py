@@ -29,7 +29,7 @@ REAL = Path(os.path.realpath(sys.executable))
 TOOLS = ("bash", "sh", "env", "rm", "grep", "sed")
 #: major.minor of the Python that runs the tests
 OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.whole("Makefile", "deploy", "pyproject.toml", "requirements.lock", "tests/*.txt")]
 
 
 def locked_uv() -> str:

@@ -32,6 +32,8 @@ from tests.pynq.environment import pynq_python
 from tests.support.multi_tensor_kernel import NAME, software
 from tests.support.xrt import needs_xrt
 
+pytestmark = pytest.mark.whole("docs/pynq-card.ipynb", "firmware", "hls", "host", "requirements.lock", "sim", "tests/pynq")
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NOTEBOOK = ROOT / "docs" / "pynq-card.ipynb"

@@ -35,6 +35,8 @@ from tests.support.xrt import needs_xrt
 if TYPE_CHECKING:
     from tests.sim.conftest import CompileStub, Pair, WriteXclbin
 
+pytestmark = pytest.mark.whole("firmware", "hls", "host", "requirements.lock", "sim")
+
 
 BRIDGE = [sys.executable, "-m", "hypersonic.sim.xrt_bridge"]
 ROUNDS, SLOTS, ROWS = 3, 3, 16000

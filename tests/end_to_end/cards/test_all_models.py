@@ -18,6 +18,7 @@ from tests.end_to_end.command_line import hypersonic, refused
 HOST = ("deeptau", "deeptau_ensemble", "particlenet")
 
 
+@pytest.mark.whole("firmware", "hls", "host", "hypersonic", "requirements.lock", "server", "sim")
 def test_each_zoo_model_of_a_server_has_a_line_and_the_others_are_named(tmp_path: Path) -> None:
     where = ("--model-repository", tmp_path / "models", "--build-directory", tmp_path / "build")
     for model in ("facile", "jets", *HOST):

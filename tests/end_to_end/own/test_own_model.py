@@ -39,6 +39,7 @@ def test_a_model_without_a_yaml_is_described_built_served_and_judged_by_one_comm
     assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.whole("firmware", "hls", "hypersonic", "requirements.lock", "sim")
 def test_a_report_of_a_model_with_a_type_too_narrow_names_the_layer_where_the_difference_begins(
     mine: Path, tmp_path: Path
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_report_of_a_model_with_a_type_too_narrow_names_the_layer_where_the_di
     assert (tmp_path / "report" / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.whole("firmware", "hls", "hypersonic", "requirements.lock", "sim")
 def test_types_are_tuned_within_a_loss_and_the_yaml_builds(mine: Path, tmp_path: Path) -> None:
     """Two candidates: the first types, and a step of the bisection."""
     for file in ("mine.keras", "rows.npy", "labels.npy"):

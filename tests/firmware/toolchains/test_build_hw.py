@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hypersonic.building import estimating
 from hypersonic.building.errors import BuildError
 from hypersonic.building.model import build
 from hypersonic.building.request import CardOptions
-from hypersonic.firmware.estimate import report
 from hypersonic.firmware.estimate.kernel import ResourceReport
 from hypersonic.firmware.estimate.module_tree import Module
+from hypersonic.firmware.estimate.report import Estimates
 from hypersonic.firmware.publish.manifest import Manifest, check
 from hypersonic.firmware.toolchains.errors import MissingVendorError, TimingError
 from hypersonic.hls.frontend.description import ZOO
@@ -27,7 +29,8 @@ def installed(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> Vendor:
     """The vendor's tools, and FACILE's estimate from its kept report: synthesis takes minutes (see estimate/test_kernel.py)."""
     kept = json.loads((ZOO / "facile" / "resources.json").read_text())
     facile = Module("facile", 1, Amounts.from_json({kind: kept["modules"]["facile"][kind] for kind in KINDS}))
-    monkeypatch.setattr(report, "estimate", lambda *_: ResourceReport("facile", kept["tool"], facile, (), 0.0))
+    estimates = Estimates({"facile": ResourceReport("facile", kept["tool"], facile, (), 0.0)})
+    monkeypatch.setattr(estimating, "estimating", lambda *_: nullcontext(lambda: estimates))
     monkeypatch.setenv("PATH", vendor.environment["PATH"])
     monkeypatch.setenv("PLATFORM_REPO_PATHS", vendor.environment["PLATFORM_REPO_PATHS"])
     vendor.link_as("facile", U250, 2)

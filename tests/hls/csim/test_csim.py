@@ -26,6 +26,8 @@ from hypersonic.sim.card.direct import Simulation
 from hypersonic.sim.card.simulator import build_simulator
 from tests.hls.csim.csim_models import NAMES
 
+pytestmark = pytest.mark.whole
+
 HERE = Path(__file__).resolve().parent
 Answers = tuple[HlsProject, NDArray[np.int64], NDArray[np.int64]]
 

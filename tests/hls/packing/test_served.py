@@ -15,6 +15,8 @@ from hypersonic.hls.csim.compiled import Csim
 from hypersonic.server_process import start_server
 from tests.hls.packing.linear_model import FIELDS, write_model
 
+pytestmark = pytest.mark.whole("firmware", "hls", "hypersonic/building", "requirements.lock", "server", "sim")
+
 
 @pytest.mark.parametrize("target", ["sw_emu", pytest.param("hw_emu", marks=pytest.mark.whole)])
 def test_packed_rows_are_served_to_a_client_that_sends_bytes(tmp_path: Path, target: str) -> None:

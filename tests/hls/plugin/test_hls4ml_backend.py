@@ -30,6 +30,7 @@ def test_the_entry_point_names_the_register_function() -> None:
     assert entry.load() is backend.register
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("model", "cores"),
     [

@@ -24,6 +24,8 @@ from tests.server.onnx_graphs import identity, tensors, write_onnx
 from tests.server.python_models import source, write_python
 from tests.server.python_serving import client_of, serving
 
+pytestmark = pytest.mark.whole("requirements.lock", "server/backends/python", "tests/server/backends")
+
 BF16 = np.array([[1.5, -2.0, 3e38], [0.0, -0.0, np.nan]], ml_dtypes.bfloat16)
 BITS = BF16.view(np.uint16)
 CODES = {

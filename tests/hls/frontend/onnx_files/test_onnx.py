@@ -72,6 +72,7 @@ def answers(directory: Path) -> dict[str, Any]:
     return dict(json.loads((directory / "found.json").read_text()))
 
 
+@pytest.mark.whole
 def test_what_hls4ml_gets_answers_as_onnxruntime_does_with_the_file(answers: dict[str, Any]) -> None:
     read = {name: answer for name, answer in answers.items() if name not in REFUSED}
     assert {name: answer for name, answer in read.items() if isinstance(answer, str)} == {}
