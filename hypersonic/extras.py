@@ -16,7 +16,6 @@ MODULES = {
     "onnxruntime": ("onnxruntime",),
     "jwt": ("jwt",),
     "trace": ("opentelemetry",),
-    "pynq": ("pynq",),
 }  # fmt: skip
 
 

@@ -17,8 +17,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: what the base install has
 BASE = {"google", "grpc", "numpy", "rich", "tritonclient"}
 
-#: in no extra: tests' own, the module that Triton's backend gives to a model.py, the program of a client that imports us, and
-#: HGQ2, which is installed into the cache when a model needs it, and torch and Brevitas, which are in another environment
+#: in no extra: tests' own, the module that Triton's backend gives to a model.py, the program of a client that imports us,
+#: HGQ2, which is installed into the cache when a model needs it, and torch, Brevitas and PYNQ, which are in other environments
 OTHERS = {
     "cocotb",
     "cocotb_tools",
@@ -27,6 +27,7 @@ OTHERS = {
     "tests",
     "triton_python_backend_utils",
     "coffea",
+    "pynq",
     "hgq",
     "torch",
     "brevitas",
