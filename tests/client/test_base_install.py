@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 PYTHONS = ("3.11", "3.12", "3.13")
-LOCK = f"--constraint={ROOT / 'requirements.lock'}"
+LOCK = (f"--constraint={ROOT / 'requirements.lock'}",)
 
 #: what the base install consists of, as pip names it; the second line is what grpcio, rich and tritonclient depend on
 BASE = {"hypersonic", "grpcio", "numpy", "protobuf", "rich", "tritonclient"} | {
@@ -87,17 +88,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-def install(directory: Path, python: Path, *packages: str | Path) -> Path:
-    """An environment with these packages at the locked versions; its directory of programs."""
+def install(directory: Path, python: Path, *packages: str | Path, versions: tuple[str | Path, ...] = LOCK) -> Path:
+    """An environment with these packages, at the locked versions if no others are asked for; its directory of programs."""
     folder = directory / "environment"
     target = f"--python={folder}"
     for argv in (
         [UV, "venv", "--quiet", f"--python={python}", folder],
-        [UV, "pip", "install", "--quiet", "--only-binary=:all:", LOCK, target, *packages],
+        [UV, "pip", "install", "--quiet", "--only-binary=:all:", *versions, target, *packages],
     ):
         done = run(*argv, directory=directory)
         check_installed(done)
     return folder / "bin"
+
+
+def test_the_oldest_grpcio_and_tritonclient_that_the_project_takes_work_together(
+    wheel: Path, server: Served, tmp_path: Path
+) -> None:
+    """Neither says in its metadata which versions of the other one it works with."""
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    oldest = [re.sub(r"\[grpc\]|,.*", "", each).replace(">=", "==") for each in needed if re.match("grpcio|tritonclient", each)]
+    programs = install(tmp_path, Path(sys.executable), wheel, versions=tuple(oldest))
+    argv = (programs / "python", Path(__file__).with_name("base_program.py"), server.grpc, "simple")
+    done = run(*argv, directory=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("version", PYTHONS)
@@ -179,7 +192,7 @@ def test_the_locked_packages_have_wheels_for_each_python(version: str, tmp_path:
         f"--python-version={version}",
     ]
     options = ["--only-binary=:all:", "--no-python-downloads", "--no-header", "--no-annotate", "--quiet"]
-    done = run(*argv, LOCK, *options, directory=tmp_path)
+    done = run(*argv, *LOCK, *options, directory=tmp_path)
     check_installed(done)
     packages = set(re.findall(r"^([a-z0-9-]+)==", done.stdout, re.MULTILINE))
     assert packages > (BASE - {"hypersonic"}) | {"uvicorn", "uproot", "pyarrow"}
