@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bench.client_faults import failing, proxy_of, send
-from hypersonic.client import Client, RequestError, UnknownModelError
+from hypersonic.client import Client, InputError, UnknownModelError
 from tests.reference import repository, servers
 from tests.reference.pair import Pair, Pairs
 
@@ -56,7 +56,7 @@ def test_errors_are_of_the_same_kind(pair: Pairs, side: str) -> None:
             client.model("nobody").infer(np.zeros(1))
         with pytest.raises(UnknownModelError):
             client.model("addsub", "77").infer(np.zeros((1, 16), np.float32))
-        with pytest.raises(RequestError, match="INVALID_ARGUMENT"):
+        with pytest.raises(InputError, match="model 'addsub' has no output 'OUTPUT7', only OUTPUT0, OUTPUT1"):
             client.model("addsub").infer({"INPUT0": np.ones((1, 16)), "INPUT1": np.ones((1, 16))}, outputs=["OUTPUT7"])
 
 
