@@ -32,10 +32,17 @@ def test_kernels_on_banks_of_their_own_keep_their_clocks_and_on_one_bank_they_sh
 def test_models_that_take_turns_answer_every_request_of_the_bench(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "RESIDENCY_MS", 50)
     monkeypatch.setattr(turns, "CLIENTS", 4)
-    figures = {each.name: each for each in turns.measure(lambda _: None, seconds=1.5, xclbins=((1, 2), (3,), (4,)))}
+    monkeypatch.setattr(turns, "FLOOD_RESIDENCY_MS", 50)
+    monkeypatch.setattr(turns, "FLOOD_LOAD_MS", 10)
+    monkeypatch.setattr(turns, "FLOOD_CHANGE_MS", 30_000)
+    measured = turns.measure(lambda _: None, seconds=1.5, xclbins=((1, 2), (3,), (4,)), floods=((3, 1),))
+    figures = {each.name: each for each in measured}
     assert figures["requests"].value > 10
     assert (figures["failed requests"].text, figures["wrong integers"].text) == ("0", "0")
     assert figures["loads of a card after its first"].value > 0
+    assert figures["longest wait of one request, 3 models on 1 card"].value > 0
+    simulated = figures["the same in simulated time, 3 models on 1 card"]
+    assert (simulated.met, simulated.target) == (True, "26.0 s or less")
 
 
 def test_a_part_that_does_not_exist_is_answered_with_those_that_do(capfd: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,9 @@ class HeldCard:
             and loaded_ns.
         contents: the metadata of the xclbin on the card, None for a free card.
         missing: the machine has no such card.
-        changing: its xclbin is being replaced, and only the thread that does so may claim units.
+        changing_ns: since when its xclbin is being replaced, in monotonic ns, 0 = it is not. Meanwhile only the thread that
+            does so may claim units.
+        taken: models that take turns have to leave it for another model, which is being loaded.
         unusable_until_ns: models that take turns do not try the card before this time, because a load to it failed or its units
             were lost.
     """
@@ -81,13 +83,19 @@ class HeldCard:
     address: str | None = None
     loaded_ns: int = 0
     missing: bool = False
-    changing: bool = False
+    changing_ns: int = 0
+    taken: bool = False
     unusable_until_ns: int = 0
 
     @property
+    def changing(self) -> bool:
+        """True while its xclbin is being replaced."""
+        return self.changing_ns > 0
+
+    @property
     def fixed(self) -> bool:
-        """True if a model on the card never leaves it for others."""
-        return any(not claim.wish.moves for claim in self.claims)
+        """True if a model that never leaves it for others is on the card, or will be."""
+        return self.taken or any(not claim.wish.moves for claim in self.claims)
 
     def units_for(self, wish: Wish) -> tuple[str, ...]:
         """Return the names of the compute units that a model may use; empty if the card is free or lacks the model's kernel."""

@@ -18,7 +18,7 @@ from hypersonic.server.backends.fpga.held import PlacedModel, Wish
 from hypersonic.server.backends.fpga.instance import RETRY_MS, FpgaInstance
 from hypersonic.server.backends.fpga.turn_rule import Guest
 from hypersonic.server.core.config.schema import ModelConfig
-from hypersonic.server.core.inference.backend import TurnQueue
+from hypersonic.server.core.inference.backend import TurnQueue, Waiting
 from hypersonic.server.core.inference.card import CardStatus, Residency
 from hypersonic.server.errors import ModelConfigError
 
@@ -89,6 +89,8 @@ class OnDemandModel:
         self.retry_ns = 0
         self.loads = self.waits = 0
         self.load_ns = self.wait_ns = self._asked_ns = 0
+        #: when it left its last card, and the longest time that it waited for one
+        self._left_ns = self._longest_ns = 0
         self._changed, self._wake = changed, wake
 
     def ask(self, requests: int) -> None:
@@ -121,7 +123,7 @@ class OnDemandModel:
             elif len(self.given_back) < len(self.units):
                 return place
             else:
-                self.place = None
+                self.leave()
         if place is not None:
             place.held.unusable_until_ns = time.monotonic_ns() + self.policy.retry_ns
             place.close()
@@ -138,12 +140,21 @@ class OnDemandModel:
                 raise self.errors.pop(name)
             raise DeviceClosedError(f"the model of {name} is closed")
 
-    def arrive(self, place: PlacedModel, load_ns: int) -> None:
+    def leave(self) -> PlacedModel | None:
+        """Record that the model is on no card. Returns its place, which the caller has to close."""
+        place, self.place, self.leaving = self.place, None, False
+        self._left_ns = time.monotonic_ns()
+        return place
+
+    def arrive(self, place: PlacedModel, load_ns: int, since_ns: int = 0) -> None:
         """Record that the model is on a card.
 
         Args:
             load_ns: how long the load took.
+            since_ns: since when it waited for the card, as in waiting().
         """
+        if since_ns:
+            self._longest_ns = max(self._longest_ns, time.monotonic_ns() - since_ns)
         self.place, self.leaving, self.entering, self.retry_ns = place, False, False, 0
         self.given_back.clear()
         self.ready = dict(zip(self.units, place.on_card.instances, strict=True))
@@ -181,14 +192,23 @@ class OnDemandModel:
 
     @property
     def residency(self) -> Residency:
-        """Its counters."""
-        return Residency(self.place is not None, self.loads, self.load_ns / 1e9, self.waits, self.wait_ns / 1e9)
+        """Its counters. Takes the lock of its queue."""
+        since_ns = self.waiting().since_ns if self.place is None else 0
+        longest_ns = max(self._longest_ns, time.monotonic_ns() - since_ns if since_ns else 0)
+        return Residency(
+            self.place is not None, self.loads, self.load_ns / 1e9, self.waits, self.wait_ns / 1e9, longest_ns / 1e9
+        )
+
+    def waiting(self) -> Waiting:
+        """Return the requests that wait, and since when they wait for a card: since the oldest arrived, or since the model left
+        its last card, if that was later. Takes the lock of its queue.
+        """
+        waiting = self.queue.queued() if self.queue is not None else Waiting(0, 0)
+        return waiting._replace(since_ns=max(waiting.since_ns, self._left_ns)) if waiting.since_ns else waiting
 
     def guest(self, cards: frozenset[int]) -> Guest:
         """Return the model as the rule sees it. Takes the lock of its queue."""
-        waiting = self.queue.queued() if self.queue is not None else None
-        since_ns, rows = waiting or (0, 0)
-        policy = self.policy
+        (since_ns, rows), policy = self.waiting(), self.policy
         used_ns = max((instance.used_ns for instance in self.instances), default=0)
         return Guest(
             self.name, self.wish.contents.uuid, policy.wanted & cards if policy.wanted else cards, policy.priority,

@@ -46,9 +46,9 @@ class CardPool:
     """The cards that this process uses. Any thread may use it.
 
     Attributes:
-        clear: takes one of the given cards away from the models that take turns on it, for another model. It returns that card,
-            which no model claims any more and whose `changing` is set, or None if there is no such card. It raises
-            ModelBusyError if these models would have no card left.
+        clear: takes one of the given cards away from the models that take turns on it, for another model, and waits until they
+            have left. It returns that card, which no model claims any more and which is `changing`, or None if there is no such
+            card. It raises ModelBusyError if these models would have no card left.
         settle: called when the other model has been loaded, or could not be.
     """
 
@@ -149,7 +149,7 @@ class CardPool:
         """Return the cards whose xclbin has the model's kernel and units for it: first those with its own xclbin."""
         cards = [card for card in self.cards(wish.kind) if not wanted or card.index in wanted]
         with self.lock:
-            cards = [card for card in cards if not card.changing and card.units_for(wish)]
+            cards = [card for card in cards if not (card.changing or card.taken) and card.units_for(wish)]
             return sorted(
                 cards, key=lambda card: (card.contents is None or card.contents.uuid != wish.contents.uuid, card.index)
             )
@@ -163,10 +163,10 @@ class CardPool:
 
         Args:
             join: only claim units of a card that is not free.
-            changing: True for the thread that has set card.changing.
+            changing: True for the thread that has set card.changing_ns.
         """
         with self.lock:
-            if card.changing != changing or (join and not card.claims):
+            if card.changing != changing or (card.taken and not changing) or (join and not card.claims):
                 return None
             if not card.claims:
                 card.contents = wish.contents

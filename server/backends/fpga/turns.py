@@ -7,7 +7,7 @@
     (their runs end, requests wait) --> their places are closed --> the xclbin is loaded --> its models return
 
 A model's instances leave and return through the scheduler's mechanism for lost instances: once its runs have ended, recover()
-is called for each, and returns when the model is on a card again. Meanwhile only the thread that has set a card's `changing`
+is called for each, and returns when the model is on a card again. Meanwhile only the thread that has set a card's `changing_ns`
 may claim its units.
 """
 
@@ -37,8 +37,12 @@ class Turns:
 
     def __init__(self, pool: CardPool) -> None:
         self._pool = pool
-        pool.clear, pool.settle = self.clear, self._end_change
+        pool.clear, pool.settle = self.clear, self._settle
         self._changed = threading.Condition()
+        #: the lock of the pool, notified when a card is no longer changing
+        self._settled = threading.Condition(pool.lock)
+        #: held while a card is chosen that models which take turns have to leave
+        self._taking = threading.Lock()
         self._models: list[OnDemandModel] = []
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -139,12 +143,13 @@ class Turns:
         with self._pool.lock:
             if card.changing or card.fixed:
                 return False
-            card.changing = True
+            card.changing_ns = time.monotonic_ns()
             return True
 
     def _end_change(self, card: HeldCard) -> None:
-        with self._pool.lock:
-            card.changing = False
+        with self._settled:
+            card.changing_ns = 0
+            self._settled.notify_all()
         self.wake()
 
     def _join(self, models: Sequence[OnDemandModel]) -> None:
@@ -190,8 +195,7 @@ class Turns:
         for model in leaving:
             self._wait_left(model)
             with self._changed:
-                place, model.place = model.place, None
-                model.leaving = False
+                place = model.leave()
             if place is not None:
                 with suppress(DeviceError):  # the next model finds out whether the card can be used
                     place.close()
@@ -211,7 +215,7 @@ class Turns:
         if claim is None:
             model.entering = False
             return False
-        begin_ns = time.monotonic_ns()
+        begin_ns, since_ns = time.monotonic_ns(), model.waiting().since_ns
         try:
             place = self._pool.open(card, claim)
         except NO_ROOM as error:
@@ -226,7 +230,7 @@ class Turns:
             return False
         with self._changed:
             if not model.closed:
-                model.arrive(place, time.monotonic_ns() - begin_ns)
+                model.arrive(place, time.monotonic_ns() - begin_ns, since_ns)
                 self._changed.notify_all()
                 return True
         place.close()
@@ -246,22 +250,48 @@ class Turns:
 
     def clear(self, cards: Sequence[HeldCard], wish: Wish) -> HeldCard | None:
         """As CardPool.clear."""
-        candidates = [card for card in cards if card.claims and not card.fixed and not card.changing]
-        for card in candidates:
-            if not self._stranded(card, wish) and self._begin_change(card):
-                try:
-                    self._empty(card)
-                except BaseException:
-                    self._end_change(card)
-                    raise
-                return card
-        if candidates:
-            names = ", ".join(sorted({repr(model.wish.model) for card in candidates for model in self._stranded(card, wish)}))
+        card = self._take(cards, wish)
+        if card is None:
+            return None
+        with self._settled:
+            self._settled.wait_for(lambda: not card.changing)
+            card.changing_ns = time.monotonic_ns()
+        try:
+            self._empty(card)
+        except BaseException:
+            self._settle(card)
+            raise
+        return card
+
+    def _take(self, cards: Sequence[HeldCard], wish: Wish) -> HeldCard | None:
+        """Reserve the card of models that take turns which is free soonest: one that is not changing, or else the one whose
+        change began first. Returns None if they have none of the cards. Raises ModelBusyError as CardPool.clear does.
+        """
+        with self._taking:
+            candidates = sorted(
+                (card for card in cards if (card.claims or card.changing) and not card.fixed), key=lambda card: card.changing_ns
+            )
+            stranded: set[str] = set()
+            for card in candidates:
+                names = {repr(model.wish.model) for model in self._stranded(card, wish)}
+                stranded |= names
+                with self._pool.lock:
+                    if not names and not card.fixed:
+                        card.taken = True
+                        return card
+        if stranded:
             raise ModelBusyError(
-                f"the cards are taken, and without card {candidates[0].index} the models {names} with card_policy "
-                f"'{ON_DEMAND}' would have no card: set card_policy '{ON_DEMAND}' for {wish.model!r} too, or unload a model"
+                f"the cards are taken, and without card {candidates[0].index} the models {', '.join(sorted(stranded))} with "
+                f"card_policy '{ON_DEMAND}' would have no card: set card_policy '{ON_DEMAND}' for {wish.model!r} too, or "
+                "unload a model"
             )
         return None
+
+    def _settle(self, card: HeldCard) -> None:
+        """As CardPool.settle."""
+        with self._pool.lock:
+            card.taken = False
+        self._end_change(card)
 
     def _stranded(self, card: HeldCard, wish: Wish) -> list[OnDemandModel]:
         """Return the models that would have no card if a resident model had this one."""

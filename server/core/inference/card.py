@@ -56,6 +56,7 @@ class Residency(NamedTuple):
         load_s: how long these loads took, in seconds.
         waits: requests that arrived while it was on no card.
         wait_s: the time during which such requests waited for the card, in seconds.
+        longest_wait_s: the longest time that it waited for a card while requests waited, the present wait included, in seconds.
     """
 
     resident: bool
@@ -63,3 +64,4 @@ class Residency(NamedTuple):
     load_s: float = 0.0
     waits: int = 0
     wait_s: float = 0.0
+    longest_wait_s: float = 0.0

@@ -64,6 +64,7 @@ _OF_TURNS: tuple[Row[tuple[ModelFacts, Residency]], ...] = (
     ("fpga_model_card_load_seconds_total", "counter", "Time to bring it to a card", lambda each: each[1].load_s),
     ("fpga_model_card_waits_total", "counter", "Requests that found it on no card", lambda each: each[1].waits),
     ("fpga_model_card_wait_seconds_total", "counter", "Time such requests waited for a card", lambda each: each[1].wait_s),
+    ("fpga_model_card_longest_wait_seconds", "gauge", "Longest wait for a card", lambda each: each[1].longest_wait_s),
 )
 
 

@@ -3,13 +3,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.server.backends.fpga.turn_rule import LATELY, LOWER, OVERDUE, CardState, Guest, Load, Wait, choose_turn
+from bench.sharing.simulated_turns import Site, wait_beside_floods
+from hypersonic.server.backends.fpga.turn_rule import (
+    LATELY,
+    LOWER,
+    OLD,
+    OVERDUE,
+    CardState,
+    Guest,
+    Load,
+    Wait,
+    choose_turn,
+    longest_wait_ns,
+)
 
 BOTH = frozenset({0, 1})
 R = 100
@@ -82,55 +94,25 @@ def test_priority_comes_first_then_the_rows_that_wait_for_one_xclbin_then_age() 
 
 
 def test_what_is_overdue_comes_before_any_priority() -> None:
-    now = OVERDUE * R + 10
-    due = [guest("urgent", now - 1, priority=9), guest("old", 5)]
-    assert choose_turn([card(0)], due, now) == Load(0, "old")
+    cards = [card(0, guest("a", priority=9))]
+    due = [guest("urgent", OVERDUE * R + 9, priority=10), guest("old", 10)]
+    assert choose_turn(cards, due, OVERDUE * R + 9) == Load(0, "urgent")
+    assert choose_turn(cards, due, OVERDUE * R + 10) == Load(0, "old")
 
 
-@dataclass
-class Site:
-    """Cards and models in simulated time. Saturated models always have requests waiting."""
+def test_what_has_waited_for_two_residencies_comes_before_any_number_of_rows_but_not_before_a_higher_priority() -> None:
+    cards, due = [card(0, guest("a", 900))], [guest("many", 60, rows=10**6), guest("old", 50)]
+    assert choose_turn(cards, due, 50 + OLD * R - 1) == Load(0, "many")
+    assert choose_turn(cards, due, 50 + OLD * R) == Load(0, "old")
+    assert choose_turn(cards, [*due, guest("urgent", 249, priority=1)], 50 + OLD * R) == Load(0, "urgent")
 
-    names: list[str]
-    priorities: list[int]
-    residencies: list[int]
-    cards: int
-    load_ns: int
-    resident: bool
-    waits: dict[str, int] = field(default_factory=dict)
-    on: dict[int, str] = field(default_factory=dict)
-    loaded: dict[int, int] = field(default_factory=dict)
-    loads: list[tuple[int, int, str]] = field(default_factory=list)
-    longest: dict[str, int] = field(default_factory=dict)
 
-    def guest(self, name: str) -> Guest:
-        number = self.names.index(name)
-        allowed = frozenset(range(self.cards))
-        return Guest(name, name, allowed, self.priorities[number], self.residencies[number], self.waits.get(name, 0), 1)
-
-    def states(self) -> list[CardState]:
-        on = {index: (self.guest(name),) for index, name in self.on.items()}
-        states = [CardState(index, on.get(index, ()), self.loaded.get(index, 0)) for index in range(self.cards)]
-        return [*states, CardState(self.cards, kept=True)] if self.resident else states
-
-    def away(self) -> list[Guest]:
-        return [self.guest(name) for name in self.names if name not in self.on.values()]
-
-    def run(self, demand: list[frozenset[str]], step: int) -> None:
-        """Each entry of `demand` is the models that want to run during one step."""
-        now = 1
-        for wanted in demand:
-            self.waits = {name: self.waits.get(name, now) for name in wanted}
-            self.waits |= {name: now for index, name in self.on.items() if name in wanted and self.loaded[index] <= now}
-            while isinstance(choice := choose_turn(self.states(), self.away(), now), Load):
-                self.longest[choice.guest] = max(self.longest.get(choice.guest, 0), now - self.waits[choice.guest])
-                self.on[choice.card] = choice.guest
-                self.loaded[choice.card] = now + self.load_ns
-                self.loads.append((now, choice.card, choice.guest))
-            now += step
-        for away in self.away():
-            if away.since_ns:
-                self.longest[away.name] = max(self.longest.get(away.name, 0), now - away.since_ns)
+def test_the_residency_of_a_card_counts_only_for_models_that_may_use_it_and_the_shortest_of_theirs_does() -> None:
+    """A card with a residency of an hour, which one of the models may use too."""
+    hour = card(1, Guest("slow", "slow", BOTH, 0, 10**9, 900))
+    due = [guest("many", 60, rows=10**6, cards=frozenset({0})), guest("old", 50, cards=frozenset({0}))]
+    for each in (due, [due[0], guest("old", 50)]):
+        assert choose_turn([card(0, guest("a", 900)), hour], each, 50 + OLD * R) == Load(0, "old")
 
 
 SITES = st.integers(1, 6).flatmap(
@@ -139,6 +121,7 @@ SITES = st.integers(1, 6).flatmap(
         names=st.just([f"m{number}" for number in range(models)]),
         priorities=st.lists(st.integers(0, 3), min_size=models, max_size=models),
         residencies=st.lists(st.integers(1, 40), min_size=models, max_size=models),
+        rows=st.lists(st.integers(1, 9), min_size=models, max_size=models),
         cards=st.integers(1, 3),
         load_ns=st.integers(0, 20),
         resident=st.booleans(),
@@ -152,7 +135,7 @@ def test_no_card_changes_before_the_residency_is_over_and_none_of_a_resident_mod
     site: Site, data: st.DataObject
 ) -> None:
     demand = data.draw(st.lists(st.frozensets(st.sampled_from(site.names)), max_size=150))
-    site.run(demand, step=7)
+    site.run(demand, 7)
     for index in range(site.cards + 1):
         turns = [(at, name) for at, card_index, name in site.loads if card_index == index]
         for (begin, name), (end, _) in pairwise(turns):
@@ -160,12 +143,22 @@ def test_no_card_changes_before_the_residency_is_over_and_none_of_a_resident_mod
         assert not (index == site.cards and turns)
 
 
-@settings(max_examples=40)
-@given(SITES)
-def test_every_model_that_keeps_waiting_is_loaded_within_a_bound(site: Site) -> None:
-    step, longest = 5, max(site.residencies)
-    turn = LOWER * longest + site.load_ns + step
-    bound = OVERDUE * longest + turn * (len(site.names) + 1)
-    site.run([frozenset(site.names)] * (3 * bound // step), step)
-    assert set(site.longest) == set(site.names)
-    assert max(site.longest.values()) <= bound
+@settings(max_examples=100)
+@given(st.integers(1, 9), st.integers(1, 3), st.integers(1, 40), st.integers(0, 20), st.integers(1, 400), st.integers(1, 5))
+def test_a_single_request_beside_floods_waits_no_longer_than_is_promised(
+    models: int, cards: int, residency: int, load: int, asked: int, step: int
+) -> None:
+    """A step is as long as a decision is late: at the request, and after each turn."""
+    waited = wait_beside_floods(models, cards, residency, load, asked, step)
+    assert waited <= longest_wait_ns(residency, load + step, models, cards) + step
+
+
+@settings(max_examples=60)
+@given(SITES, st.booleans())
+def test_no_model_waits_longer_than_is_promised_whatever_the_priorities(site: Site, equal: bool) -> None:
+    step, models = 5, len(site.names)
+    bound = longest_wait_ns(max(site.residencies), site.load_ns + step, models, site.cards, outranked=not equal) + step
+    run = replace(site, priorities=[0] * models) if equal else site
+    run.run([frozenset(site.names)] * (3 * bound // step), step)
+    assert set(run.longest) == set(site.names)
+    assert max(run.longest.values()) + site.load_ns <= bound

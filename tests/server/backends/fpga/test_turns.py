@@ -94,6 +94,11 @@ def resident(model: ScheduledModel) -> bool:
     return model.residency.resident
 
 
+def longest_wait_s(model: ScheduledModel) -> float:
+    assert model.residency is not None
+    return model.residency.longest_wait_s
+
+
 def test_models_take_turns_on_one_card_and_each_answer_is_its_own(site: Site) -> None:
     models = [site.add(name, card_residency_ms="0") for name in "abc"]
     assert [resident(model) for model in models] == [True, False, False]
@@ -132,6 +137,75 @@ def test_a_resident_model_takes_a_card_of_models_that_take_turns_if_they_keep_on
         assert site.answer(model, 3) == 6
     with pytest.raises(ModelBusyError, match=r"the models 'a', 'b' with card_policy 'on_demand' would have no card"):
         site.add("d", "resident")
+
+
+def test_a_resident_model_waits_for_a_card_while_all_are_being_loaded_and_takes_it(
+    site: Site, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    models = [site.add(name, card_residency_ms="0") for name in "abc"]
+    resident_version = site.publish("d", linked(image, digest="d" * 64), parameters={"card_policy": "resident"})
+    monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "1000")
+    asked = [site.ask(models[2], 1)]
+    wait_until(lambda: any(not resident(model) for model in models[:2]))
+    left = next(model for model in models[:2] if not resident(model))
+    asked.append(site.ask(left, 2))
+    wait_until(lambda: not any(map(resident, models)))
+    fixed = site.serve(resident_version)
+    assert [each.result(WAIT_S) for each in asked] == [2, 4]
+    assert site.answer(fixed, 3) == 6
+    assert [site.answer(model, 4) for model in models] == [8] * 3
+
+
+def test_of_two_resident_models_that_are_loaded_at_once_one_leaves_a_card_to_those_that_take_turns(
+    site: Site, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    models = [site.add(name, card_residency_ms="0") for name in "ab"]
+    versions = [site.publish(name, linked(image, digest=name * 64), parameters={"card_policy": "resident"}) for name in "cd"]
+    monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "500")
+    with ThreadPoolExecutor(2) as loading:
+        loads = [loading.submit(site.serve, version) for version in versions]
+        errors = [load.exception(WAIT_S) for load in loads]
+    (refused,) = [error for error in errors if error is not None]
+    assert isinstance(refused, ModelBusyError)
+    assert "the models 'a', 'b' with card_policy 'on_demand' would have no card" in str(refused)
+    assert [site.answer(model, 4) for model in models] == [8, 8]
+
+
+def test_a_model_that_left_its_card_with_waiting_requests_is_behind_those_that_waited_before_it_left(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest request of `a` arrived before those of the others. Its run hangs until its model leaves the card."""
+    monkeypatch.setenv("HYPERSONIC_EMU_HANG", "facile_1:2")
+    with kept_up():
+        a, b, c = (site.add(name, card_residency_ms="0", timeout_ms="2000", retry_ms="20") for name in "abc")
+        assert site.answer(a, 1) == 2
+        (instance,), before_ns = site.loaded[0].instances, time.monotonic_ns()
+        answered: list[float] = []
+        futures = [site.ask(a, 2)]
+        wait_until(lambda: instance.used_ns > before_ns)
+        futures += [site.ask(b, 3), site.ask(c, 4)]
+        for future in futures:
+            future.add_done_callback(lambda done: answered.append(done.result()))
+        assert [future.result(WAIT_S) for future in futures] == [4, 6, 8]
+    assert sorted(answered[:2]) == [6, 8]
+    assert answered[2:] == [4]
+
+
+def test_the_longest_wait_for_a_card_is_told_while_it_lasts_and_afterwards(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.add("a", card_residency_ms="0")
+    b = site.add("b", card_residency_ms="0")
+    assert longest_wait_s(b) == 0
+    monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "300")
+    asked = site.ask(b, 1)
+    wait_until(lambda: longest_wait_s(b) > 0)
+    assert not resident(b)
+    assert asked.result(WAIT_S) == 2
+    longest = longest_wait_s(b)
+    assert longest >= 0.3
+    assert site.answer(b, 2) == 4
+    assert longest_wait_s(b) == longest
 
 
 @pytest.mark.parametrize(
