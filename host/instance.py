@@ -18,24 +18,36 @@ a run is started when no run of another model is in flight, so start() waits for
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.compute_unit import BufferObject, ComputeUnit
 from hypersonic.host.device import Device
 from hypersonic.host.driver import RunState
-from hypersonic.host.errors import ComputeUnitTimeoutError, DeviceError, DeviceLostError, RunError, XclbinMismatchError
+from hypersonic.host.errors import (
+    BufferObjectError,
+    ComputeUnitTimeoutError,
+    DeviceError,
+    DeviceLostError,
+    RunError,
+    XclbinMismatchError,
+)
 from hypersonic.host.sharing.order import Flow
 from hypersonic.host.weights import W, WeightsFile, find_weights, load_weights, release_weights
 
 #: the indices of the kernel's arguments for xrtRunSetArg; W, for a kernel that reads weights, is in weights.py
 X, Y, ROWS = 0, 1, 2
+#: a buffer object takes whole pages of a memory bank
+_PAGE_BYTES = 4096
 
 
 class SlotTimes(NamedTuple):
@@ -242,6 +254,7 @@ def open_instances(
         raise XclbinMismatchError(
             f"the card holds xclbin {device.uuid}, the manifest of {manifest.model!r} describes {manifest.uuid}"
         )
+    check_room(device.contents, manifest, units or manifest.compute_units, slots, slot_rows, device.usage.held_bytes())
     file = find_weights(manifest, weights or device.xclbin.with_name(WEIGHTS_NAME))
     flow = Flow(manifest.model, share)
     with ExitStack() as opened:
@@ -251,6 +264,31 @@ def open_instances(
             opened.callback(instances[-1].close)
         opened.pop_all()
     return tuple(instances)
+
+
+def check_room(
+    contents: Xclbin, manifest: Manifest, units: Sequence[str], slots: int, slot_rows: int,
+    held_bytes: Mapping[str, int] = MappingProxyType({}),
+) -> None:  # fmt: skip
+    """Check that the memory banks have room for the slots of a model, before any of it is allocated. Raises BufferObjectError.
+
+    Args:
+        contents: the xclbin of the card.
+        held_bytes: what the banks hold already, by tag.
+    """
+    needed: Counter[int] = Counter()
+    for unit in contents.units_of(manifest.kernel):
+        for argument, row in ((X, manifest.inputs), (Y, manifest.outputs)):
+            if unit.name in units and argument in unit.memories:
+                needed[unit.memories[argument]] += slots * -(-slot_rows * row.row_bytes // _PAGE_BYTES) * _PAGE_BYTES
+    for group, size_bytes in needed.items():
+        bank = contents.group_memories[group]
+        bank_bytes, held = bank.size_kib * 1024, held_bytes.get(bank.tag, 0)
+        if bank_bytes and size_bytes > bank_bytes - held:
+            raise BufferObjectError(
+                f"{slots} slots of {slot_rows} rows of {manifest.model!r} take {size_bytes} bytes of memory bank {bank.tag!r}, "
+                f"which has {bank_bytes} bytes, {held} of them in use: reduce slots or slot_rows in config.pbtxt"
+            )
 
 
 def _slot(

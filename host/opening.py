@@ -37,7 +37,7 @@ def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) ->
         DeviceBusyError: (the card has another shell, or another process loaded an xclbin).
         XclbinMismatchError: (the card has another shell, or another process loaded an xclbin).
     """
-    contents = Xclbin.read(xclbin)
+    contents = Xclbin.read(xclbin, image=False)
     return Device(choose_driver(contents), contents, xclbin, index, usage)
 
 

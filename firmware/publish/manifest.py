@@ -157,7 +157,11 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
     Raises ManifestMismatchError, which names the field, the manifest's value and the xclbin's; XclbinError when the bytes are
     not an xclbin.
     """
-    parsed = Xclbin.parse(xclbin)
+    return check_described(manifest, Xclbin.parse(xclbin), hashlib.sha256(xclbin).hexdigest())
+
+
+def check_described(manifest: Manifest, parsed: Xclbin, sha256: str) -> Xclbin:
+    """As check(), for an xclbin that was parsed from a file with that hash."""
     names = ", ".join(repr(kernel.name) for kernel in parsed.kernels) or "none"
     if (kernel := parsed.kernel(manifest.kernel)) is None:
         raise _mismatch(manifest, f"kernel is {manifest.kernel!r}, but the xclbin has {names}")
@@ -168,7 +172,7 @@ def check(manifest: Manifest, xclbin: bytes) -> Xclbin:
         ("compute_units", list(manifest.compute_units), [unit.name for unit in parsed.units_of(kernel.name)]),
         ("kernel_sha256", manifest.kernel_sha256, parsed.kernel_digests.get(kernel.name, "")),
         ("uuid", manifest.uuid, parsed.uuid),
-        ("sha256", manifest.sha256, hashlib.sha256(xclbin).hexdigest()),
+        ("sha256", manifest.sha256, sha256),
     )
     for name, described, actual in facts:
         if described != actual:

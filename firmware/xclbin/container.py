@@ -14,12 +14,14 @@ Every size, offset and count in a file is checked against the file's real size b
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
 
 from hypersonic.firmware.errors import XclbinError
 from hypersonic.firmware.kernel.vitis_xml import KernelDescription, parse_kernels
@@ -34,6 +36,8 @@ MAGIC = b"xclbin2\0"
 MAX_SECTIONS = 0x10000
 #: larger than any existing bitstream; keeps a hostile file from filling the memory
 MAX_FILE_BYTES = 2 << 30
+#: the most bytes that are read of a file without its image
+MAX_DESCRIPTION_BYTES = 256 << 20
 
 _TOP = struct.Struct("<8si28s256sQ")
 _HEADER = struct.Struct("<QQQHBBHH16s64s16s16sI4x")
@@ -102,21 +106,41 @@ class Xclbin:
     signature: bytes = field(default=b"", repr=False)  # PKCS7, after the image
 
     @classmethod
-    def read(cls, path: Path) -> Xclbin:
+    def read(cls, path: Path, *, image: bool = True) -> Xclbin:
         """The xclbin in a file. Raises XclbinError, which names the file, when it is not a complete xclbin; OSError when it
-        cannot be read."""
-        size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise XclbinError(f"{path}: {size} bytes, expected an xclbin of at most {MAX_FILE_BYTES}")
+        cannot be read.
+
+        Args:
+            image: as for read_open.
+        """
         try:
-            return cls.parse(path.read_bytes())
+            with path.open("rb") as file:
+                return cls.read_open(file, image=image)
         except XclbinError as error:
             raise XclbinError(f"{path}: {error}") from error
 
     @classmethod
+    def read_open(cls, file: BinaryIO, *, image: bool = True) -> Xclbin:
+        """The xclbin in an open file. Its headers are read first, and the rest once all sizes in them are checked.
+
+        Args:
+            image: False leaves out the section BITSTREAM, which is most of the file and is then not read.
+
+        Raises:
+            XclbinError: When it is not one complete, consistent xclbin, or is too large.
+            OSError: When it cannot be read.
+        """
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_FILE_BYTES:
+            raise XclbinError(f"{size} bytes, expected an xclbin of at most {MAX_FILE_BYTES}")
+        xclbin = _parse(_FileBytes(file, size), image=image)
+        _check(xclbin)
+        return xclbin
+
+    @classmethod
     def parse(cls, data: bytes) -> Xclbin:
         """The xclbin in the bytes of a whole file. Raises XclbinError unless they are one complete, consistent xclbin."""
-        xclbin = _parse(data)
+        xclbin = _parse(data, image=True)
         _check(xclbin)
         return xclbin
 
@@ -273,13 +297,44 @@ def _align(size: int) -> int:
     return -(-size // 8) * 8
 
 
-def _parse(data: bytes) -> Xclbin:
+class _Bytes(Protocol):
+    """The bytes of a file, which may be read only as they are needed."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes: ...
+
+
+class _FileBytes:
+    """The bytes of an open file."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file, self._size = file, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice, /) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        self._file.seek(start)
+        data = self._file.read(stop - start)
+        if len(data) != stop - start:
+            raise XclbinError(f"the file has fewer than its {self._size} bytes: it is being written")
+        return data
+
+
+def _parse(data: _Bytes, *, image: bool) -> Xclbin:
+    """Parse a file.
+
+    Args:
+        image: False leaves out the section BITSTREAM.
+    """
     if len(data) < _SECTIONS_START:
         raise XclbinError(f"the file is {len(data)} bytes, expected at least {_SECTIONS_START}: truncated, or not an xclbin")
-    magic, signature_length, _, key_block, unique_id = _TOP.unpack_from(data)
+    magic, signature_length, _, key_block, unique_id = _TOP.unpack(data[: _TOP.size])
     if magic != MAGIC:
         raise XclbinError(f"the file starts with {magic!r}, expected {MAGIC!r}: not an xclbin")
-    header = _HEADER.unpack_from(data, _TOP.size)
+    header = _HEADER.unpack(data[_TOP.size : _SECTIONS_START])
     length, timestamp, rom, patch, major, minor, mode, mask, interface, vbnv, uuid, debug, count = header
     whole = length + max(signature_length, 0)
     if whole != len(data):
@@ -289,7 +344,12 @@ def _parse(data: bytes) -> Xclbin:
         raise XclbinError(f"mode is {mode}, expected one of {sorted(_TARGETS)}")
     if count > MAX_SECTIONS or _SECTIONS_START + count * _SECTION.size > length:
         raise XclbinError(f"the header counts {count} sections, the file of {length} bytes has no room for them")
-    sections, end = _parse_sections(data, length, count)
+    heads, end = _parse_heads(data, length, count)
+    chosen = [head for head in heads if image or head.kind != Kind.BITSTREAM]
+    described = sum(head.size for head in chosen) + len(data) - end
+    if not image and described > MAX_DESCRIPTION_BYTES:
+        raise XclbinError(f"{described} bytes beside the image, expected at most {MAX_DESCRIPTION_BYTES}")
+    sections = tuple(Section(head.kind, data[head.offset : head.offset + head.size], head.name) for head in chosen)
     return Xclbin(
         mode=mode, vbnv=tables.text(vbnv), uuid=uuid.hex(), sections=sections, interface_uuid=interface.hex(),
         timestamp=timestamp, feature_rom_timestamp=rom, version=(major, minor, patch), action_mask=mask, unique_id=unique_id,
@@ -297,21 +357,30 @@ def _parse(data: bytes) -> Xclbin:
     )  # fmt: skip
 
 
-def _parse_sections(data: bytes, length: int, count: int) -> tuple[tuple[Section, ...], int]:
-    """The sections, and the offset at which the last one's padding ends."""
-    sections = []
+class _Head(NamedTuple):
+    """Where a section is in the file."""
+
+    kind: int
+    name: str
+    offset: int
+    size: int
+
+
+def _parse_heads(data: _Bytes, length: int, count: int) -> tuple[list[_Head], int]:
+    """The headers of the sections, and the offset at which the last one's padding ends."""
+    table = data[_SECTIONS_START : _SECTIONS_START + count * _SECTION.size]
+    heads = []
     end = _align(_SECTIONS_START + count * _SECTION.size)
     taken = 0
-    for index in range(count):
-        kind, name, offset, size = _SECTION.unpack_from(data, _SECTIONS_START + index * _SECTION.size)
+    for index, (kind, name, offset, size) in enumerate(_SECTION.iter_unpack(table)):
         taken += size
         if size and not _SECTIONS_START + count * _SECTION.size <= offset <= length - size:
             raise XclbinError(f"section {index} (kind {kind}) is {size} bytes at {offset}, outside the file of {length} bytes")
         if taken > length:
             raise XclbinError(f"the first {index + 1} sections are {taken} bytes, more than the file of {length}: they overlap")
-        sections.append(Section(kind, data[offset : offset + size] if size else b"", tables.text(name)))
+        heads.append(_Head(kind, tables.text(name), offset if size else 0, size))
         end = max(end, _align(offset + size) if size else 0)
-    return tuple(sections), min(end, length)
+    return heads, min(end, length)
 
 
 def _check(xclbin: Xclbin) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.host.device import Device
 from hypersonic.host.errors import (
     BufferObjectError,
@@ -29,7 +31,7 @@ from hypersonic.host.errors import (
     RunError,
     XclbinMismatchError,
 )
-from hypersonic.host.instance import ModelInstance, Slot, open_instances
+from hypersonic.host.instance import ModelInstance, Slot, check_room, open_instances
 from hypersonic.host.opening import open_device
 
 Build = tuple[Path, Manifest]
@@ -249,10 +251,38 @@ def test_no_slots_or_no_rows_are_refused(device: Device, build: Build, slots: in
 
 
 def test_slots_that_do_not_fit_the_bank_leave_it_as_it_was(device: Device, build: Build) -> None:
+    """300 Mi rows of 72 and 4 bytes are 22.3 GiB for each slot, 100 Mi rows are 7.4 GiB. The bank has 16 GiB."""
     for _ in range(3):
-        with pytest.raises(BufferObjectError, match="cannot be allocated"):
+        with pytest.raises(BufferObjectError, match=r"2 slots of 314572800 rows .* memory bank 'bank0', .* 0 of them in use"):
             _open(device, build, slot_rows=300 << 20)
+    first = _open(device, build, slot_rows=100 << 20)
+    with pytest.raises(
+        BufferObjectError, match=r"'bank0', which has 17179869184 bytes, 15938355200 of them in use: reduce slots"
+    ):
+        _open(device, build, slot_rows=100 << 20)
+    assert set(device.usage.held_bytes().values()) == {2 * 76 * (100 << 20)}
+    for instance in first:
+        instance.close()
     _open(device, build)
+
+
+@given(st.integers(1, 1 << 40), st.integers(1, 1 << 40))
+def test_slots_are_compared_with_the_bank_in_whole_pages(build: Build, slots: int, slot_rows: int) -> None:
+    pages = sum((slot_rows * row_bytes + 4095) // 4096 for row_bytes in (72, 4))
+    xclbin, manifest = Xclbin.read(build[0]), build[1]
+    fits = slots * pages <= (16 << 30) // 4096
+    with nullcontext() if fits else pytest.raises(BufferObjectError, match=r"reduce slots or slot_rows in config\.pbtxt"):
+        check_room(xclbin, manifest, manifest.compute_units, slots, slot_rows)
+
+
+@given(st.integers(1, 1 << 22))
+def test_slots_that_just_fit_the_bank_are_accepted_and_one_more_is_not(build: Build, slots: int) -> None:
+    """A slot of up to 56 rows takes two pages."""
+    xclbin, manifest = Xclbin.read(build[0]), build[1]
+    most = (16 << 30) // (2 * 4096)
+    check_room(xclbin, manifest, manifest.compute_units, min(slots, most), 56)
+    with pytest.raises(BufferObjectError):
+        check_room(xclbin, manifest, manifest.compute_units, most + slots, 56)
 
 
 def test_closing_an_instance_twice_is_harmless_and_its_views_are_gone(device: Device, build: Build) -> None:

@@ -57,7 +57,7 @@ RESIDENCY_MS, SKEW = 5000, 2.0
 FLOODS, FLOODERS, SINGLES = ((3, 1), (10, 2)), 2, 4
 #: of the floods, in ms: the residency, the load of an xclbin, and the most that a change takes with the runs that end before it
 FLOOD_RESIDENCY_MS, FLOOD_LOAD_MS, FLOOD_CHANGE_MS = 1000, 500, 1000
-#: in simulated time, in ms: the load that HYPERSONIC_EMU_LOAD_MS assumes, and the step; and the number of runs, with a request each
+#: in simulated time, in ms: the load that HYPERSONIC_EMU_LOAD_MS assumes, and the step; and the runs, of one request each
 SIMULATED_LOAD_MS, STEP_MS, PHASES = 2000, 200, 100
 _ROOT = Path(__file__).parents[3]
 

@@ -10,6 +10,7 @@ used, otherwise the first free card (pool.py).
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -20,12 +21,10 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
 from hypersonic.firmware.publish.config_pbtxt import SLOT_ROWS, SLOTS, packed_rows
-from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest
-from hypersonic.firmware.publish.manifest import check as check_manifest
+from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest, check_described
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
-from hypersonic.host.device import without_image
 from hypersonic.host.errors import DeviceBusyError, DeviceError
 from hypersonic.host.opening import card_set
 from hypersonic.host.release import release_warning
@@ -124,6 +123,7 @@ class FpgaBackend:
                 _check_config(config, manifest)
                 weights = self._follow(directory, WEIGHTS_NAME) if manifest.weights_bytes else None
                 slots, slot_rows = config.integer("slots", SLOTS), config.integer("slot_rows", SLOT_ROWS)
+                host_instance.check_room(contents, manifest, manifest.compute_units, slots, slot_rows)
                 open_instances = partial(
                     host_instance.open_instances, manifest=manifest, slots=slots, slot_rows=slot_rows, weights=weights,
                     share=config.number("share", 1.0),
@@ -155,7 +155,9 @@ class FpgaBackend:
         Raises FirmwareError, ModelLoadError, OSError if it is not the one that was published.
         """
         with self._links.opened(directory / XCLBIN, directory.parent, f"{directory.name}/{XCLBIN}") as file:
-            return without_image(check_manifest(manifest, file.read()))
+            contents = Xclbin.read_open(file, image=False)
+            file.seek(0)
+            return check_described(manifest, contents, hashlib.file_digest(file, "sha256").hexdigest())
 
     def _manifest(self, directory: Path) -> Manifest:
         """Read the manifest. Raises ManifestError, ModelLoadError, OSError."""

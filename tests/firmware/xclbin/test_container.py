@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import io
+import os
+import re
 import struct
+import tracemalloc
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +22,7 @@ from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Section, Xclbin
 from hypersonic.firmware.xclbin.describe import describe
 from hypersonic.firmware.xclbin.sections import Clock, Connection, Ip, Kind, Memory
+from hypersonic.host.device import without_image
 
 U250 = find_platform("u250")
 IMAGE = assemble_xclbin("facile", Target.HW_EMU, U250, bytes(range(256)) * 3, compute_units=2, tools={"hls4ml": "1.3.0"})
@@ -97,6 +102,70 @@ def test_a_foreign_file_is_refused(data: bytes, tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(XclbinError, match=r"model\.xclbin: the file (starts with|is \d+ bytes)"):
         Xclbin.read(path)
+
+
+def test_a_file_without_its_image_is_read_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "model.xclbin"
+    image = Section(Kind.BITSTREAM, bytes(32 << 20))
+    path.write_bytes(
+        Xclbin.create(Target.HW, "card", [Section(Kind.MEM_TOPOLOGY, tables.encode_memories([])), image]).to_bytes()
+    )
+    tracemalloc.start()
+    try:
+        described = Xclbin.read(path, image=False)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    whole = Xclbin.read(path)
+    assert described == replace(whole, sections=whole.sections[:1])
+    assert len(whole.bitstream) == 32 << 20
+    assert peak_bytes < 1 << 20
+
+
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.xclbin"
+    path.write_bytes(IMAGE)
+    os.truncate(path, 6 << 30)
+    for image in (True, False):
+        with pytest.raises(XclbinError, match=r"model\.xclbin: 6442450944 bytes, expected an xclbin of at most 2147483648"):
+            Xclbin.read(path, image=image)
+
+
+def test_a_large_file_whose_header_is_wrong_is_refused_before_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.xclbin"
+    path.write_bytes(IMAGE)
+    os.truncate(path, 1 << 30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(XclbinError, match="there are bytes after the image"):
+            Xclbin.read(path)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 1 << 20
+
+
+def test_what_a_file_has_beside_its_image_is_limited(tmp_path: Path) -> None:
+    """A sparse file with a trailer of 257 MiB."""
+    path = tmp_path / "model.xclbin"
+    size = len(IMAGE) + (257 << 20)
+    path.write_bytes(_patched(304, "<Q", size))
+    os.truncate(path, size)
+    with pytest.raises(XclbinError, match=r"\d+ bytes beside the image, expected at most 268435456"):
+        Xclbin.read(path, image=False)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.xclbin"
+    path.write_bytes(IMAGE)
+
+    class Shrinking(io.FileIO):
+        def seek(self, offset: int, whence: int = 0, /) -> int:
+            os.truncate(path, 100)
+            return super().seek(offset, whence)
+
+    with Shrinking(path) as file, pytest.raises(XclbinError, match=r"fewer than its .* bytes: it is being written"):
+        Xclbin.read_open(file)
 
 
 def test_bytes_after_the_image_are_refused() -> None:
@@ -205,12 +274,25 @@ def test_any_number_anywhere_in_the_headers_is_read_or_refused(offset: int, valu
 
 
 def _read_or_refuse(data: bytes) -> None:
+    """Also: an open file gives the same as its bytes, with the image or without."""
     try:
         xclbin = Xclbin.parse(data)
-    except XclbinError:
+    except XclbinError as error:
+        for image in (True, False):
+            with pytest.raises(XclbinError, match=re.escape(str(error))):
+                _read_open(data, image=image)
         return
+    assert _read_open(data, image=True) == xclbin
+    assert _read_open(data, image=False) == without_image(xclbin)
     assert describe(xclbin)
     assert xclbin.target in Target
+
+
+def _read_open(data: bytes, *, image: bool) -> Xclbin:
+    with os.fdopen(os.memfd_create("model.xclbin"), "w+b") as file:
+        file.write(data)
+        file.flush()
+        return Xclbin.read_open(file, image=image)
 
 
 words = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=15)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
 from hypersonic.server.backends.fpga.backend import FpgaBackend, FpgaModel
 from hypersonic.server.core.config.read import read_config
-from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceTimeoutError
+from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceTimeoutError, ModelLoadError
 from tests.host.conftest import Build
 from tests.host.register_values import HEALTHY
 
@@ -53,6 +55,34 @@ def hang(model: FpgaModel, faulty: Any, number: int) -> None:
 def test_a_model_that_is_closed_gives_its_card_back_in_order(faulty: Any, model: FpgaModel) -> None:
     close(model)
     assert faulty.journal() == CLOSED
+
+
+def test_slots_that_no_bank_has_room_for_are_refused_before_the_card_is_opened(
+    faulty: Any, build: Build, tmp_path: Path
+) -> None:
+    xclbin, manifest = build
+    parameters = {"slots": "1000", "slot_rows": "1000000000"}
+    publish(tmp_path, xclbin.read_bytes(), manifest, config_pbtxt(manifest, parameters=parameters))
+    directory = tmp_path / "facile"
+    with pytest.raises(ModelLoadError, match=r"1000 slots of 1000000000 rows of 'facile' take .* reduce slots or slot_rows"):
+        FpgaBackend().load(directory / "1", read_config(directory / "config.pbtxt", "facile"))
+    assert faulty.journal() == []
+
+
+def test_a_large_xclbin_is_refused_before_it_is_read(build: Build, tmp_path: Path) -> None:
+    xclbin, manifest = build
+    publish(tmp_path, xclbin.read_bytes(), manifest, config_pbtxt(manifest))
+    directory = tmp_path / "facile"
+    for size_bytes, said in ((6 << 30, "6442450944 bytes, expected an xclbin of at most"), (1 << 30, "bytes after the image")):
+        os.truncate(directory / "1" / "model.xclbin", size_bytes)
+        tracemalloc.start()
+        try:
+            with pytest.raises(ModelLoadError, match=rf"^1/model\.xclbin: .*{said}"):
+                FpgaBackend().load(directory / "1", read_config(directory / "config.pbtxt", "facile"))
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak_bytes < 4 << 20
 
 
 def test_a_model_with_a_hung_unit_gives_its_card_back_too_so_that_a_reset_finds_nobody_there(

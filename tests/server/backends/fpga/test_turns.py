@@ -18,7 +18,7 @@ from hypersonic.server.core.config.read import read_config
 from hypersonic.server.core.inference.check import check
 from hypersonic.server.core.inference.request import InferRequest, InputTensor
 from hypersonic.server.core.scheduling.model import ScheduledModel
-from hypersonic.server.errors import ModelBusyError, ModelConfigError, UnavailableError
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, UnavailableError
 from tests.host.conftest import Build, Cards, kept_up
 from tests.server.backends.fpga.repositories import Repository, linked
 from tests.support.waiting import wait_until
@@ -219,6 +219,12 @@ def test_the_longest_wait_for_a_card_is_told_while_it_lasts_and_afterwards(site:
 def test_parameters_that_mean_nothing_are_refused(site: Site, policy: str, parameters: dict[str, str], message: str) -> None:
     with pytest.raises(ModelConfigError, match=message):
         site.add("a", policy, **parameters)
+
+
+def test_slots_that_no_bank_has_room_for_are_refused_at_load_although_no_card_is_free(site: Site) -> None:
+    site.add("a")
+    with pytest.raises(ModelLoadError, match=r"100000000 slots of 16 rows of 'b' take .* memory bank 'bank0'"):
+        site.add("b", slots="100000000")
 
 
 def test_a_file_that_was_damaged_is_found_before_any_model_leaves_its_card(site: Site) -> None:
