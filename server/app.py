@@ -147,7 +147,8 @@ class Server:
 
         links = self.options.model_control.links(self.options.model_repository)
         python = PythonBackend(infer_by(lookup), load_timeout_s=self.options.model_control.load_timeout_s, links=links)
-        return {"fpga": FpgaBackend(links=links), "onnxruntime": OnnxRuntimeBackend(links), "python": python}
+        fpga = FpgaBackend(links=links, allow_emulated=self.options.allow_emulated_override)
+        return {"fpga": fpga, "onnxruntime": OnnxRuntimeBackend(links), "python": python}
 
     def _ensemble(self, config: ModelConfig, version: int, repository: ModelRepository) -> Model:
         return EnsembleModel(config, version, repository.model, metrics=self._metrics_config)

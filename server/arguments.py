@@ -202,6 +202,10 @@ def _add_authentication(parser: argparse._ActionsContainer) -> None:
         text="allow clients to upload xclbins in load requests; such an xclbin programs a card",
     )  # fmt: skip
     _add_boolean(
+        parser, "--allow-emulated-override", default=False,
+        text="with --allow-xclbin-override, also allow those for emulated cards; their native code runs in this process",
+    )  # fmt: skip
+    _add_boolean(
         parser, "--allow-python-override", default=False,
         text="allow every client to upload or select Python code in load requests; false: only if every port requires "
         "credentials",

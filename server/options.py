@@ -43,6 +43,7 @@ class Options:
     disable_auto_complete_config: bool = False
     strict_model_config: bool = False
     allow_xclbin_override: bool = False
+    allow_emulated_override: bool = False
     allow_python_override: bool = False
     model_load_override_limit_bytes: int = 1 << 30
     model_load_timeout_secs: int = 600

@@ -41,6 +41,10 @@ class Links:
     repositories: tuple[Path, ...] = ()
     roots: tuple[Path, ...] = ()
 
+    def uploaded(self, directory: Path) -> bool:
+        """Return whether a directory is below none of the repositories, because a load request brought its files."""
+        return bool(self.repositories) and not any(directory.is_relative_to(repository) for repository in self.repositories)
+
     def follow(self, path: Path, home: Path, what: str) -> Path:
         """Return the resolved path.
 

@@ -94,12 +94,19 @@ class FpgaBackend:
 
     Args:
         links: where a version's files may be.
+        allow_emulated: load requests may bring an xclbin for an emulated card, whose simulator is native code.
     """
 
-    def __init__(self, cards: CardPool | None = None, links: Links = Links()) -> None:  # noqa: B008 - immutable
+    def __init__(
+        self,
+        cards: CardPool | None = None,
+        links: Links = Links(),  # noqa: B008 - immutable
+        *,
+        allow_emulated: bool = False,
+    ) -> None:
         self._cards = cards or CardPool()
         self._turns = Turns(self._cards)
-        self._links = links
+        self._links, self._allow_emulated = links, allow_emulated
         if warning := release_warning():
             _LOG.warning("%s", warning)
 
@@ -156,6 +163,12 @@ class FpgaBackend:
         """
         with self._links.opened(directory / XCLBIN, directory.parent, f"{directory.name}/{XCLBIN}") as file:
             contents = Xclbin.read_open(file, image=False)
+            if contents.target.emulated and not self._allow_emulated and self._links.uploaded(directory):
+                raise ModelLoadError(
+                    f"an xclbin for an emulated card (target {contents.target}) is not accepted over the network: its "
+                    "simulator is native code, which runs in the server's process. Put it into the model repository, or start the "
+                    "server with '--allow-emulated-override=true'"
+                )
             file.seek(0)
             return check_described(manifest, contents, hashlib.file_digest(file, "sha256").hexdigest())
 
