@@ -198,8 +198,8 @@ def _emulated_lines(cards: int) -> list[str]:
     if not cards:
         return ["no emulated cards", _row("why", f"{library.EMULATION} is not installed, or {_EMULATED_CARDS} is 0")]
     return [
-        "emulated card 0" if cards == 1 else f"emulated cards 0 to {cards - 1}",
-        _row("status", "ready, simulated: no card and no XRT are needed"),
+        f"{'emulated card 0' if cards == 1 else f'emulated cards 0 to {cards - 1}'}  SIMULATED",
+        _row("status", "ready: this machine computes the answers; no card and no XRT are needed"),
         _row("targets", *_EMULATED),
         _row("platform", "that of the loaded xclbin; each process has its own"),
         _row("clocks", f"{_UNKNOWN}: the clocks of a run are counted, but have no frequency"),

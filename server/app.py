@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from hypersonic import __version__
 from hypersonic.server.advice import advice
 from hypersonic.server.announce import Announcement
 from hypersonic.server.arguments import add_arguments
@@ -354,6 +355,7 @@ def serve(args: argparse.Namespace) -> int:
         log_format=opts.log_format,
         log_file=opts.log_file,
     )
+    _LOG.info("hypersonic %s (Triton protocol)", __version__)
     raise_descriptor_limit()
     with termination_signals() as signals:
         server = Server(opts, log_control=log_control)

@@ -16,7 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list on standard output. Return 0."""
+    from hypersonic import __version__
     from hypersonic.host.devices import devices, devices_as_data
 
-    print(json.dumps(devices_as_data(), indent=2) if args.json else devices())
+    if args.json:
+        print(json.dumps({"hypersonic": __version__, **devices_as_data()}, indent=2))
+    else:
+        print(f"hypersonic {__version__}\n\n{devices()}")
     return 0

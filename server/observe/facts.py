@@ -83,6 +83,7 @@ class CardFacts(NamedTuple):
         memory_bytes: its total memory, 0 if unknown.
         held_bytes: the part in this server's buffers.
         in_service, out_of_service: the number of its compute units in each state.
+        simulated: there is no such card; this machine computes the answers.
     """
 
     gpu_uuid: str
@@ -92,6 +93,7 @@ class CardFacts(NamedTuple):
     in_service: int
     out_of_service: int
     readings: CardReadings
+    simulated: bool
 
 
 class Moment(NamedTuple):
@@ -130,8 +132,9 @@ def _cards(models: Iterable[ModelFacts], max_age_s: float) -> Iterator[CardFacts
         in_service = sum(unit.figures.in_service for _, unit in on_card)
         held_bytes = sum(card.held_bytes for card in cards)
         yield CardFacts(
-            name, card.name, card.memory_bytes, held_bytes, in_service, len(on_card) - in_service, card.read(max_age_s)
-        )
+            name, card.name, card.memory_bytes, held_bytes, in_service, len(on_card) - in_service, card.read(max_age_s),
+            card.simulated,
+        )  # fmt: skip
 
 
 def _facts(model: Model) -> ModelFacts:

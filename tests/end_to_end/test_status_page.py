@@ -10,15 +10,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from email.message import Message
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from hypersonic import __version__
 from hypersonic.server.core.inference.card import CardReadings, CardStatus
 from tests.server.conftest import Running, Script, Serve, write_model
 from tests.support.optional import require
@@ -91,7 +94,7 @@ def test_a_browser_shows_models_with_live_rates_and_nothing_named_is_markup(
             waiting.until(lambda b: any(number(row[4]) > 0 for row in cells(b, "instances").values()))
             assert cells(browser, "instances")["sum_1"][2] == "IN SERVICE"
             assert EVIL.replace("/", "\\") in models
-            assert browser.title == "triton: READY"
+            assert browser.title == f"hypersonic {__version__} (Triton protocol): READY"
             assert not browser.find_elements(By.CSS_SELECTOR, "main script, main img")
             before = number(cells(browser, "models")["m"][8])
             waiting.until(lambda b: number(cells(b, "models")["m"][8]) > before)
@@ -118,6 +121,27 @@ def test_a_browser_shows_cards_with_their_readings_and_what_they_do_not_tell_not
         running.infer(X)
         browser.get(f"{running.http}/")
         assert [row[1] + row[3] + row[4] + row[5] for row in cells(browser, "cards").values()] == ["\N{EN DASH}" * 4]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screenshot_shows_which_server_it_is_and_a_badge_on_each_card_that_does_not_exist(
+    serve: Serve, browser: webdriver.Chrome, scheme: str, tmp_path: Path
+) -> None:
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    card = CardStatus("FPGA-1", "u250", 64 << 30, 12 << 20, simulated=True)
+    with serve(Script(card=card)) as running:
+        browser.get(f"{running.http}/")
+        assert browser.find_element(By.TAG_NAME, "h1").text == f"hypersonic {__version__} (Triton protocol) READY"
+        assert list(cells(browser, "cards")) == ["u250 SIMULATED\nFPGA-1"]
+        (badge,) = browser.find_elements(By.CSS_SELECTOR, "#cards .simulated")
+        assert badge.is_displayed()
+        browser.save_screenshot(str(tmp_path / "page.png"))
+        colours = Image.open(BytesIO(badge.screenshot_as_png)).convert("RGB").getcolors(100_000)
+    assert max(colours)[1] == {"light": (0xFF, 0xF0, 0xC7), "dark": (0x45, 0x31, 0x06)}[scheme]
+    assert len(colours) > 10, "the letters, with smooth edges"
+    with serve() as running:
+        browser.get(f"{running.http}/")
+        assert not browser.find_elements(By.CSS_SELECTOR, ".simulated")
 
 
 def test_on_a_telephone_nothing_is_wider_than_the_screen(serve: Serve, browser: webdriver.Chrome, tmp_path: Path) -> None:

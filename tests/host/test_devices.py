@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hypersonic import __version__, cli
 from hypersonic.firmware.target import Target
 from hypersonic.host import library
 from hypersonic.host.card_facts import CardFacts, UnitFacts, driver_version, read_facts
@@ -72,8 +73,19 @@ def test_a_card_in_use_is_shown_with_its_shell_xclbin_clocks_and_temperatures(fa
         "PCIe": "gen 3 x16",
     }
     assert shown["XRT (version not known)"]["driver"] == "xocl 2.13.466"
-    assert "simulated" in shown["emulated cards 0 to 3"]["status"]
-    assert shown["emulated cards 0 to 3"]["clocks"].startswith("not known")
+    assert shown["emulated cards 0 to 3  SIMULATED"]["clocks"].startswith("not known")
+
+
+def test_the_command_says_which_version_it_is_and_which_cards_are_simulated(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
+    assert cli.main(["devices"]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == f"hypersonic {__version__}"
+    assert "emulated card 0  SIMULATED" in rest
+    assert cli.main(["devices", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hypersonic"] == __version__
 
 
 def test_programs_get_the_same_as_json(faulty: Any, sysfs: MadeUp, u250: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,8 +166,8 @@ class FpgaBackend:
             if contents.target.emulated and not self._allow_emulated and self._links.uploaded(directory):
                 raise ModelLoadError(
                     f"an xclbin for an emulated card (target {contents.target}) is not accepted over the network: its "
-                    "simulator is native code, which runs in the server's process. Put it into the model repository, or start the "
-                    "server with '--allow-emulated-override=true'"
+                    "simulator is native code, which runs in the server's process. Put it into the model repository, or start "
+                    "the server with '--allow-emulated-override=true'"
                 )
             file.seek(0)
             return check_described(manifest, contents, hashlib.file_digest(file, "sha256").hexdigest())

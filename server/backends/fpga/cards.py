@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import threading
 import uuid
@@ -16,6 +17,8 @@ from hypersonic.host.errors import DeviceNotFoundError
 from hypersonic.host.sysfs import SYSFS
 from hypersonic.host.usage import CardUsage
 from hypersonic.server.core.inference.card import CardReadings, CardStatus
+
+_LOG = logging.getLogger(__name__)
 
 
 class CardRegister:
@@ -41,6 +44,8 @@ class CardRegister:
         """Record that an xclbin was loaded to the card."""
         name, address = _name(device, index), self.address(device, index)
         with self._lock:
+            if device.target.emulated and name not in self._loads:
+                _LOG.info("card %d (%s) is SIMULATED: this machine computes its answers, no FPGA does", index, device.name)
             self._loads[name] += 1
             if address is not None and name not in self._sensors:
                 self._sensors[name] = telemetry.CardSensors(partial(telemetry.read_telemetry, address, self._sysfs))
@@ -51,7 +56,8 @@ class CardRegister:
         Its label is made of host, platform and place, so that it stays the same across xclbins and restarts.
         """
         name = _name(device, index)
-        return CardStatus(name, device.name, device.memory_bytes, held_bytes, partial(self._read, name, device.usage))
+        read = partial(self._read, name, device.usage)
+        return CardStatus(name, device.name, device.memory_bytes, held_bytes, read, device.target.emulated)
 
     def address(self, device: Device, index: int) -> str | None:
         """Return the address on the PCI bus; None if sysfs does not show the card."""

@@ -186,9 +186,9 @@ class OnDemandModel:
 
     @property
     def card(self) -> CardStatus:
-        """The card of the model; a Card without a label while the model is on none."""
+        """The card of the model; a CardStatus without a label while the model is on none."""
         place = self.place
-        return place.card if place is not None else CardStatus("", "")
+        return place.card if place is not None else CardStatus("", "", simulated=self.wish.manifest.target.emulated)
 
     @property
     def residency(self) -> Residency:

@@ -38,6 +38,7 @@ class CardStatus:
         memory_bytes: the size of all banks, 0 if unknown.
         held_bytes: the part in this model version's buffers. read(max_age_s): returns readings at most that many seconds old.
             any thread may call it, and it never takes long.
+        simulated: there is no such card; this machine computes the answers.
     """
 
     gpu_uuid: str
@@ -45,6 +46,7 @@ class CardStatus:
     memory_bytes: int = 0
     held_bytes: int = 0
     read: Callable[[float], CardReadings] = field(default=lambda _max_age_s: CardReadings(), compare=False)
+    simulated: bool = False
 
 
 class Residency(NamedTuple):

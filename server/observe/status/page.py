@@ -68,7 +68,7 @@ def _static(name: str, kind: str) -> Page:
 
 def render(status: Status) -> str:
     """Return the whole page as HTML."""
-    title = _text(f"{status.server.name}: {status.server.state}")
+    title = _text(f"{_title(status.server)}: {status.server.state}")
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -94,10 +94,14 @@ def render(status: Status) -> str:
 """
 
 
+def _title(server: ServerStatus) -> str:
+    return f"hypersonic {server.version} (Triton protocol)"
+
+
 def _server(server: ServerStatus, models: Sequence[ModelStatus]) -> str:
     limit = f" of {_bytes(server.bytes_limit)}" if server.bytes_limit else ""
     facts = (
-        ("version", server.version),
+        ("server id", server.name),
         ("up", _duration(server.uptime_s)),
         ("model versions ready", f"{sum(model.state == 'READY' for model in models):,} of {len(models):,}"),
         ("requests in flight", f"{server.requests_in_flight:,}"),
@@ -108,7 +112,7 @@ def _server(server: ServerStatus, models: Sequence[ModelStatus]) -> str:
         ("clients cut off", f"{server.clients_cut_off:,}"),
     )
     listed = "".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts)
-    return f"<h1>{_text(server.name)} {_state(server.state, server.state == 'READY')}</h1>\n<dl>{listed}</dl>"
+    return f"<h1>{_text(_title(server))} {_state(server.state, server.state == 'READY')}</h1>\n<dl>{listed}</dl>"
 
 
 def _listed(counts: Mapping[str, int]) -> str:
@@ -158,7 +162,8 @@ def _card_row(card: CardStatus) -> str:
         power += f" of {card.power_limit_w:.0f} W"
     memory = _NONE if card.memory_bytes is None else f"{_bytes(card.held_bytes)} of {_bytes(card.memory_bytes)}"
     reloads = _NONE if card.xclbin_reloads is None else f"{card.xclbin_reloads:,}"
-    name = f'{_text(card.name)}<span class="reason">{_text(card.gpu_uuid)}</span>'
+    badge = ' <span class="state simulated">SIMULATED</span>' if card.simulated else ""
+    name = f'{_text(card.name)}{badge}<span class="reason">{_text(card.gpu_uuid)}</span>'
     return _row(_CARD_HEAD, [name, state, temperature], (_meter(card.busy), power, memory, reloads))
 
 

@@ -88,10 +88,12 @@ class CardStatus(NamedTuple):
     Attributes:
         units_in_service: of its `units` compute units.
         busy: the mean of their fractions. None: the card does not report the value.
+        simulated: there is no such card; this machine computes the answers.
     """
 
     name: str
     gpu_uuid: str
+    simulated: bool
     units: int
     units_in_service: int
     busy: float | None
@@ -212,6 +214,7 @@ def _card(card: CardFacts, moment: Moment, rates: Mapping[str, float]) -> CardSt
     return CardStatus(
         name=card.name,
         gpu_uuid=card.gpu_uuid,
+        simulated=card.simulated,
         units=card.in_service + card.out_of_service,
         units_in_service=card.in_service,
         busy=sum(shares) / len(shares) if shares else None,

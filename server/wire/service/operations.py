@@ -23,7 +23,8 @@ from hypersonic.server.observe.tracing.settings import TraceConfig, TraceControl
 from hypersonic.server.wire.service import messages, runtime_settings
 from hypersonic.server.wire.service.inference import InferenceService
 
-#: the extensions that ServerMetadata lists, in Triton's order: exactly those that work (there is no cuda_shared_memory)
+#: the extensions that ServerMetadata lists, in Triton's order: exactly those that work (there is no cuda_shared_memory). The
+#: last one tells that the server is not tritonserver
 EXTENSIONS = (
     "classification",
     "sequence",
@@ -37,7 +38,10 @@ EXTENSIONS = (
     "statistics",
     "trace",
     "logging",
+    "hypersonic",
 )
+#: listed too while a model is on an emulated card
+_SIMULATED = "hypersonic(simulated_cards)"
 _SHARED_MEMORY = "system_shared_memory"
 
 
@@ -85,6 +89,8 @@ class Operations:
     def server_metadata(self, _request: Message) -> Any:
         """Serve ServerMetadata."""
         extensions = [name for name in EXTENSIONS if self.regions is not None or name != _SHARED_MEMORY]
+        if any(card.simulated for model in self._service.repository for card in model.cards().values()):
+            extensions.append(_SIMULATED)
         return service_pb2.ServerMetadataResponse(name=self._server_id, version=__version__, extensions=extensions)
 
     def model_metadata(self, request: service_pb2.ModelMetadataRequest) -> Any:

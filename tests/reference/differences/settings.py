@@ -14,6 +14,13 @@ SETTINGS: tuple[Difference, ...] = (
         ("server", "HTTP GET /v2"),
     ),
     Difference(
+        "the extensions hypersonic and hypersonic(simulated_cards)",
+        "unknown",
+        "advertised, the second one while a model is on an emulated card",
+        "a client can tell which server it asks",
+        ("server", "HTTP GET /v2"),
+    ),
+    Difference(
         "registering shared memory without a name, or that of the python backend",
         "INTERNAL: cannot be opened",
         "INVALID_ARGUMENT with the reason",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import tritonclient.grpc as triton
 
+from hypersonic import __version__
 from hypersonic.server.app import Server
 from tests.server.backends.fpga.repositories import Repository, linked
 from tests.server.python_serving import infer, serving
@@ -94,6 +96,25 @@ def test_a_model_with_a_fallback_backend_returns_to_the_card_when_it_has_its_tur
             assert series(server, "fpga_fallback_runs_total") == before
             assert answer(server, "a", 5) == 10
             assert series(server, "fpga_model_resident") == {"a": 1, "b": 0}
+
+
+def test_a_simulated_card_is_called_so_in_the_log_on_the_status_page_and_in_the_servers_metadata(
+    models: OneCard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="hypersonic")
+    monkeypatch.setattr(logging.getLogger("hypersonic"), "propagate", True)
+    for name in "ab":
+        models.add(name)
+    with serving(models.place) as server:
+        with triton.InferenceServerClient(server.addresses["GRPCInferenceService"]) as client:
+            assert "hypersonic(simulated_cards)" in client.get_server_metadata().extensions
+        assert answer(server, "b", 1) == 2
+        page = fetch(server, "HTTPService", "")
+        assert page.count("SIMULATED") == 1
+        assert f"<h1>hypersonic {__version__} (Triton protocol) " in page
+    said = [line for line in caplog.messages if "SIMULATED" in line]
+    assert len(said) == 1
+    assert said[0].startswith("card 0 (xilinx_u250")
 
 
 def test_metrics_and_the_status_page_show_who_has_the_card(models: OneCard) -> None:

@@ -247,6 +247,7 @@ def test_metadata_and_configuration_are_tritons(running: Running) -> None:
         assert server["name"] == "triton"
         assert "statistics" in server["extensions"]  # perf_analyzer looks for it
         assert not {"cuda_shared_memory", "system_shared_memory"} & set(server["extensions"])
+        assert server["extensions"][-1] == "hypersonic", "no card is simulated"
         metadata = client.get_model_metadata("m", as_json=True)
         assert metadata == {
             "name": "m",
