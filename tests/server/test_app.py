@@ -21,6 +21,7 @@ import pytest
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
+from hypersonic import __version__
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.repository import publish
@@ -73,6 +74,11 @@ def test_events_are_served_and_sigterm_ends_with_zero(repository: Path) -> None:
         assert len(re.findall(r"nv_gpu_utilization\{gpu_uuid=\"FPGA-[0-9a-f-]{36}\"\} ", text)) == 1
         assert server.stop() == 0
         assert "Waiting for in-flight requests to complete." in server.log
+        assert server.log.splitlines()[0].endswith(f"hypersonic {__version__} (Triton protocol)")
+        assert (
+            len(re.findall(r"card 0 \(xilinx_\w+\) is SIMULATED: this machine computes its answers, no FPGA does", server.log))
+            == 1
+        )
 
 
 def test_nan_and_infinity_in_one_request_leave_another_alone(repository: Path) -> None:
