@@ -36,7 +36,7 @@ from hypersonic.firmware.estimate.yosys import (
 from hypersonic.firmware.pyosys import tool_version
 from hypersonic.hls.cache import cache_directory, cached, content_hash
 from hypersonic.hls.core import Core
-from hypersonic.hls.rf.modules import is_package, rtl_sources
+from hypersonic.hls.rf.modules import is_package, packages_first, rtl_sources
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def synthesise_stages(stages: Iterable[Placed], modules: Sequence[Path]) -> dict
 def _needed(modules: Iterable[Path]) -> dict[str, tuple[Path, ...]]:
     """module -> the files of it, of the modules inside it, and of the memories (rf_rom), packages first."""
     lists = {file.stem: {*rtl_sources(file.stem), *rtl_sources(ROM)} for file in modules if not is_package(file)}
-    return {name: tuple(sorted(files, key=lambda file: (not is_package(file), file.stem))) for name, files in lists.items()}
+    return {name: tuple(packages_first(sorted(files, key=lambda file: file.stem))) for name, files in lists.items()}
 
 
 def _weight(stage: Placed) -> int:
@@ -239,7 +239,7 @@ def _run(batch: Sequence[Placed], needed: Mapping[str, tuple[Path, ...]]) -> dic
     scratch = Path(tempfile.mkdtemp(prefix=".stages-", dir=cache_directory()))
     try:
         every = dict.fromkeys(file for stage in batch for file in needed[stage.module])
-        sources = sorted(every, key=lambda file: not is_package(file))
+        sources = packages_first(every)
         for source in sources:
             shutil.copyfile(source, scratch / source.name)
         lines = [f"  (* keep *) {stage.text()} s{number} ();" for number, stage in enumerate(batch)]

@@ -15,6 +15,11 @@ def is_package(file: Path) -> bool:
     return file.match("*_pkg.sv")
 
 
+def packages_first(files: Iterable[Path]) -> list[Path]:
+    """Return the files with the packages before the modules, otherwise in their order."""
+    return sorted(files, key=lambda file: not is_package(file))
+
+
 def rtl_sources(module: str) -> tuple[Path, ...]:
     """Return the files of a module of hls/rtl, in compile order.
 
