@@ -55,7 +55,7 @@ def run_state(state: int) -> RunState:
     try:
         return RunState(state)
     except ValueError as error:
-        raise failure(RunError, f"a run cannot be waited for: its state is {state}", state) from error
+        raise failure(RunError, f"a run cannot be waited for: its state is {state}", min(state, 0)) from error
 
 
 #: the directions of a copy, numbered as in xclBOSyncDirection

@@ -81,7 +81,11 @@ class DeviceClosedError(DeviceError):
     """The handle was closed."""
 
 
-#: errno -> error and what to do, the same whichever call reported it
+_RIGHTS = "check the rights of /dev/dri/renderD*"
+_MORE_FILES = "this process or the machine has too many open files: raise the limit (`ulimit -n`)"
+_FULL = "the memory bank is full: use fewer or smaller slots, or stop other users of the card"
+
+#: errno -> error and what to do, the same whichever call reported it: open() of a device node, an ioctl, or XRT itself
 _CAUSES: dict[int, tuple[type[DeviceError], str]] = {
     errno.EBUSY: (DeviceBusyError, "it is in use with another xclbin, by this process or another: see `xrt-smi examine`"),
     errno.EOPNOTSUPP: (
@@ -92,8 +96,17 @@ _CAUSES: dict[int, tuple[type[DeviceError], str]] = {
     errno.EIO: (DeviceLostError, "the card answers with errors: `xrt-smi reset`, then start again"),
     errno.ESHUTDOWN: (DeviceLostError, "the card was shut down: `xrt-smi reset`, then start again"),
     errno.ETIMEDOUT: (DeviceLostError, "the card does not answer: `xrt-smi reset`, then start again"),
-    errno.EACCES: (DeviceBusyError, "this user may not open the card: check the rights of /dev/dri/renderD*"),
-    errno.ENOMEM: (BufferObjectError, "the memory bank is full: use fewer or smaller slots, or stop other users of the card"),
+    errno.ENXIO: (DeviceLostError, "no driver answers for the card's device node: `xrt-smi reset`, or load the driver again"),
+    errno.EACCES: (DeviceBusyError, f"this user may not open the card: {_RIGHTS}"),
+    errno.EPERM: (DeviceBusyError, f"this process was not given the card by its batch job or container; otherwise {_RIGHTS}"),
+    errno.EAGAIN: (DeviceBusyError, "another process is changing the card: try again"),
+    errno.EINTR: (DeviceBusyError, "a signal interrupted the call: try again"),
+    errno.ENOMEM: (BufferObjectError, _FULL),
+    errno.ENOSPC: (BufferObjectError, _FULL),
+    errno.EMFILE: (DeviceError, _MORE_FILES),
+    errno.ENFILE: (DeviceError, _MORE_FILES),
+    errno.ENOTTY: (DeviceError, "the driver does not know this call: install driver and library from one package of XRT"),
+    errno.ENOSYS: (DeviceError, "the driver does not know this call: install driver and library from one package of XRT"),
 }
 
 
@@ -102,11 +115,11 @@ def failure(error: type[DeviceError], what: str, code: int) -> DeviceError:
 
     Args:
         what: the beginning of the message.
-        code: an errno, positive or negative; 0 or -1 when XRT gave none.
+        code: an errno, positive or negative; 0 when XRT gave none.
     """
     number = abs(code)
     if number == errno.ENODEV and error is DeviceNotFoundError:
         return error(f"{what}: there is no such card; `hypersonic devices` lists the cards")
     kind, advice = _CAUSES.get(number, (error, "XRT's own message is above, on standard error"))
-    name = errno.errorcode.get(number) if number > 1 else None
+    name = errno.errorcode.get(number)
     return kind(f"{what}: XRT answered {name} ({os.strerror(number)}); {advice}" if name else f"{what}; {advice}")

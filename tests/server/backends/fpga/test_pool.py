@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.host.driver import Handle
+from hypersonic.host.errors import DeviceNotFoundError, failure
+from hypersonic.host.xrt import Library
 from hypersonic.server.backends.fpga.backend import FpgaModel
 from hypersonic.server.core.config.read import read_config
 from hypersonic.server.errors import BackendError, ModelBusyError
@@ -138,3 +142,20 @@ def test_a_card_tells_its_traffic_and_what_its_banks_hold(repository: Repository
     read = card.read(0)
     assert (read.bytes_to_card, read.bytes_from_card) == (2 * 72, 2 * 4)
     assert read.held_bytes == {"bank0": 16 * 76, "bank1": 16 * 76}
+
+
+def test_a_card_that_the_batch_job_was_not_given_is_passed_over(
+    repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm with ConstrainDevices denies the device nodes of other jobs' cards: open() gives EPERM."""
+    opened, tried = Library.open_device, list[int]()
+
+    def open_device(library: Library, index: int) -> Handle:
+        tried.append(index)
+        if index == 0:
+            raise failure(DeviceNotFoundError, "card 0 cannot be opened", errno.EPERM)
+        return opened(library, index)
+
+    monkeypatch.setattr(Library, "open_device", open_device)
+    repository.load(repository.publish("a", linked(image)))
+    assert tried == [0, 1]
