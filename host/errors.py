@@ -115,9 +115,9 @@ def failure(error: type[DeviceError], what: str, code: int) -> DeviceError:
 
     Args:
         what: the beginning of the message.
-        code: an errno, positive or negative; 0 when XRT gave none.
+        code: an errno, positive or negative; 0 or -1 when XRT gave none, so that EPERM has to be positive.
     """
-    number = abs(code)
+    number = 0 if code == -1 else abs(code)
     if number == errno.ENODEV and error is DeviceNotFoundError:
         return error(f"{what}: there is no such card; `hypersonic devices` lists the cards")
     kind, advice = _CAUSES.get(number, (error, "XRT's own message is above, on standard error"))

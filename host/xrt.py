@@ -233,9 +233,9 @@ class Library:
 
 
 def _cause(code: int) -> int:
-    """The errno of a failed call, 0 if there is none: some functions of XRT return -1 or 1 and set errno, others return the
+    """The errno of a failed call, -1 if there is none: some functions of XRT return -1 or 1 and set errno, others return the
     errno itself."""
-    return code if code not in (-1, 1) else ctypes.get_errno()
+    return code if code not in (-1, 1) else ctypes.get_errno() or -1
 
 
 def _unusable(path: str, why: str) -> LibraryNotFoundError:

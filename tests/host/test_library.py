@@ -71,6 +71,7 @@ def test_a_file_that_is_no_xrt_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
 def test_a_failure_without_an_errno_points_at_xrts_own_message() -> None:
     for code in (0, -1):
         assert str(failure(DeviceError, "x", code)) == "x; XRT's own message is above, on standard error"
+    assert "XRT answered EPERM" in str(failure(DeviceError, "x", 1))
     assert "XRT answered EINVAL (Invalid argument)" in str(failure(DeviceError, "x", -22))
 
 
