@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
 
 from hypersonic.server.arguments_triton import TRITON_GROUP, add_triton_arguments, boolean
+from hypersonic.server.limits.bounds import OPTIONS
 from hypersonic.server.observe.log import FORMATS
-from hypersonic.server.options import MOST_EMULATED_CARDS, Options
+from hypersonic.server.options import Options
+
+#: the most digits of a number; int() refuses thousands of them with a text of its own
+_MOST_DIGITS = 40
 
 
 def _port(text: str) -> int:
-    if text.isdecimal() and int(text) < 1 << 16:
+    if text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) < 1 << 16:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port, expected 0 to 65535 (0: any free one)")
+    raise argparse.ArgumentTypeError(f"{text!r:.40} is not a port, expected 0 to 65535 (0: any free one)")
 
 
 def _directory(text: str) -> Path:
@@ -33,23 +38,27 @@ def _pattern(text: str) -> str:
     return text
 
 
-def _count(text: str) -> int:
-    if text.isdecimal():
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a non-negative integer")
+def _number(name: str) -> Callable[[str], int]:
+    """Return the parser of an option: a whole number within its bounds (server/limits/bounds.py)."""
+    bound = OPTIONS[name]
+
+    def parse(text: str) -> int:
+        if text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) in bound:
+            return int(text)
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a number from {bound}")
+
+    return parse
 
 
 def _verbosity(text: str) -> int:
     """Parse a verbosity level; like tritonserver, this also accepts a boolean."""
-    return _count({"true": "1", "false": "0"}.get(text.lower(), text))
+    return _number("--log-verbose")({"true": "1", "false": "0"}.get(text.lower(), text))
 
 
-def _milliseconds(text: str) -> int:
-    """Parse whole milliseconds; like tritonserver, this also accepts a decimal fraction, and drops it."""
-    match = re.fullmatch(r"([0-9]{1,18})(?:\.[0-9]*)?", text)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of milliseconds")
-    return int(match[1])
+def _milliseconds(name: str) -> Callable[[str], int]:
+    """Return the parser of whole milliseconds; like tritonserver, it also accepts a decimal fraction, and drops it."""
+    parse = _number(name)
+    return lambda text: parse(re.sub(r"(?<=[0-9])\.[0-9]*\Z", "", text))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,20 +122,14 @@ def _add_repository(parser: argparse._ActionsContainer) -> None:
 
 def _add_emulation(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--emulated-cards", type=_cards, metavar="N",
+        "--emulated-cards", type=_number("--emulated-cards"), metavar="N",
         help="number of emulated cards (default: the environment's HYPERSONIC_EMU_DEVICES, otherwise 4)",
     )  # fmt: skip
     parser.add_argument(
-        "--emulated-load-ms", type=_milliseconds, metavar="N",
+        "--emulated-load-ms", type=_milliseconds("--emulated-load-ms"), metavar="N",
         help="time that an emulated card takes to replace one xclbin by another, in milliseconds; no card has been measured "
         "(default: the environment's HYPERSONIC_EMU_LOAD_MS, otherwise 2000, an assumption)",
     )  # fmt: skip
-
-
-def _cards(text: str) -> int:
-    if text.isdecimal() and len(text) <= 3 and 1 <= int(text) <= MOST_EMULATED_CARDS:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of cards, expected 1 to {MOST_EMULATED_CARDS}")
 
 
 def _add_ports(parser: argparse._ActionsContainer) -> None:
@@ -246,9 +249,6 @@ def _add_requests(parser: argparse._ActionsContainer) -> None:
             "most HTTP inference requests that are processed at the same time; those in a model's queue do not count",
         ),
         ("--http-max-input-size", "largest HTTP body in bytes, both as sent and decompressed"),
-    ):
-        _add_count(parser, name, text)
-    for name, text in (
         ("--grpc-max-message-bytes", "largest gRPC message in bytes, both as sent and decompressed"),
         (
             "--grpc-max-bytes-elements",
@@ -260,7 +260,7 @@ def _add_requests(parser: argparse._ActionsContainer) -> None:
         ("--http-max-connections", "most concurrent HTTP connections, shared by address; further ones are closed"),
         ("--model-load-override-limit-bytes", "most bytes of all files in a load request"),
     ):
-        parser.add_argument(name, type=_int32, default=_default(name), metavar="N", help=text)
+        _add_count(parser, name, text)
     for front_end, what in (("http", "HTTP"), ("grpc", "gRPC")):
         parser.add_argument(
             f"--{front_end}-header-forward-pattern", type=_pattern, default="", metavar="REGEX",
@@ -313,7 +313,7 @@ def _add_logging(parser: argparse._ActionsContainer) -> None:
 
 def _add_metrics(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--metrics-interval-ms", type=_milliseconds, default=Options.metrics_interval_ms, metavar="N",
+        "--metrics-interval-ms", type=_milliseconds("--metrics-interval-ms"), default=Options.metrics_interval_ms, metavar="N",
         help="shortest time, in milliseconds, over which utilization is averaged",
     )  # fmt: skip
     _add_boolean(parser, "--allow-gpu-metrics", default=True, text="publish metrics of cards")
@@ -349,18 +349,12 @@ def _networks(text: str) -> list[str]:
     return _names(text)
 
 
-def _int32(text: str) -> int:
-    if text.isdecimal() and 0 < int(text) < 1 << 31:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 2147483647")
-
-
 def _default(name: str) -> int:
     return int(getattr(Options, name.removeprefix("--").replace("-", "_")))
 
 
 def _add_count(parser: argparse._ActionsContainer, name: str, text: str) -> None:
-    parser.add_argument(name, type=_count, default=_default(name), metavar="N", help=text)
+    parser.add_argument(name, type=_number(name), default=_default(name), metavar="N", help=text)
 
 
 def _add_boolean(parser: argparse._ActionsContainer, name: str, *, default: bool, text: str) -> None:

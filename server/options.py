@@ -16,9 +16,6 @@ from hypersonic.server.repository.override import OverridePolicy
 #: burst of streams reaches, it begins to refuse calls at random, no matter which client they are from
 _MOST_PENDING_CALLS = 16_384
 
-#: XRT numbers cards with one byte
-MOST_EMULATED_CARDS = 256
-
 
 @dataclass(frozen=True)
 class Options:
@@ -151,8 +148,9 @@ class Options:
             ("grpc.max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.absolute_max_metadata_size", self.grpc_max_metadata_bytes),
             ("grpc.max_concurrent_streams", self.grpc_max_concurrent_streams),
-            # twice the limit that limits/connections.py shares, to allow for a burst between two of its checks
-            ("grpc.max_allowed_incoming_connections", min(2 * self.grpc_max_connections, 2**31 - 1)),
+            # twice the limit that limits/connections.py shares, to allow for a burst between two of its checks. gRPC aborts at
+            # 2^31-1
+            ("grpc.max_allowed_incoming_connections", min(2 * self.grpc_max_connections, 2**31 - 2)),
             ("grpc.server.max_pending_requests", _MOST_PENDING_CALLS),
             ("grpc.server.max_pending_requests_hard_limit", 2 * _MOST_PENDING_CALLS),
             ("grpc.so_reuseport", int(self.reuse_grpc_port)),

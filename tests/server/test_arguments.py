@@ -72,7 +72,7 @@ def test_values_are_read_as_tritonserver_reads_them() -> None:
         ("--allow-sagemaker=perhaps", "'perhaps' is neither true nor false"),
         ("--trace-level=everything", "--trace-config is 'level=everything', expected "),
         ("--trace-level=TENSORS", "--trace-config is 'level=TENSORS', expected "),
-        ("--metrics-interval-ms=fast", "'fast' is not a number of milliseconds"),
+        ("--metrics-interval-ms=fast", "'fast' is not a number from 0 to 2147483647"),
         ("--http-port=80000", "'80000' is not a port, expected 0 to 65535 (0: any free one)"),
     ],
 )

@@ -48,8 +48,8 @@ class TurnPolicy:
             raise ModelConfigError(
                 f"model '{config.name}': parameter card_policy is {policy!r:.80}, expected '{RESIDENT}' or '{ON_DEMAND}'"
             )
-        priority = config.integer("card_priority", 0, minimum=0)
-        residency_ms = config.integer("card_residency_ms", RESIDENCY_MS, minimum=0)
+        priority = config.integer("card_priority", 0)
+        residency_ms = config.integer("card_residency_ms", RESIDENCY_MS)
         if policy == RESIDENT:
             if named := sorted({"card_priority", "card_residency_ms"} & config.parameters.keys()):
                 raise ModelConfigError(

@@ -26,6 +26,7 @@ from hypersonic.server.backends.fpga.on_demand import ON_DEMAND, OnDemandModel, 
 from hypersonic.server.backends.fpga.pool import NO_ROOM, CardPool, all_busy
 from hypersonic.server.backends.fpga.turn_rule import CardState, Load, choose_turn
 from hypersonic.server.errors import ModelBusyError, ServerError
+from hypersonic.server.limits.bounds import seconds_of
 
 _LOG = logging.getLogger(__name__)
 #: the time after which the rule is applied again after an error in it
@@ -102,7 +103,7 @@ class Turns:
                 _LOG.exception("the turns of models on cards cannot be decided; the next attempt is in %g s", _AGAIN_NS / 1e9)
                 waits = [time.monotonic_ns() + _AGAIN_NS]
             until_ns = min((until_ns for until_ns in waits if until_ns), default=0)
-            self._wake.wait(max(0.0, (until_ns - time.monotonic_ns()) / 1e9) if until_ns else None)
+            self._wake.wait(seconds_of(max(0, until_ns - time.monotonic_ns())) if until_ns else None)
 
     def _decide(self, kind: str, models: Sequence[OnDemandModel]) -> int:
         """Begin the loads that the rule chooses for one kind of card; return when to ask again, 0 = once something changes."""

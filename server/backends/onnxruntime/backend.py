@@ -39,7 +39,6 @@ from hypersonic.server.errors import BackendError, InvalidRequestError, ModelCon
 
 #: protobuf's limit; larger models have their weights in separate files
 _MAX_MODEL_BYTES = 2**31 - 1
-_MAX_THREADS = 1024
 #: TensorProto.DataType.BFLOAT16 in onnx.proto
 _BFLOAT16 = 16
 _GRAPH_LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
@@ -326,8 +325,8 @@ def _session_options(config: ModelConfig) -> Any:
     level = _GRAPH_LEVELS.get(config.message.optimization.graph.level, "ORT_ENABLE_ALL")
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
     options.execution_mode = (ort.ExecutionMode.ORT_SEQUENTIAL, ort.ExecutionMode.ORT_PARALLEL)[_execution_mode(config)]
-    options.intra_op_num_threads = _threads(config, "intra_op_thread_count")
-    options.inter_op_num_threads = _threads(config, "inter_op_thread_count")
+    options.intra_op_num_threads = config.integer("intra_op_thread_count", 0)
+    options.inter_op_num_threads = config.integer("inter_op_thread_count", 0)
     options.enable_cpu_mem_arena = _switch(config, "enable_mem_arena", default=True)
     options.enable_mem_pattern = _switch(config, "enable_mem_pattern", default=True)
     entries = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0", **config.parameters}
@@ -338,19 +337,12 @@ def _session_options(config: ModelConfig) -> Any:
 
 
 def _execution_mode(config: ModelConfig) -> int:
-    mode = config.integer("execution_mode", 0, minimum=0)
+    mode = config.integer("execution_mode", 0)
     if mode > 1:
         raise ModelConfigError(
             f"Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {mode} ."
         )
     return mode
-
-
-def _threads(config: ModelConfig, parameter: str) -> int:
-    count = config.integer(parameter, 0, minimum=0)
-    if count > _MAX_THREADS:
-        raise ModelConfigError(f"model '{config.name}': parameter {parameter} is {count}, expected at most {_MAX_THREADS}")
-    return count
 
 
 def _switch(config: ModelConfig, parameter: str, *, default: bool) -> bool:

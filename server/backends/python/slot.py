@@ -145,7 +145,7 @@ class PythonSlot:
         self._config = config
         self._events = events
         self._names = output_names(config)
-        self._timeout_ms = config.integer("timeout_ms", 0, minimum=0)
+        self._timeout_ms = config.integer("timeout_ms", 0)
         self._keys: list[int] = []
         self._answers: Sequence[Any] = ()
         self._launched_ns = 0

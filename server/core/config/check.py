@@ -14,7 +14,6 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.core.config.backends import NO_BACKENDS, Backends
 from hypersonic.server.core.config.ensemble import ENSEMBLE, read_ensemble_steps
-from hypersonic.server.core.config.enums import check_enums
 from hypersonic.server.core.config.files import check_inside
 from hypersonic.server.core.config.schedule import read_dynamic_batching, read_sequence_batching
 from hypersonic.server.core.config.schema import (
@@ -28,13 +27,15 @@ from hypersonic.server.core.config.schema import (
     Warmup,
     WarmupInput,
 )
+from hypersonic.server.core.config.values import check_bounds, check_enums
 from hypersonic.server.core.datatype import DATATYPES_BY_ENUM
 from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.limits.bounds import INSTANCES
 
 #: the number of source inputs that every kind of batch_input and batch_output takes
 _SOURCES_OF_KIND = 1
 #: limits on the memory and the work that one file can cause
-_MAX_TENSORS, _MAX_RANK, _MAX_INSTANCES, _MAX_WARMUPS = 4096, 64, 1024, 10_000
+_MAX_TENSORS, _MAX_RANK = 4096, 64
 
 
 def check_config(message: model_config_pb2.ModelConfig, backends: Backends = NO_BACKENDS) -> ModelConfig:
@@ -46,6 +47,7 @@ def check_config(message: model_config_pb2.ModelConfig, backends: Backends = NO_
     has_devices = known is None or known.on_card
     name = message.name
     check_enums(message)
+    check_bounds(message)
     if message.max_batch_size < 0:
         raise ModelConfigError(f"'max_batch_size' must be non-negative value for {name}")
     if "\0" in message.default_model_filename:
@@ -204,9 +206,9 @@ def no_version(model: str) -> ModelConfigError:
 def _instance_groups(message: model_config_pb2.ModelConfig, *, has_devices: bool) -> tuple[InstanceGroup, ...]:
     groups = tuple(_instance_group(message, group, has_devices=has_devices) for group in message.instance_group)
     count = sum(group.count * max(1, len(group.devices)) for group in groups)
-    if count > _MAX_INSTANCES:
+    if count > INSTANCES.most:
         raise ModelConfigError(
-            f"model '{message.name}': instance_group asks for {count} instances, expected {_MAX_INSTANCES} at most"
+            f"model '{message.name}': instance_group asks for {count} instances, expected {INSTANCES.most} at most"
         )
     return groups
 
@@ -278,10 +280,6 @@ def _warmup(message: model_config_pb2.ModelConfig, sample: model_config_pb2.Mode
         raise ModelConfigError(
             f"failed to run warmup sample '{sample.name}': batch size {sample.batch_size} for '{message.name}', "
             f"max allowed is {limit}"
-        )
-    if sample.count > _MAX_WARMUPS:
-        raise ModelConfigError(
-            f"model '{message.name}': warmup sample '{sample.name}' has count {sample.count}, expected at most {_MAX_WARMUPS}"
         )
     inputs = {key: _warmup_input(message.name, key, value) for key, value in sample.inputs.items()}
     return Warmup(sample.name, max(1, sample.batch_size) if limit else 0, inputs, max(1, sample.count))

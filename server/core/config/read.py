@@ -13,8 +13,8 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.core.config.backends import NO_BACKENDS, Backends
 from hypersonic.server.core.config.check import check_config
-from hypersonic.server.core.config.enums import check_enums
 from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.config.values import check_enums
 from hypersonic.server.core.links import Links
 from hypersonic.server.errors import ModelConfigError
 

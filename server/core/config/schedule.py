@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,11 +20,10 @@ from hypersonic.server.core.config.schema import (
     SequenceControl,
     SequenceState,
 )
-from hypersonic.server.core.datatype import DATATYPES_BY_ENUM
+from hypersonic.server.core.datatype import DATATYPES, DATATYPES_BY_ENUM
 from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.limits.bounds import STATE_BYTES
 
-#: the most priority levels; each level has its own queue
-_MAX_PRIORITY_LEVELS = 1024
 #: the three fields that may hold a control's pair of values, and the datatype of each
 _PAIRS = (("int32_false_true", "INT32"), ("fp32_false_true", "FP32"), ("bool_false_true", "BOOL"))
 _PAIR_NAMES = "either 'int32_false_true', 'fp32_false_true' or 'bool_false_true'"
@@ -78,8 +78,6 @@ def _queue_policy(policy: model_config_pb2.ModelQueuePolicy) -> QueuePolicy:
 
 def _check_priorities(model: str, batching: DynamicBatching) -> None:
     levels = batching.priority_levels
-    if levels > _MAX_PRIORITY_LEVELS:
-        raise ModelConfigError(f"priority_levels is {levels}, expected {_MAX_PRIORITY_LEVELS} at most for {model}")
     if levels and not 1 <= batching.default_priority_level <= levels:
         raise ModelConfigError(f"default priority level must be in range [1, {levels}] for {model}")
     if any(not 1 <= level <= levels for level in batching.priority_policies):
@@ -192,7 +190,11 @@ def _states(model: str, states: Sequence[model_config_pb2.ModelSequenceBatching.
         names = [getattr(state, field) for state in states]
         if not all(names) or len(set(names)) != len(names):
             raise ModelConfigError(f"sequence state {field}s are {names}, expected a different name for each, for {model}")
-    return tuple(_state(model, state) for state in states)
+    checked = tuple(_state(model, state) for state in states)
+    size_bytes = sum(abs(math.prod(state.dims)) * DATATYPES[state.datatype].size_bytes for state in checked)
+    if size_bytes not in STATE_BYTES:
+        raise ModelConfigError(f"the states of one sequence have {size_bytes} bytes, expected {STATE_BYTES} for {model}")
+    return checked
 
 
 def _state(model: str, state: model_config_pb2.ModelSequenceBatching.State) -> SequenceState:

@@ -7,7 +7,8 @@ alone has the fields that do not concern this server (optimization, metric_tags,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -15,6 +16,7 @@ from typing import Literal
 from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.errors import ModelConfigError
+from hypersonic.server.limits.bounds import PARAMETERS
 
 #: the dimensions of a tensor; -1 = any size
 Dims = tuple[int, ...]
@@ -337,33 +339,24 @@ class ModelConfig:
         """The card indices of all instance groups, each once; () = the backend chooses."""
         return tuple(dict.fromkeys(device for group in self.instance_groups for device in group.devices))
 
-    def integer(self, parameter: str, default: int, *, minimum: int = 1) -> int:
+    def integer(self, parameter: str, default: int) -> int:
         """Return a parameter as an integer, `default` if it is missing.
 
-        Raises ModelConfigError for text that is not an integer, and for one below `minimum`.
+        Raises ModelConfigError for text that is not an integer within its bounds (server/limits/bounds.py).
         """
-        text = self.parameters.get(parameter)
-        if text is None:
-            return default
-        try:
-            value = int(text)
-        except ValueError:
-            value = minimum - 1
-        if value < minimum:
-            raise ModelConfigError(
-                f"model '{self.name}': parameter {parameter} is {text!r}, expected an integer of at least {minimum}"
-            )
-        return value
+        return int(self._bounded(parameter, default, int, "an integer from"))
 
     def number(self, parameter: str, default: float) -> float:
-        """Return a parameter as a number above 0, `default` if it is missing. Raises ModelConfigError for another text."""
+        """Return a parameter as a number, `default` if it is missing. Raises ModelConfigError as integer()."""
+        return self._bounded(parameter, default, float, "a number from")
+
+    def _bounded(self, parameter: str, default: float, parse: Callable[[str], float], expected: str) -> float:
         text = self.parameters.get(parameter)
         if text is None:
             return default
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < float("inf"):
-            raise ModelConfigError(f"model '{self.name}': parameter {parameter} is {text!r}, expected a number above 0")
-        return value
+        bound = PARAMETERS.get(f"{self.backend}.{parameter}") or PARAMETERS[parameter]
+        with suppress(ValueError):
+            value = parse(text)
+            if value in bound:
+                return value
+        raise ModelConfigError(f"model '{self.name}': parameter {parameter} is {text!r:.80}, expected {expected} {bound}")

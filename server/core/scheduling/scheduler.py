@@ -37,6 +37,7 @@ from hypersonic.server.errors import (
     ServerError,
     UnavailableError,
 )
+from hypersonic.server.limits.bounds import seconds_of
 from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 
@@ -182,7 +183,7 @@ class Scheduler:
     def _expire(self) -> None:
         with self._lock:
             while left_ns := self.batcher.expire():
-                self._earlier.wait(min(left_ns / 1e9, threading.TIMEOUT_MAX))
+                self._earlier.wait(seconds_of(left_ns))
             self._timekeeper = None
 
     def close(self, error: ServerError, timeout_s: float) -> bool:
@@ -210,7 +211,7 @@ class Scheduler:
                     return batch
                 if self._ended:
                     return None
-                self._changed.wait(wait_ns / 1e9 if wait_ns else None)
+                self._changed.wait(seconds_of(wait_ns) if wait_ns else None)
 
     def _dispatch(self, last: PendingRequest | None = None) -> tuple[RunningBatch | None, int]:
         """Return (a batch, 0), or (None, ns until it is worth asking again).

@@ -27,7 +27,8 @@ from hypersonic.server.core.inference.backend import Waiting
 from hypersonic.server.core.inference.pending import PendingRequest, Share
 from hypersonic.server.core.scheduling.batch import NO_BATCH, Batcher, NextBatch
 from hypersonic.server.core.scheduling.sequence_tensors import SequenceTensors
-from hypersonic.server.errors import InvalidTensorError, ServerError, UnavailableError
+from hypersonic.server.errors import InvalidTensorError, ModelConfigError, ServerError, UnavailableError
+from hypersonic.server.limits.bounds import SEQUENCES
 
 
 class OpenSequence:
@@ -62,6 +63,7 @@ class SequenceBatcher(Batcher):
     pinned = True
 
     def __init__(self, config: ModelConfig, capacity_rows: int, instances: int) -> None:
+        """Create a SequenceBatcher. Raises ModelConfigError for more sequences than memory is kept for."""
         super().__init__()
         assert config.sequence is not None
         self._name = config.name
@@ -71,6 +73,11 @@ class SequenceBatcher(Batcher):
         self._capacity = capacity_rows if self._batched else 1
         self._tensors = SequenceTensors(config)
         slots = max(1, self._capacity if self._direct else config.sequence.max_candidate_sequences or self._capacity)
+        if slots * instances not in SEQUENCES:
+            raise ModelConfigError(
+                f"{instances} instances with {slots} sequences each have room for {slots * instances} sequences, expected "
+                f"{SEQUENCES} for {config.name}: lower max_candidate_sequences, max_batch_size or the instances' count"
+            )
         self._slots: list[list[OpenSequence | None]] = [[None] * slots for _ in range(instances)]
         self._sequences: dict[int | str, OpenSequence] = {}
         self._backlog: deque[OpenSequence] = deque()

@@ -20,6 +20,8 @@ from typing import Any
 
 _PREFIX = struct.Struct("<II")
 _CHUNK_BYTES = 1 << 16
+#: the longest wait for a socket at one time, in seconds; a later deadline is waited for in parts
+_LONGEST_S = 86_400.0
 #: the limit of a message's text, which grows with the number and rank of tensors, not with their bytes
 _TEXT_LIMIT_BYTES = 64 << 20
 _ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -134,9 +136,11 @@ class Channel:
     def _read(self, deadline_ns: int) -> bytes:
         try:
             if deadline_ns:
-                self._socket.settimeout(max(1e-3, (deadline_ns - time.monotonic_ns()) / 1e9))
+                self._socket.settimeout(min(max(1e-3, (deadline_ns - time.monotonic_ns()) / 1e9), _LONGEST_S))
             data = self._socket.recv(_CHUNK_BYTES)
         except TimeoutError:
+            if time.monotonic_ns() < deadline_ns:
+                return b""
             raise
         except OSError as error:
             raise ChannelClosedError from error

@@ -213,7 +213,13 @@ def test_the_longest_wait_for_a_card_is_told_while_it_lasts_and_afterwards(site:
     ("policy", "parameters", "message"),
     [
         ("sometimes", {}, "card_policy is 'sometimes', expected 'resident' or 'on_demand'"),
-        ("on_demand", {"card_priority": "-1"}, "card_priority is '-1', expected an integer of at least 0"),
+        ("on_demand", {"card_priority": "-1"}, "card_priority is '-1', expected an integer from 0 to 2147483647"),
+        (
+            "on_demand",
+            {"card_residency_ms": "9300000000000"},
+            r"card_residency_ms is '9300000000000', expected an integer from 0 to 31622400000 \(366 days\)",
+        ),
+        ("on_demand", {"share": "1e-320"}, "share is '1e-320', expected a number from 0.001 to 1000"),
         ("resident", {"card_residency_ms": "5"}, "card_residency_ms has no effect on a resident model"),
     ],
 )

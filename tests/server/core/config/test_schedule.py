@@ -127,7 +127,7 @@ def state(text: str, dims: str = "1") -> str:
             "dynamic_batching { preserve_ordering: true default_queue_policy { timeout_action: DELAY } }",
             "Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for m",
         ),
-        ("dynamic_batching { priority_levels: 100000000000 }", "priority_levels is 100000000000, expected 1024 at most"),
+        ("dynamic_batching { priority_levels: 100000000000 }", "priority_levels is 100000000000, expected 0 to 1024"),
         (
             "sequence_batching { oldest { max_candidate_sequences: 4 preferred_batch_size: 9 } }",
             "sequence batching preferred batch size must be <= max batch size for m",
