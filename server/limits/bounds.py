@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The smallest and the largest value of every time, count and share that an operator or a client can set.
 
-One table for each place: fields of config.pbtxt, its `parameters`, options of the command line. The bounds are far above any use.
-They keep sums of times within what threads, sockets and XRT can wait for, and counts within memory.
+One table for each place: fields of config.pbtxt, its `parameters`, options of the command line. The bounds are far above any
+use. They keep sums of times within what threads, sockets and XRT can wait for, and counts within memory.
 """
 
 from __future__ import annotations

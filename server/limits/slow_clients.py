@@ -17,6 +17,8 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Protocol
 
+from hypersonic.server.limits.supervisor import Supervisor
+
 _LOG = logging.getLogger(__name__)
 #: the lowest rate at which a client may send
 SLOWEST_BYTES_PER_S = 16_384
@@ -97,7 +99,7 @@ class SlowClients:
 
     def start(self) -> None:
         """Start the thread that checks the clients."""
-        threading.Thread(target=self._look, name="slow-clients", daemon=True).start()
+        Supervisor("clients", lambda: None, "restart the server").start("slow-clients", self._look)
 
     def close(self) -> None:
         """End the thread that checks the clients."""

@@ -30,6 +30,7 @@ from hypersonic.server.core.inference.model import Model
 from hypersonic.server.core.inference.parameters import LoadParameter
 from hypersonic.server.core.inference.repository import REPLACEMENT_WAIT_S, UNLOADED, IndexEntry, ModelState, parse_version
 from hypersonic.server.errors import ModelLoadError, NotFoundError, ReplacingError, UnavailableError
+from hypersonic.server.limits.supervisor import Supervisor
 from hypersonic.server.repository.control_mode import (
     ModelControlMode,
     ModelControlOptions,
@@ -94,6 +95,7 @@ class ModelRepository:
             watched=self.control.mode is ModelControlMode.POLL,
         )
         self._stopping = threading.Event()
+        self._threads = Supervisor("model repository", on_lost, "restart the server")
         self._poller: threading.Thread | None = None
 
     def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
@@ -149,7 +151,9 @@ class ModelRepository:
         if not self.control.loads_all:
             for name, places in self._find().models.items():
                 models.setdefault(name, _unasked(name, places))
-        return [row for name in sorted(models) for row in models[name].rows()]
+        rows = [row for name in sorted(models) for row in models[name].rows()]
+        unpolled = self._threads.reason  # the models are served, but no longer follow their files
+        return [row._replace(reason=row.reason or unpolled) for row in rows] if unpolled else rows
 
     def states(self) -> Counter[ModelState]:
         """Return how many model versions are in each state. A model without versions counts as one."""
@@ -174,8 +178,7 @@ class ModelRepository:
         self.check()
         if self.control.mode is ModelControlMode.POLL:
             names = self._look()
-            self._poller = threading.Thread(target=self._poll_on, name="repository poll", daemon=True)
-            self._poller.start()
+            self._poller = self._threads.start("repository poll", self._poll_on)
         else:
             names = sorted(self._find().models if self.control.loads_all else set(self.control.load_models))
             self._lifecycle.want(names)
@@ -281,8 +284,9 @@ class ModelRepository:
         while not self._stopping.wait(self.control.poll_s):
             try:
                 self._look()
-            except Exception:  # noqa: BLE001 - an unexpected exception must not end polling
-                _LOG.exception("the model repositories could not be polled; the next attempt is in %g s", self.control.poll_s)
+            except OSError as error:
+                text = "the model repositories could not be polled: %s; the next attempt is in %g s"
+                _LOG.error(text, error, self.control.poll_s)
 
     def _find(self) -> Found:
         listing = find_models(self._directories)
@@ -293,6 +297,7 @@ class ModelRepository:
     def stop_loading(self) -> None:
         """Give up the loads that are under way, and begin no more."""
         self._stopping.set()
+        self._threads.close()
         self._loader.stop()
         self._loads.stop(0.0)
 

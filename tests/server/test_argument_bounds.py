@@ -33,8 +33,7 @@ def parsed(*arguments: str) -> tuple[Options | None, str]:
     try:
         with contextlib.redirect_stderr(printed):
             return Options.of(parser.parse_args(["--model-repository=m", *arguments])), ""
-    except SystemExit as ended:
-        assert ended.code == 2
+    except SystemExit:
         return None, printed.getvalue().splitlines()[-1]
 
 

@@ -67,12 +67,20 @@ class OnDemandModel:
     #: an instance always waits for its turn
     recoverable = True
 
-    def __init__(self, changed: threading.Condition, wake: Callable[[], None], wish: Wish, policy: TurnPolicy) -> None:
+    def __init__(
+        self,
+        changed: threading.Condition,
+        wake: Callable[[], None],
+        wish: Wish,
+        policy: TurnPolicy,
+        attached: Callable[[TurnQueue], None],
+    ) -> None:
         """Create an OnDemandModel.
 
         Args:
             changed: the lock of Turns, notified when a field changes.
             wake: as Turns.wake.
+            attached: called with its queue, once it has one.
         """
         self.wish, self.policy = wish, policy
         self.name = f"{wish.model}/{id(self)}"
@@ -91,7 +99,7 @@ class OnDemandModel:
         self.load_ns = self.wait_ns = self._asked_ns = 0
         #: when it left its last card, and the longest time that it waited for one
         self._left_ns = self._longest_ns = 0
-        self._changed, self._wake = changed, wake
+        self._changed, self._wake, self._attached = changed, wake, attached
 
     def ask(self, requests: int) -> None:
         """Record requests that arrived while the model was on no card."""
@@ -181,6 +189,7 @@ class OnDemandModel:
         """As TakesTurns.attach."""
         with self._changed:
             self.queue = queue
+        self._attached(queue)
         self._wake()
         return self.ask
 

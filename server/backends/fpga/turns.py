@@ -25,12 +25,12 @@ from hypersonic.server.backends.fpga.held import HeldCard, Wish
 from hypersonic.server.backends.fpga.on_demand import ON_DEMAND, OnDemandModel, TurnPolicy
 from hypersonic.server.backends.fpga.pool import NO_ROOM, CardPool, all_busy
 from hypersonic.server.backends.fpga.turn_rule import CardState, Load, choose_turn
+from hypersonic.server.core.inference.backend import TurnQueue
 from hypersonic.server.errors import ModelBusyError, ServerError
 from hypersonic.server.limits.bounds import seconds_of
+from hypersonic.server.limits.supervisor import Supervisor
 
 _LOG = logging.getLogger(__name__)
-#: the time after which the rule is applied again after an error in it
-_AGAIN_NS = 1_000_000_000
 
 
 class Turns:
@@ -47,13 +47,17 @@ class Turns:
         self._models: list[OnDemandModel] = []
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
+        self._threads = Supervisor("models that take turns on cards", self._threads_changed, "restart the server")
 
     def admit(self, wish: Wish, policy: TurnPolicy) -> OnDemandModel:
         """Admit a model. It is placed at once if a card has its kernel or is free.
 
-        Raises ModelBusyError if it can never get a card, because models that do not take turns have all of them.
+        Raises ModelBusyError if it can never get a card, because models that do not take turns have all of them; DeviceError if
+        the thread `turns` has ended for good.
         """
-        model = OnDemandModel(self._changed, self.wake, wish, policy)
+        if self._threads.lost:
+            raise DeviceError(self._threads.reason)
+        model = OnDemandModel(self._changed, self.wake, wish, policy, self._hold)
         begin_ns = time.monotonic_ns()
         place, busy = self._pool.try_place(wish, policy.wanted)
         if place is not None:
@@ -64,8 +68,7 @@ class Turns:
         with self._changed:
             self._models.append(model)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="turns", daemon=True)
-                self._thread.start()
+                self._thread = self._threads.start("turns", self._work)
         return model
 
     def _possible(self, model: OnDemandModel) -> list[HeldCard]:
@@ -88,6 +91,17 @@ class Turns:
         """Ask for the rule to be applied again. Takes no lock."""
         self._wake.set()
 
+    def _threads_changed(self) -> None:
+        with self._changed:
+            queues = [model.queue for model in self._models if model.queue is not None]
+        for queue in queues:
+            queue.hold(self._threads.reason, for_good=self._threads.lost)
+
+    def _hold(self, queue: TurnQueue) -> None:
+        """Hold a model that has come while the thread `turns` does not run."""
+        if reason := self._threads.reason:
+            queue.hold(reason, for_good=self._threads.lost)
+
     def _work(self) -> None:
         """Apply the rule whenever something may have changed, while there are models. The function of the thread `turns`."""
         while True:
@@ -97,11 +111,7 @@ class Turns:
                 if not models:
                     self._thread = None
                     return
-            try:
-                waits = [self._decide(kind, models) for kind in {model.wish.kind for model in models}]
-            except Exception:  # noqa: BLE001 - requests wait for this thread
-                _LOG.exception("the turns of models on cards cannot be decided; the next attempt is in %g s", _AGAIN_NS / 1e9)
-                waits = [time.monotonic_ns() + _AGAIN_NS]
+            waits = [self._decide(kind, models) for kind in {model.wish.kind for model in models}]
             until_ns = min((until_ns for until_ns in waits if until_ns), default=0)
             self._wake.wait(seconds_of(max(0, until_ns - time.monotonic_ns())) if until_ns else None)
 

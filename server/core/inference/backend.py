@@ -135,6 +135,14 @@ class TurnQueue(Protocol):
         revive() is called on each instance, and has to return once it is back on a card.
         """
 
+    def hold(self, reason: str, *, for_good: bool = False) -> None:
+        """Refuse requests (UNAVAILABLE), and fail those that wait.
+
+        Args:
+            reason: the text for clients; "" = serve again.
+            for_good: the model is never served again.
+        """
+
 
 @runtime_checkable
 class TakesTurns(Protocol):

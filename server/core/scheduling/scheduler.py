@@ -38,6 +38,7 @@ from hypersonic.server.errors import (
     UnavailableError,
 )
 from hypersonic.server.limits.bounds import seconds_of
+from hypersonic.server.limits.supervisor import Supervisor
 from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 
@@ -81,24 +82,29 @@ class Scheduler:
         #: under the same lock: a request with a timeout has been queued
         self._earlier = threading.Condition(batcher.lock)
         self._timekeeper: threading.Thread | None = None
+        #: why the model is held, "" = it is not; see hold()
+        self._held, self._held_for_good = "", False
         self._lost: dict[str, str] = {}
         #: called with the number of requests that find no primary instance in service; None = the model does not take turns
         self.ask: Callable[[int], None] | None = None
         self._asked_ns = 0
+        self._threads = Supervisor(label, self._threads_changed, "load the model again, or restart the server")
         self._runners = [
-            threading.Thread(target=self._run_batches, name=f"{label}:{state.name}:{index}", daemon=True)
+            self._threads.start(f"{label}:{state.name}:{index}", self._run_batches)
             for state in self._instances
             for index in range(len(state.instance.slots))
         ]
-        for runner in self._runners:
-            runner.start()
         for state in self._instances:
             if state.leaving:
                 self._await_turn(state)
 
     @property
     def in_service(self) -> bool:
-        """True if any instance takes requests or is being brought back."""
+        """True if any instance takes requests or is being brought back, and the model is not held."""
+        return not self._held and self._has_instances
+
+    @property
+    def _has_instances(self) -> bool:
         return any(state.figures.in_service or state.reviving for state in self._instances)
 
     @property
@@ -109,7 +115,9 @@ class Scheduler:
     @property
     def reason(self) -> str:
         """The reason why nothing is in service; empty while an instance is."""
-        return "" if self.in_service else f"no compute unit is in service any more: {'; '.join(self._lost.values())}"
+        if self._held or self._has_instances:
+            return self._held
+        return f"no compute unit is in service any more: {'; '.join(self._lost.values())}"
 
     @property
     def waiting(self) -> int:
@@ -164,6 +172,22 @@ class Scheduler:
                 self.ask(len(self.batcher))
             self._changed.notify_all()
 
+    def hold(self, reason: str, *, for_good: bool = False) -> None:
+        """As TurnQueue.hold; also when one of the model's own threads has ended."""
+        with self._lock:
+            if self._held_for_good:
+                return
+            self._held, self._held_for_good = reason, for_good
+            if reason:
+                (self.batcher.abandon if for_good else self.batcher.suspend)(UnavailableError(f"{self._label}: {reason}"))
+            elif self._has_instances:
+                self.batcher.resume()
+            self._changed.notify_all()
+        self._on_lost()
+
+    def _threads_changed(self) -> None:
+        self.hold(self._threads.reason, for_good=self._threads.lost)
+
     def _await_turn(self, state: InstanceState) -> None:
         """Bring the instance back once its runs have ended and it has its turn."""
         state.reviving = not self._standby or state.figures.standby
@@ -176,8 +200,7 @@ class Scheduler:
         The lock is held.
         """
         if self._timekeeper is None:
-            self._timekeeper = threading.Thread(target=self._expire, name=f"{self._label}:timeouts", daemon=True)
-            self._timekeeper.start()
+            self._timekeeper = self._threads.start(f"{self._label}:timeouts", self._expire)
         self._earlier.notify()
 
     def _expire(self) -> None:
@@ -188,6 +211,7 @@ class Scheduler:
 
     def close(self, error: ServerError, timeout_s: float) -> bool:
         """Refuse new requests with `error` and serve the waiting ones; return whether all runs ended in time."""
+        self._threads.close()
         with self._lock:
             self.batcher.close(error)
             self._slot_released.notify_all()
@@ -391,7 +415,8 @@ class Scheduler:
             state.restore()
             self._asked_ns = 0
             self._lost.pop(state.name, None)
-            self.batcher.resume()
+            if not self._held:
+                self.batcher.resume()
             self._changed.notify_all()
         _LOG.log(logging.DEBUG if turn else logging.INFO, "%s: %s is back in service", self._label, state.name)
         if back:

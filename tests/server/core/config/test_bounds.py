@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import threading
@@ -100,11 +101,9 @@ def changed(batching: str, path: Path_, value: float) -> ModelConfig | None:
     """The configuration with one number changed, None if it is refused."""
     message = text_format.Parse(TENSORS + batching, model_config_pb2.ModelConfig())
     put(message, path, value)
-    try:
+    with contextlib.suppress(ModelConfigError):
         return check_config(message)
-    except ModelConfigError as error:
-        assert len(str(error)) < 400
-        return None
+    return None
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -139,11 +138,10 @@ def test_any_number_of_a_configuration_is_refused_or_the_model_serves_and_ends(d
     [
         (
             "dynamic_batching { max_queue_delay_microseconds: 9300000000000000 }",
-            r"dynamic_batching\.max_queue_delay_microseconds is 9300000000000000, expected 0 to 31622400000000 \(366 days\) for m",
+            r"dynamic_batching\.max_queue_delay_microseconds is 9300000000000000, expected 0 to 31622400000000 \(366 days\)",
         ),
         (
-            "dynamic_batching { priority_levels: 1 default_priority_level: 1 priority_queue_policy { key: 1 value "
-            "{ default_timeout_microseconds: 18446744073709551615 } } }",
+            "dynamic_batching { default_queue_policy { default_timeout_microseconds: 18446744073709551615 } }",
             r"default_timeout_microseconds is 18446744073709551615, expected 0 to 31622400000000 \(366 days\) for m",
         ),
         (
@@ -188,10 +186,10 @@ def test_a_parameter_is_within_its_bounds_or_refused_with_them(parameter: str, t
     config, bound = check_config(message), PARAMETERS[parameter]
     read = config.number if name == "share" else config.integer
     try:
-        assert read(name, 7) in bound
+        value, reason = read(name, 7), ""
     except ModelConfigError as error:
-        assert str(error).endswith(f" from {bound}")
-        assert len(str(error)) < 300
+        value, reason = math.nan, str(error)
+    assert value in bound or (reason.endswith(f" from {bound}") and len(reason) < 300)
 
 
 def test_the_table_has_each_parameter_that_a_backend_reads_and_no_other() -> None:
