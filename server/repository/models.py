@@ -284,9 +284,8 @@ class ModelRepository:
         while not self._stopping.wait(self.control.poll_s):
             try:
                 self._look()
-            except OSError as error:
-                text = "the model repositories could not be polled: %s; the next attempt is in %g s"
-                _LOG.error(text, error, self.control.poll_s)
+            except Exception:  # noqa: BLE001 - an unexpected exception must not end polling
+                _LOG.exception("the model repositories could not be polled; the next attempt is in %g s", self.control.poll_s)
 
     def _find(self) -> Found:
         listing = find_models(self._directories)

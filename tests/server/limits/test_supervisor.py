@@ -34,6 +34,10 @@ WAIT_S = 30.0
 QUEUED = "dynamic_batching { default_queue_policy { default_timeout_microseconds: 60000000 } }"
 
 
+class InjectedError(BaseException):
+    """Ends a thread whose loop goes on after an Exception."""
+
+
 class Killer:
     """Kills threads of one name: what it replaces raises there as often as armed, and otherwise does what it did."""
 
@@ -44,7 +48,7 @@ class Killer:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if self.armed and threading.current_thread().name.endswith(self._thread) and self._when(args[0]):
             self.armed -= 1
-            raise RuntimeError("injected")
+            raise InjectedError("injected")
         return self._wrapped(*args, **keywords)
 
 
@@ -117,7 +121,7 @@ def test_a_thread_does_not_begin_again_after_the_close(monkeypatch: pytest.Monke
     monkeypatch.setattr(supervisor, "PAUSE_S", 3600.0)
     done: list[int] = []
     threads = Supervisor("o", lambda: None, "r")
-    thread = threads.start("t", lambda: done.append(1) or 1 / 0)  # type: ignore[func-returns-value, arg-type]
+    thread = threads.start("t", lambda: done.append(1) or 1 / 0)  # type: ignore[arg-type]
     threads.close()
     thread.join(WAIT_S)
     assert (done, thread.is_alive()) == ([1], False)
@@ -137,7 +141,7 @@ def submitted(repository: ModelRepository) -> tuple[PendingRequest, threading.Ev
 
 def check_down(row: tuple[str, str, str, str], thread: str, fate: str) -> None:
     assert row[:3] == ("m", "1", "UNAVAILABLE")
-    assert f"{thread}' ended with RuntimeError (injected); {fate}" in row[3]
+    assert f"{thread}' ended with InjectedError (injected); {fate}" in row[3]
 
 
 FATES = ("it begins again in 0 s", "it has ended for the second time: load the model again, or restart the server")
@@ -153,11 +157,11 @@ def test_a_runner_is_killed_once_and_twice(tmp_path: Path, monkeypatch: pytest.M
             pending, over = submitted(repository)
             assert over.wait(WAIT_S)
             assert isinstance(pending.error, UnavailableError)
-            assert f"ended with RuntimeError (injected); {fate}" in str(pending.error)
+            assert f"ended with InjectedError (injected); {fate}" in str(pending.error)
             wait_until(lambda fate=fate: len(seen) == 2 - FATES.index(fate))
             check_down(seen[0][0], ":sum_1:0", fate)
         check_down(rows(repository)[0], ":sum_1:0", FATES[1])
-        with pytest.raises(UnavailableError, match=r"is not at ready state: the thread '.*:sum_1:0' ended with RuntimeError"):
+        with pytest.raises(UnavailableError, match=r"is not at ready state: the thread '.*:sum_1:0' ended with InjectedError"):
             ask(repository)
         repository.load("m")
         assert ask(repository) == 3.0
@@ -174,7 +178,7 @@ def test_the_thread_that_watches_timeouts_is_killed_once_and_twice(tmp_path: Pat
             kill.armed = 1
             pending, over = submitted(repository)
             assert over.wait(WAIT_S)
-            assert f"ended with RuntimeError (injected); {fate}" in str(pending.error)
+            assert f"ended with InjectedError (injected); {fate}" in str(pending.error)
             wait_until(lambda fate=fate: len(seen) == 2 - FATES.index(fate))
             check_down(seen[0][0], ":timeouts", fate)
             script.open_gate()
@@ -202,7 +206,7 @@ def test_the_thread_that_polls_is_killed_once_and_twice(tmp_path: Path, monkeypa
 
 
 def reason_of_poll(fate: str) -> str:
-    return f"the thread 'repository poll' ended with RuntimeError (injected); {fate}"
+    return f"the thread 'repository poll' ended with InjectedError (injected); {fate}"
 
 
 def test_the_thread_that_gives_turns_is_killed_once_and_twice(
@@ -222,10 +226,10 @@ def test_the_thread_that_gives_turns_is_killed_once_and_twice(
     assert [site.answer(model, 2) for model in (a, b, a)] == [4, 4, 4]
     kill.armed = 1
     first = site.ask(b, 1)
-    with pytest.raises(UnavailableError, match=r"the thread 'turns' ended with RuntimeError .*; it begins again in 0 s"):
+    with pytest.raises(UnavailableError, match=r"the thread 'turns' ended with InjectedError .*; it begins again in 0 s"):
         first.result(WAIT_S)
     wait_until(lambda: len(held) == 4)
-    down = "the thread 'turns' ended with RuntimeError (injected); it begins again in 0 s"
+    down = "the thread 'turns' ended with InjectedError (injected); it begins again in 0 s"
     assert held == [(down, "not in service")] * 2 + [("", "in service")] * 2
     assert [site.answer(model, 3) for model in (b, a)] == [6, 6]
     kill.armed = 1
@@ -235,7 +239,7 @@ def test_the_thread_that_gives_turns_is_killed_once_and_twice(
     assert not a.in_service
     assert not b.in_service
     assert "the thread 'turns' ended" in a.reason
-    with pytest.raises(ModelLoadError, match="the thread 'turns' ended with RuntimeError"):
+    with pytest.raises(ModelLoadError, match="the thread 'turns' ended with InjectedError"):
         site.add("c")
     site.stop()
 
