@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from hypersonic.client.columns.chunk import Chunk, Column, Counts, event_of
 from hypersonic.client.columns.errors import DataError, OutputError
-from hypersonic.client.columns.source import METADATA_KEY, FileSource, MemorySource, canonical_names, events_per_chunk, reading
+from hypersonic.client.columns.source import METADATA_KEY, FileSource, MemorySource, events_per_chunk, find_columns, reading
 
 #: record batches smaller than this are put together, so that requests are not small
 _SMALL_BYTES = 1 << 20
@@ -41,7 +42,8 @@ class ParquetSource(FileSource):
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Decode and yield the columns."""
         events = self.events or 0
-        leaves, size = self._leaves(columns)
+        paths = {name: self._paths[column] for name, column in find_columns(columns, self.columns, self.name).items()}
+        leaves, size = self._leaves(list(paths.values()))
         if not leaves:
             yield Chunk(0, events, {})
             return
@@ -49,12 +51,11 @@ class ParquetSource(FileSource):
         with reading(lambda: f"{self.name}, from event {first} on,", _ERRORS):
             step = events_per_chunk(events, size, chunk_bytes)
             for batch in self._file.iter_batches(batch_size=step, columns=leaves):
-                yield _chunk(batch, {name: self._paths[name] for name in columns}, self.name, first)
+                yield _chunk(batch, paths, self.name, first)
                 first += len(batch)
 
-    def _leaves(self, columns: Sequence[str]) -> tuple[list[str], int]:
+    def _leaves(self, wanted: Sequence[tuple[str, ...]]) -> tuple[list[str], int]:
         """The paths of the columns in Parquet's schema, and the bytes of all their values."""
-        wanted = [self._paths[name] for name in columns]
         schema, leaves, size = self._file.schema, [], 0
         for place in range(len(schema)):
             path = schema.column(place).path
@@ -88,14 +89,25 @@ class IpcSource(FileSource):
 
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Yield the record batches, large ones in parts."""
-        return _chunks_of_batches(self._batches(), {name: self._paths[name] for name in columns}, self.name, chunk_bytes)
+        paths = {name: self._paths[column] for name, column in find_columns(columns, self.columns, self.name).items()}
+        return _chunks_of_batches(self._batches(), paths, self.name, chunk_bytes)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        if self.kind == "stream":
-            yield from self._reader
-        else:
+        if self.kind == "arrow":
             for place in range(self._reader.num_record_batches):
                 yield self._reader.get_batch(place)
+            return
+        end = self._map.tell()
+        for batch in self._reader:
+            end = self._map.tell()
+            yield batch
+        # without the marker at its end, a stream that was cut between two batches looks like one that is complete
+        if self._map.tell() == end:
+            raise DataError(
+                f"{self.name} ends without Arrow's end-of-stream marker: it was cut, or is being written; copy it again"
+            )
+        if self._map.tell() < self._map.size():
+            raise DataError(f"{self.name} goes on behind the end of its stream, and a file has one stream; split it")
 
     def close(self) -> None:
         """Close the file. Arrays that were read stay valid."""
@@ -114,7 +126,7 @@ class TableSource(MemorySource):
 
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Yield views of the table."""
-        paths = {name: self._paths[name] for name in columns}
+        paths = {name: self._paths[column] for name, column in find_columns(columns, self.columns, self.name).items()}
         return _chunks_of_batches(self._table.to_batches(), paths, self.name, chunk_bytes)
 
 
@@ -127,17 +139,22 @@ def _paths(schema: pa.Schema) -> dict[str, tuple[str, ...]]:
     """The path of each column: a field, or a field and a field of its struct."""
     paths: dict[str, tuple[str, ...]] = {}
     for field in schema:
-        kind = field.type.value_type if _is_list(field.type) else field.type
+        kind = field.type.value_type if _is_list(field.type) or pa.types.is_fixed_size_list(field.type) else field.type
         inner = [kind.field(place).name for place in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-        names: dict[str, tuple[str, ...]] = {f"{field.name}_{part}": (field.name, part) for part in inner}
-        for name, path in (names or {field.name: (field.name,)}).items():
-            for canonical in canonical_names([name]):
-                paths.setdefault(canonical, path)
+        for part in inner:
+            name = f"{field.name}_{part}"
+            paths[f"{field.name}.{part}" if name in schema.names or name in paths else name] = (field.name, part)
+        if not inner:
+            paths[field.name] = (field.name,)
     return paths
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or _is_view(kind))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
 def _chunks_of_batches(
@@ -147,10 +164,20 @@ def _chunks_of_batches(
     with reading(lambda: f"{name}, from event {first} on,", _ERRORS):
         for batch in _joined(batches, [path[0] for path in paths.values()]):
             batch.validate(full=True)  # offsets that point outside of the file must not be followed
+            _check_views(batch, name)
             step = events_per_chunk(len(batch), batch.nbytes, chunk_bytes)
             for begin in range(0, len(batch), step):
                 yield _chunk(batch.slice(begin, step), paths, name, first + begin)
             first += len(batch)
+
+
+def _check_views(batch: pa.RecordBatch, file: str) -> None:
+    """Raise DataError if list views share values: a small file could then have any number of rows."""
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        if _is_view(array.type) and array.sizes.to_numpy().sum(dtype=np.int64) > len(array.values):
+            raise DataError(
+                f"{file}: the list views of column {name} overlap, expected each value in one list; write it as lists"
+            )
 
 
 def _joined(batches: Iterable[pa.RecordBatch], fields: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -190,9 +217,10 @@ def _opened(array: pa.Array, name: str, file: str, first: int) -> tuple[pa.Array
     """The elements of a column's lists, and the counts; None for a flat column."""
     if array.null_count:
         raise DataError(f"{file}: event {first + _first_null(array)} is null in column {name}, expected a value")
-    if not _is_list(array.type):
+    padded = pa.types.is_fixed_size_list(array.type) and pa.types.is_struct(array.type.value_type)
+    if not _is_list(array.type) and not padded:
         return array, None
-    counts = np.diff(array.offsets.to_numpy()).astype(np.int64)
+    counts = pc.list_value_length(array).to_numpy().astype(np.int64)
     values = array.flatten()
     if pa.types.is_struct(values.type) and values.null_count:
         event = first + event_of(counts, _first_null(values))
@@ -219,7 +247,7 @@ def _numbers(array: pa.Array, counts: Counts | None, name: str, file: str, first
         raise DataError(f"{file}: event {first + event_of(counts, row)} has a null in column {name}, expected a number")
     kind = array.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise DataError(f"{file}: column {name} is of type {kind}, expected numbers or lists of them")
+        raise DataError(f"{file}: column {name} is of type {shorten(str(kind), 100)}, expected numbers or lists of them")
     numbers: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return numbers.reshape(-1, width) if width else numbers
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hypersonic.client.columns.errors import OutputError
 
 Counts = NDArray[np.int64]
 
@@ -51,6 +53,25 @@ class Chunk:
     first: int
     events: int
     columns: Mapping[str, Column]
+
+
+def split_counters(columns: Mapping[str, Column], counter: Callable[[str], str]) -> tuple[dict[str, Column], dict[str, Counts]]:
+    """Return the columns without those that are counters in the file, and the counters.
+
+    Args:
+        counter: gives the name of a jagged column's counter; those of a collection have one in common.
+
+    Raises:
+        OutputError: For columns with one counter and different counts, and for a column with a counter's name and other values.
+    """
+    counts: dict[str, Counts] = {}
+    for name, column in columns.items():
+        if column.counts is not None and not np.array_equal(counts.setdefault(counter(name), column.counts), column.counts):
+            raise OutputError(f"the output cannot have the column {name}: its collection has other counts there; use .parquet")
+    for name in counts.keys() & columns.keys():
+        if columns[name].counts is not None or not np.array_equal(columns[name].values, counts[name]):
+            raise OutputError(f"the output cannot have the column {name}: that is the name of a counter there; use .parquet")
+    return {name: column for name, column in columns.items() if name not in counts}, counts
 
 
 def event_of(counts: Counts | None, row: int) -> int:

@@ -25,6 +25,18 @@ class EventsError(ClientError):
     """The servers did not answer for some events. The message names the file, the events and the server."""
 
 
+def needs(what: str, error: ModuleNotFoundError) -> str:
+    """Return the message for a package of the extra `columnar` that is not installed.
+
+    Args:
+        what: what needs it.
+    """
+    return (
+        f"{what} needs the package {error.name}, which is not installed: pip install 'hypersonic[columnar]', "
+        "then run this again"
+    )
+
+
 def suggest(name: str, known: Iterable[str], most: int = 3) -> str:
     """Return the end of a message about an unknown name: the known names that are near it, or some of them."""
     known = list(known)

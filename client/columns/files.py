@@ -16,9 +16,9 @@ from hypersonic.client.columns.infer import check_columns, check_names, infer_ch
 from hypersonic.client.columns.mapping import ColumnMapping, find_input
 from hypersonic.client.columns.opening import (
     KINDS,
+    check_input,
     default_suffix,
     is_url,
-    kind_of,
     open_sink,
     open_source,
     read_metadata,
@@ -107,10 +107,10 @@ def infer_files(
 
 
 def find_inputs(inputs: Sequence[str]) -> list[str]:
-    """Return the files that the paths, globs and URLs name, each once. Raises DataError for one that names nothing."""
+    """Return the files that the paths, globs and URLs name, each once. Raises DataError for one that names no file."""
     found: list[str] = []
     for name in inputs:
-        if is_url(name) or Path(name).is_file():
+        if is_url(name) or Path(name).is_file() or Path(name).is_dir():
             found.append(name)
             continue
         files = sorted(file for file in glob.glob(name, recursive=True) if Path(file).is_file())  # noqa: PTH207 - absolute ones too
@@ -118,7 +118,7 @@ def find_inputs(inputs: Sequence[str]) -> list[str]:
             raise DataError(f"{name}: there is no such file")
         found += files
     for name in found:
-        kind_of(name)
+        check_input(name)
     return list(dict.fromkeys(found))
 
 

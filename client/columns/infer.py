@@ -22,7 +22,7 @@ from hypersonic.client.columns.errors import DataError, EventsError, MappingErro
 from hypersonic.client.columns.mapping import ColumnMapping, find_input
 from hypersonic.client.columns.opening import open_source
 from hypersonic.client.columns.rows import Rows, make_rows
-from hypersonic.client.columns.source import CHUNK_BYTES, Source
+from hypersonic.client.columns.source import CHUNK_BYTES, Source, find_columns, plain_name
 from hypersonic.client.errors import ClientError
 from hypersonic.client.model import Model
 from hypersonic.client.specs import ModelSpec, TensorSpec
@@ -97,11 +97,14 @@ def infer_array(model: Model, mapping: ColumnMapping, events: Any, *, chunk_byte
 
 
 def check_columns(mapping: ColumnMapping, source: Source, keep: Sequence[str]) -> None:
-    """Raise MappingError if the source lacks a column, and DataError if it is known to have no events."""
-    for name in (*mapping.columns, *keep):
-        if name not in source.columns:
+    """Raise MappingError if a column is not exactly one of the source's, and DataError if it is known to have no events."""
+    names = [*mapping.columns, *keep]
+    found = find_columns(names, source.columns, source.name)
+    for name in names:
+        if name not in found:
             which = "to keep" if name not in mapping.columns else f"that {mapping.name} names"
-            help_text = mapping.help_for(name) or suggest(name, source.columns)
+            parts = [column for column in source.columns if plain_name(column).startswith(f"{plain_name(name)}_")]
+            help_text = mapping.help_for(name) or suggest(name, parts or source.columns)
             raise MappingError(f"{source.name} has no column {name} {which}; {help_text}")
     if source.events == 0:
         raise DataError(f"{source.name} has no events")

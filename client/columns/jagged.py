@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import shorten
 from typing import Any
 
 import awkward as ak
@@ -11,7 +12,7 @@ import numpy as np
 
 from hypersonic.client.columns.chunk import Chunk, Column, cut_events, event_of
 from hypersonic.client.columns.errors import DataError
-from hypersonic.client.columns.source import MemorySource, events_per_chunk
+from hypersonic.client.columns.source import MemorySource, events_per_chunk, find_columns
 
 
 class AwkwardSource(MemorySource):
@@ -26,14 +27,14 @@ class AwkwardSource(MemorySource):
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Yield views of the array."""
         events = len(self._array)
-        made = {name: self.column(name) for name in columns}
+        made = {name: self._column(column, name) for name, column in find_columns(columns, self.columns, self.name).items()}
         size = sum(column.values.nbytes for column in made.values())
         yield from cut_events(Chunk(0, events, made), events_per_chunk(events, size, chunk_bytes))
 
-    def column(self, name: str) -> Column:
-        """Return a column of all events."""
+    def _column(self, column: str, name: str) -> Column:
+        """Return a column of all events, whose name in messages is `name`."""
         part = self._array
-        for field in self._paths[name]:
+        for field in self._paths[column]:
             part = part[field]
         return to_column(part, name, self.name, 0)
 
@@ -44,7 +45,7 @@ def _paths(array: ak.Array) -> dict[str, tuple[str, ...]]:
     for field in ak.fields(array):
         parts: list[tuple[str, ...]] = [(field, part) for part in ak.fields(array[field])]
         for path in parts or [(field,)]:
-            paths.setdefault("_".join(path).replace(".", "_"), path)
+            paths.setdefault("_".join(path), path)
     return paths
 
 
@@ -60,7 +61,7 @@ def to_column(array: ak.Array, name: str, file: str, first: int) -> Column:
     if (missing := np.asarray(ak.is_none(array, axis=0))).any():
         raise DataError(f"{file}: event {first + int(np.argmax(missing))} has no value in column {name}")
     array, counts = ak.drop_none(array, axis=0), None
-    if isinstance(array.type.content, ak.types.ListType):
+    if isinstance(array.type.content, ak.types.ListType) and not _is_text(array.type.content):
         counts = ak.to_numpy(ak.num(array, axis=1)).astype(np.int64)
         array = ak.flatten(array, axis=1)
     if (missing := np.asarray(ak.is_none(array, axis=0))).any():
@@ -68,11 +69,17 @@ def to_column(array: ak.Array, name: str, file: str, first: int) -> Column:
         raise DataError(f"{file}: event {event} has no value in column {name}")
     inner = ak.drop_none(array, axis=0)
     content = inner.type.content
-    while isinstance(content, ak.types.RegularType):
+    while isinstance(content, ak.types.RegularType) and not _is_text(content):
         content = content.content
     if not isinstance(content, ak.types.NumpyType):
-        raise DataError(f"{file}: column {name} is of type {array.type.content}, expected numbers or lists of them")
+        kind = shorten(str(array.type.content), 100)
+        raise DataError(f"{file}: column {name} is of type {kind}, expected numbers or lists of them")
     return Column(ak.to_numpy(inner, allow_missing=False), counts)
+
+
+def _is_text(kind: ak.types.Type) -> bool:
+    """Return whether the type is of strings, which awkward has as lists of characters."""
+    return kind.parameters.get("__array__") in {"string", "bytestring"}
 
 
 def from_column(column: Column) -> Any:

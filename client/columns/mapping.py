@@ -94,8 +94,8 @@ class ColumnMapping:
 
     Attributes:
         features: in the model's order.
-        collection: the prefix of the column names, such as DigiHB for DigiHB_fc0; its columns are jagged. "": the columns are
-            flat, a row per event.
+        collection: the prefix of the column names, such as DigiHB for DigiHB_fc0; its columns are jagged. "": the columns have
+            their full names, and are all flat, a row per event, or all jagged.
         input: the model's input; "": its only one.
         filter: a column that is true for the rows to send; "": all.
         fill: the output for rows that are not sent.
@@ -127,7 +127,7 @@ class ColumnMapping:
         return tuple(dict.fromkeys(self.full_name(name) for name in names))
 
     def full_name(self, column: str) -> str:
-        """Return a column's name in the file."""
+        """Return a column's name: DigiHB_fc0, which find_columns() also finds if the file has DigiHB.fc0."""
         return f"{self.collection}_{column}" if self.collection else column
 
     def output_name(self, output: str) -> str:

@@ -6,6 +6,7 @@ Jagged columns are flat arrays, and a counter as in NanoAOD has the rows of each
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import zipfile
@@ -20,9 +21,17 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client.columns.chunk import Chunk, Column, cut_events
-from hypersonic.client.columns.errors import DataError
-from hypersonic.client.columns.source import METADATA_KEY, FileSource, MemorySource, events_per_chunk, reading
+from hypersonic.client.columns.chunk import Chunk, Column, cut_events, split_counters
+from hypersonic.client.columns.errors import DataError, OutputError
+from hypersonic.client.columns.source import (
+    METADATA_KEY,
+    FileSource,
+    MemorySource,
+    events_per_chunk,
+    find_columns,
+    plain_name,
+    reading,
+)
 
 #: the column name of an array without a name
 ROWS = "rows"
@@ -50,10 +59,11 @@ class DictSource(MemorySource):
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Yield views of the arrays."""
         events, made = self.events or 0, {}
-        counters = {name: find_counter(name, self.columns) for name in columns}
+        found = find_columns(columns, self.columns, self.name)
+        counters = {name: find_counter(column, self.columns) for name, column in found.items()}
         counts = {name: _counts(self._array(name), name, self.name) for name in set(filter(None, counters.values()))}
         for name, counter in counters.items():
-            values, of_each = self._array(name), None if counter is None else counts[counter]
+            values, of_each = self._array(found[name]), None if counter is None else counts[counter]
             _check_length(name, len(values) if values.ndim else 0, events if of_each is None else int(of_each.sum()), self.name)
             made[name] = Column(values, of_each)
         size = sum(column.values.nbytes for column in made.values())
@@ -109,12 +119,12 @@ class NpzSource(FileSource, DictSource):
 
 
 def find_counter(name: str, names: Sequence[str]) -> str | None:
-    """Return the counter of a column: nDigiHB for DigiHB_fc0, or nDigiHB_fc0; None for a flat column."""
+    """Return the counter of a column: nDigiHB for DigiHB_fc0 or DigiHB.fc0, or nDigiHB_fc0; None for a flat column."""
     prefix = name
     while prefix:
         if f"n{prefix}" in names:
             return f"n{prefix}"
-        prefix = prefix.rpartition("_")[0]
+        prefix = re.sub(r"(^|[\W_])[^\W_]*$", "", prefix)
     return None
 
 
@@ -159,9 +169,11 @@ class NpzSink:
 
     def write(self, chunk: Chunk) -> None:
         """Append the values, and the counts as the counters' values."""
-        counts = {self._counter(name): column.counts for name, column in chunk.columns.items() if column.counts is not None}
-        values = {name: column.values for name, column in chunk.columns.items()}
-        for name, array in {**values, **counts}.items():
+        columns, counts = split_counters(chunk.columns, self._counter)
+        for name, column in columns.items():
+            if column.counts is None and (counter := find_counter(name, list(counts))):
+                raise OutputError(f"an .npz file cannot have {name} with one value per event beside {counter}; use .parquet")
+        for name, array in {**{name: column.values for name, column in columns.items()}, **counts}.items():
             if name not in self._spools:
                 self._spools[name] = tempfile.TemporaryFile(dir=self._path.parent)  # noqa: SIM115 - closed by close() or abort()
                 self._first[name] = array[:0]
@@ -169,7 +181,7 @@ class NpzSink:
             self._lengths[name] += len(array)
 
     def _counter(self, name: str) -> str:
-        inside = self._collection and name.startswith(f"{self._collection}_")
+        inside = self._collection and plain_name(name).startswith(f"{plain_name(self._collection)}_")
         return f"n{self._collection}" if inside else f"n{name}"
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from hypersonic.client.columns.errors import DataError, OutputError, suggest
+from hypersonic.client.columns.errors import DataError, OutputError, needs, suggest
 from hypersonic.client.columns.source import Sink, Source
 
 #: the kind of a file, by its suffix
@@ -27,10 +27,11 @@ KINDS = {
     ".npy": "npy",
 }
 
+#: the module that reads a kind; arrow reads the others
+_DOORS = {"root": "root", "npz": "npz", "npy": "npz"}
+
 #: the suffix of an output, by its kind
 SUFFIXES = {"ttree": ".root", "rntuple": ".root", "parquet": ".parquet", "arrow": ".arrow", "stream": ".arrows", "npz": ".npz"}
-
-_EXTRA = "pip install 'hypersonic[columnar]'"
 
 
 def kind_of(name: str) -> str:
@@ -40,6 +41,13 @@ def kind_of(name: str) -> str:
         got = f"the suffix {suffix!r}" if suffix else "no suffix"
         raise DataError(f"{name} has {got}, expected {', '.join(KINDS)}")
     return KINDS[suffix]
+
+
+def check_input(name: str) -> None:
+    """Raise DataError for a directory, for a suffix that is not known, and if the library for it is not installed."""
+    if not is_url(name) and Path(name).is_dir():
+        raise DataError(f"{name} is a directory, expected files: name them as a glob in quotes, such as '{Path(name)}/*.root'")
+    _door(_DOORS.get(kind_of(name), "arrow"))
 
 
 def is_url(name: str) -> bool:
@@ -69,6 +77,7 @@ def open_source(data: Any, tree: str = "Events") -> Source:
 
 
 def _open_file(name: str, tree: str) -> Source:
+    check_input(name)
     kind = kind_of(name)
     if kind == "root":
         return cast("Source", _door("root").RootSource(name if is_url(name) else Path(name), tree))
@@ -158,5 +167,5 @@ def _door(name: str) -> Any:
             case _:
                 from hypersonic.client.columns import npz as module  # type: ignore[no-redef]
     except ModuleNotFoundError as error:
-        raise DataError(f"the package {error.name} is needed for this kind of data: {_EXTRA}") from error
+        raise DataError(needs("this kind of data", error)) from error
     return module

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 import uproot
 
-from hypersonic.client.columns.chunk import Chunk, Column
+from hypersonic.client.columns.chunk import Chunk, Column, split_counters
 from hypersonic.client.columns.errors import DataError, OutputError, suggest
 from hypersonic.client.columns.jagged import from_column, make_record, to_column
-from hypersonic.client.columns.source import METADATA_KEY, canonical_names, file_identity, reading
+from hypersonic.client.columns.source import METADATA_KEY, file_identity, find_columns, own_name, plain_name, reading
 
 _TTREES = ("TTree", "TNtuple", "TNtupleD", "TChain")
 #: uproot lets any exception of its parsers through
@@ -35,23 +36,27 @@ class RootSource:
             self._file = opened.enter_context(uproot.open(path))
             self._tree = self._find(tree)
             self.kind = "rntuple" if self._is_rntuple() else "ttree"
-            names = [name for name in self._tree.keys() if not self._has_parts(name)]  # noqa: SIM118 - not a dict
-            self._names = {_last(key): name for key, name in canonical_names(names).items()}
+            self._names = self._columns()
             self.events: int | None = int(self._tree.num_entries)
             opened.pop_all()
         self.columns = tuple(self._names)
 
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
         """Decompress and yield the columns."""
-        names = {name: self._names[name] for name in columns}
+        names = {name: self._names[column] for name, column in find_columns(columns, self.columns, self.name).items()}
         events, first = self.events or 0, 0
         with reading(lambda: f"{self.name}, from event {first} on,", _ERRORS):
-            step = min(self._tree.num_entries_for(chunk_bytes, filter_name=list(names.values())), events) if names else events
             if not names:
                 yield Chunk(0, events, {})
                 return
-            for arrays in self._tree.iterate(filter_name=list(names.values()), step_size=max(1, step), library="ak"):
-                made = {name: to_column(_field(arrays, native), name, self.name, first) for name, native in names.items()}
+            # uproot also calls the filter with the full path behind its separator, which no other branch has
+            wanted = {f"{'.' if self._is_rntuple() else '/'}{native}" for native in names.values()}.__contains__
+            step = min(self._tree.num_entries_for(chunk_bytes, filter_name=wanted), events)
+            for arrays in self._tree.iterate(filter_name=wanted, step_size=max(1, step), library="ak"):
+                made = {
+                    name: to_column(self._field(arrays, native, first), name, self.name, first)
+                    for name, native in names.items()
+                }
                 yield Chunk(first, len(arrays), made)
                 first += len(arrays)
         if first != events:
@@ -68,52 +73,51 @@ class RootSource:
         self._file.close()
 
     def _find(self, tree: str) -> Any:
-        classes = {name.partition(";")[0]: kind for name, kind in self._file.classnames(recursive=True).items()}
-        trees = [name for name, kind in classes.items() if kind in {*_TTREES, *_RNTUPLES}]
-        if tree not in trees:
+        cycles = [name for name, kind in self._file.classnames(recursive=True).items() if kind in {*_TTREES, *_RNTUPLES}]
+        trees = list(dict.fromkeys(name.partition(";")[0] for name in cycles))
+        if tree not in trees and tree not in cycles:
             what = suggest(tree, trees) if trees else "it has none at all"
             raise DataError(f"{self.name} has no tree {tree!r}; {what}")
         return self._file[tree]
 
+    def _columns(self) -> dict[str, str]:
+        """The columns and uproot's names of them: H_a is H.a of a collection H of an RNTuple. What groups others is none."""
+        if not self._is_rntuple():
+            return {name: name for name, branch in self._tree.items() if not branch.branches}
+        names = set(keys := self._tree.keys())
+        groups = {group for name in keys if (group := name.rpartition(".")[0]) in names}
+        joined = {name: name.replace(".", "_") if name.rpartition(".")[0] in groups else name for name in keys}
+        times = Counter(joined.values())
+        return {short if times[short] == 1 else name: name for name, short in joined.items() if name not in groups}
+
     def _is_rntuple(self) -> bool:
         return not hasattr(self._tree, "branches")
 
-    def _has_parts(self, name: str) -> bool:
-        """Return whether a field of an RNTuple, or a branch, only groups others."""
-        if self._is_rntuple():
-            return any(other.startswith(f"{name}.") for other in self._tree.keys())  # noqa: SIM118 - not a dict
-        return bool(self._tree[name].branches)
-
-
-def _last(name: str) -> str:
-    """The branch's own name: DigiHB_fc0 for DigiHB/DigiHB_fc0."""
-    return name.rpartition("/")[2]
-
-
-def _field(arrays: Any, native: str) -> Any:
-    for name in (native, _last(native)):
-        if name in arrays.fields:
-            return arrays[name]
-    for part in native.split("."):
-        arrays = arrays[part]
-    return arrays
+    def _field(self, arrays: Any, native: str, first: int) -> Any:
+        """A column of what uproot has read, which has the branch's own name there."""
+        if native in arrays.fields:
+            return arrays[native]
+        if (own := own_name(native)) in arrays.fields:
+            if self._tree[own] is self._tree[native]:
+                return arrays[own]
+            return self._tree[native].array(entry_start=first, entry_stop=first + len(arrays), library="ak")
+        for part in native.split("."):
+            arrays = arrays[part]
+        return arrays
 
 
 class RootSink:
-    """Writes a TTree or an RNTuple.
+    """Writes a TTree or an RNTuple. Its columns have plain_name()s: ROOT gives dots and brackets meanings of their own.
 
     Args:
+        tree: its name; a cycle such as ;1 is left out.
         rntuple: whether it is an RNTuple.
         collection: its columns share one counter in a TTree.
     """
 
     def __init__(self, path: Path, metadata: str, tree: str, collection: str, *, rntuple: bool) -> None:
-        self._metadata, self._name, self._prefix, self._rntuple = (
-            metadata,
-            tree,
-            f"{collection}_" if collection else "",
-            rntuple,
-        )
+        self._metadata, self._name, self._rntuple = metadata, tree.partition(";")[0], rntuple
+        self._prefix = f"{plain_name(collection)}_" if collection else ""
         try:
             self._file = uproot.recreate(path)
         except OSError as error:
@@ -122,7 +126,7 @@ class RootSink:
 
     def write(self, chunk: Chunk) -> None:
         """Append a basket per branch, or a cluster. float16 is written as float32, because ROOT has no half precision."""
-        columns = {name: _widened(column) for name, column in chunk.columns.items()}
+        columns = _named(chunk.columns)
         if self._rntuple:
             data: dict[str, Any] = {name: from_column(column) for name, column in columns.items()}
             if self._tree is None:
@@ -134,7 +138,7 @@ class RootSink:
         if self._tree is None:
             types = {name: _type(column) for name, column in others.items()}
             if shared:
-                fields = ", ".join(f"{name}: {column.values.dtype}" for name, column in shared.items())
+                fields = ", ".join(f'"{name}": {column.values.dtype}' for name, column in shared.items())
                 types[self._prefix[:-1]] = f"var * {{{fields}}}"
             self._tree = self._file.mktree(self._name, types)
         data = {name: from_column(column) for name, column in others.items()}
@@ -158,13 +162,19 @@ class RootSink:
             for name, column in columns.items()
             if self._prefix and column.counts is not None and column.values.ndim == 1 and name.startswith(self._prefix)
         }
-        counters = {f"n{self._prefix[:-1]}"} if shared else set()
-        others = {
-            name: column
-            for name, column in columns.items()
-            if name.removeprefix(self._prefix) not in shared and name not in counters
-        }
-        return shared, others
+        inside = {f"{self._prefix}{name}" for name in shared}
+        columns, _ = split_counters(columns, lambda name: f"n{self._prefix[:-1] if name in inside else name}")
+        return shared, {name: column for name, column in columns.items() if name not in inside}
+
+
+def _named(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns by the names that they have in the file."""
+    named: dict[str, Column] = {}
+    for name, column in columns.items():
+        if (plain := plain_name(name)) in named:
+            raise OutputError(f"a ROOT file cannot have {name} beside another column {plain}: leave one out, or use .parquet")
+        named[plain] = _widened(column)
+    return named
 
 
 def _widened(column: Column) -> Column:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -51,8 +51,11 @@ def make_rows(mapping: ColumnMapping, chunk: Chunk, dtype: np.dtype, file: str, 
     Raises:
         DataError: Which names the column, the event and the file.
     """
+    chunk = _as_lists(mapping, chunk)
     where = _Where(mapping, chunk, file)
     counts = where.check_shapes()
+    for name in keep:
+        where.check_numbers(name)
     sent = where.filter()
     array = _view(mapping, chunk, dtype) if sent is None else None
     if array is None:
@@ -60,6 +63,17 @@ def make_rows(mapping: ColumnMapping, chunk: Chunk, dtype: np.dtype, file: str, 
     if mapping.finite and array.dtype.kind == "f":
         where.check_finite(array, sent)
     return Rows(chunk.first, chunk.events, array, counts, sent, {name: chunk.columns[name] for name in keep})
+
+
+def _as_lists(mapping: ColumnMapping, chunk: Chunk) -> Chunk:
+    """The chunk with lists of one length as lists of any: they are rows, unless the mapping has them as a block."""
+    blocks = {mapping.full_name(feature.column) for feature in mapping.features if isinstance(feature, Block)}
+    columns = dict(chunk.columns)
+    for name in set(mapping.columns) - blocks:
+        values = columns[name].values
+        if columns[name].counts is None and values.ndim == 2:
+            columns[name] = Column(values.reshape(-1), np.full(len(values), values.shape[1], np.int64))
+    return replace(chunk, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -75,28 +89,30 @@ class _Where:
 
     def check_shapes(self) -> Counts | None:
         """Return the counts, which all columns have in common."""
-        jagged = bool(self.mapping.collection)
-        counts, first = None, ""
+        first = self.mapping.columns[0]
+        counts = self.chunk.columns[first].counts
+        jagged = bool(self.mapping.collection) or counts is not None
         for name in self.mapping.columns:
             column = self.chunk.columns[name]
             if (column.counts is not None) != jagged:
                 got, expected = ("one value", "a list") if jagged else ("a list", "one value")
-                reason = f"is of collection {self.mapping.collection}" if jagged else "has no collection"
-                raise DataError(
-                    f"{self.file}: column {name} has {got} per event, expected {expected}, because the mapping {reason}"
-                )
-            if column.values.dtype.kind not in "biuf":
-                raise DataError(f"{self.file}: column {name} is of type {column.values.dtype}, expected numbers")
+                of = self.mapping.collection
+                reason = f"because the mapping is of collection {of}" if of else f"as column {first} has"
+                raise DataError(f"{self.file}: column {name} has {got} per event, expected {expected}, {reason}")
+            self.check_numbers(name)
             self._check_width(name, column)
-            if counts is None:
-                counts, first = column.counts, name
-            elif column.counts is not None and column.counts is not counts and not np.array_equal(counts, column.counts):
+            if counts is not None and column.counts is not None and not np.array_equal(counts, column.counts):
                 event = int(np.argmax(counts != column.counts))
                 raise DataError(
                     f"{self.file}: event {self.chunk.first + event} has {column.counts[event]} values in column {name} and "
                     f"{counts[event]} in {first}, expected equal numbers in a collection"
                 )
         return counts
+
+    def check_numbers(self, name: str) -> None:
+        """Raise DataError for a column of anything else, such as texts of numpy."""
+        if (dtype := self.chunk.columns[name].values.dtype).kind not in "biuf":
+            raise DataError(f"{self.file}: column {name} is of type {dtype}, expected numbers")
 
     def _check_width(self, name: str, column: Column) -> None:
         width = next(

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from hypersonic.client.columns.chunk import Chunk
-from hypersonic.client.columns.errors import DataError
+from hypersonic.client.columns.errors import DataError, MappingError
 
 #: the name of the metadata in a file: a key of an Arrow schema, an object of a ROOT file, an array of an .npz file
 METADATA_KEY = "hypersonic"
@@ -29,7 +30,7 @@ class Source(Protocol):
     Attributes:
         name: for messages.
         kind: "ttree", "rntuple", "parquet", "arrow", "stream", "npz" or "memory".
-        columns: the names, such as DigiHB_fc0, even where the file has DigiHB.fc0.
+        columns: the names as the file has them; a field of a collection of structs is DigiHB_fc0.
         events: None if not known before reading.
     """
 
@@ -39,7 +40,11 @@ class Source(Protocol):
     events: int | None
 
     def chunks(self, columns: Sequence[str], chunk_bytes: int) -> Iterator[Chunk]:
-        """Yield all events in their order, with these columns, about chunk_bytes of them at a time. Raises DataError."""
+        """Yield all events in their order, about chunk_bytes of them at a time. Raises DataError.
+
+        Args:
+            columns: names that find_columns() finds; a chunk's columns have the same names.
+        """
 
     def identity(self) -> str:
         """Return a text that identifies the contents."""
@@ -103,12 +108,49 @@ def events_per_chunk(events: int, total_bytes: int, chunk_bytes: int) -> int:
     return max(1, min(events, int(chunk_bytes * events / max(total_bytes, 1))))
 
 
-def canonical_names(names: Iterable[str]) -> dict[str, str]:
-    """Return the name that users see -> the file's name, such as DigiHB_fc0 -> DigiHB.fc0. The first of equal names is kept."""
-    made: dict[str, str] = {}
-    for name in names:
-        made.setdefault(name.replace(".", "_"), name)
-    return made
+def plain_name(name: str) -> str:
+    """Return the name with an underscore for each character that is not a letter, a digit or an underscore."""
+    return re.sub(r"\W", "_", name)
+
+
+def own_name(name: str) -> str:
+    """Return a branch's own name: MCParticles.PDG for MCParticles/MCParticles.PDG."""
+    return name.rpartition("/")[2]
+
+
+def find_columns(names: Sequence[str], columns: Collection[str], file: str) -> dict[str, str]:
+    """Return the names that a source has, with the source's columns that they mean.
+
+    A name means the column of exactly this name; otherwise that of this own name; otherwise the one whose name, and then whose
+    own name, has the same plain_name().
+
+    Raises MappingError for a name that means several columns.
+
+    Args:
+        file: for messages.
+    """
+    found: dict[str, str] = {}
+    for spelt, asked in _SPELLINGS:
+        if len(found) == len(names):
+            break
+        alike: dict[str, list[str]] = {}
+        for column in columns:
+            alike.setdefault(spelt(column), []).append(column)
+        for name in names:
+            several = alike.get(asked(name), [])
+            if name not in found and len(several) > 1:
+                raise MappingError(
+                    f"{file} has the columns {' and '.join(several[:3])} for the name {name}; name one of them exactly"
+                )
+            if several:
+                found.setdefault(name, several[0])
+    return found
+
+
+#: how a column is spelt, and how a name is, in the order in which they are compared
+_SPELLINGS: tuple[tuple[Callable[[str], str], Callable[[str], str]], ...] = (
+    (str, str), (own_name, str), (plain_name, plain_name), (lambda column: plain_name(own_name(column)), plain_name),
+)  # fmt: skip
 
 
 @contextmanager

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hypersonic.client.columns.errors import MappingError, suggest
+from hypersonic.client.columns.errors import MappingError, needs, suggest
 from hypersonic.client.columns.mapping import Block, ColumnMapping, Constant, Feature, FromColumn, FromTable, OneHot
 from hypersonic.client.columns.table import read_table
 
 _HERE = Path(__file__).parent
-_COLUMNS = re.compile(r"(\D*)(\d+)\.\.\1(\d+)")
+_COLUMNS = re.compile(r"(.*?)(\d+)\.\.\1(\d+)")
 _NUMBERS = re.compile(r"(-?\d+)\.\.(-?\d+)")
 #: the most columns or values of a range
 _MOST = 100_000
@@ -50,8 +50,10 @@ def parse_mapping(text: str, name: str = "the mapping", directory: Path = Path()
         name: for messages.
         directory: of relative paths.
     """
-    from hypersonic.client.columns.strict_yaml import load_yaml  # imports PyYAML
-
+    try:
+        from hypersonic.client.columns.strict_yaml import load_yaml  # imports PyYAML
+    except ModuleNotFoundError as error:
+        raise MappingError(needs(f"the mapping {name}", error)) from error
     data = load_yaml(text, name)
     reader = _Reader(name, directory)
     return reader.mapping(data)
@@ -173,8 +175,8 @@ class _Reader:
         return names
 
     def _word(self, key: str, value: object) -> str:
-        if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_]\w*", value):
-            raise self._error(f"{key!r} is {value!r}, expected a name of letters, digits and underscores")
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            raise self._error(f"{key!r} is {value!r}, expected a name of printable characters")
         return value
 
     def _text(self, key: str, value: object) -> str:

@@ -153,5 +153,8 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     first, second = run.stdout.splitlines()
-    assert first.startswith("DataError the package uproot is needed for this kind of data: pip install 'hypersonic[columnar]'")
-    assert second.startswith("DataError the package pyarrow is needed")
+    assert first == (
+        "DataError this kind of data needs the package uproot, which is not installed: pip install 'hypersonic[columnar]', "
+        "then run this again"
+    )
+    assert second.startswith("DataError this kind of data needs the package pyarrow")

@@ -120,8 +120,8 @@ def test_a_file_without_events(client: Client, kind: str, tmp_path: Path, out: P
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flat_column_in_a_collection(client: Client, kind: str, tmp_path: Path, out: Path) -> None:
     path = write(kind, tmp_path / f"in{SUFFIXES[kind]}", make_events([1, 2]))
-    message = refused(client, path, out, "{features: [H_a, H_b, H_c, H_d]}")
-    assert "column H_a has a list per event, expected one value, because the mapping has no collection" in message
+    message = refused(client, path, out, "{features: [event, H_b, H_c, H_d]}")
+    assert "column H_b has a list per event, expected one value, as column event has" in message
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])

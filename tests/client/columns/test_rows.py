@@ -99,8 +99,11 @@ def test_flat_and_jagged_columns_are_told_apart() -> None:
     flat = Chunk(0, 3, {"H_a": Column(np.zeros(3))})
     with pytest.raises(DataError, match=r"column H_a has one value per event, expected a list, .* collection H"):
         make_rows(of("features: [a]"), flat, FLOAT, "f")
-    with pytest.raises(DataError, match=r"column H_a has a list per event, expected one value, .* has no collection"):
-        make_rows(parse_mapping("features: [H_a]"), chunk(a=np.zeros(5)), FLOAT, "f")
+    both = Chunk(0, 3, {"H_a": Column(np.zeros(5), COUNTS), "b": Column(np.zeros(3))})
+    with pytest.raises(DataError, match=r"column b has one value per event, expected a list, as column H_a has"):
+        make_rows(parse_mapping("features: [H_a, b]"), both, FLOAT, "f")
+    with pytest.raises(DataError, match=r"column H_a has a list per event, expected one value, as column b has"):
+        make_rows(parse_mapping("features: [b, H_a]"), both, FLOAT, "f")
 
 
 def test_a_table_gives_the_gain_and_says_what_it_lacks(tmp_path: Path) -> None:
