@@ -44,7 +44,7 @@ class ParquetSource(FileSource):
         events = self.events or 0
         paths = {name: self._paths[column] for name, column in find_columns(columns, self.columns, self.name).items()}
         leaves, size = self._leaves(list(paths.values()))
-        if not leaves:
+        if not columns:
             yield Chunk(0, events, {})
             return
         first = 0
@@ -59,9 +59,7 @@ class ParquetSource(FileSource):
         schema, leaves, size = self._file.schema, [], 0
         for place in range(len(schema)):
             path = schema.column(place).path
-            if any(
-                path == w[0] or (path.startswith(f"{w[0]}.") and (len(w) == 1 or path.endswith(f".{w[1]}"))) for w in wanted
-            ):
+            if any(path == w[0] or (path.startswith(f"{w[0]}.") and f".{w[-1]}." in f".{path}.") for w in wanted):
                 leaves.append(path)
                 groups = (self._file.metadata.row_group(group) for group in range(self._file.num_row_groups))
                 size += sum(group.column(place).total_uncompressed_size for group in groups)

@@ -58,28 +58,36 @@ def to_column(array: ak.Array, name: str, file: str, first: int) -> Column:
     Raises:
         DataError: For missing values and for what is not numbers.
     """
+    if not _has_numbers(array.type.content):
+        kind = shorten(str(array.type.content), 100)
+        raise DataError(f"{file}: column {name} is of type {kind}, expected numbers or lists of them")
     if (missing := np.asarray(ak.is_none(array, axis=0))).any():
         raise DataError(f"{file}: event {first + int(np.argmax(missing))} has no value in column {name}")
     array, counts = ak.drop_none(array, axis=0), None
-    if isinstance(array.type.content, ak.types.ListType) and not _is_text(array.type.content):
+    if isinstance(array.type.content, ak.types.ListType):
         counts = ak.to_numpy(ak.num(array, axis=1)).astype(np.int64)
         array = ak.flatten(array, axis=1)
     if (missing := np.asarray(ak.is_none(array, axis=0))).any():
         event = first + event_of(counts, int(np.argmax(missing)))
         raise DataError(f"{file}: event {event} has no value in column {name}")
-    inner = ak.drop_none(array, axis=0)
-    content = inner.type.content
-    while isinstance(content, ak.types.RegularType) and not _is_text(content):
-        content = content.content
-    if not isinstance(content, ak.types.NumpyType):
-        kind = shorten(str(array.type.content), 100)
-        raise DataError(f"{file}: column {name} is of type {kind}, expected numbers or lists of them")
-    return Column(ak.to_numpy(inner, allow_missing=False), counts)
+    return Column(ak.to_numpy(ak.drop_none(array, axis=0), allow_missing=False), counts)
+
+
+def _has_numbers(kind: ak.types.Type) -> bool:
+    """Return whether the type of an event is a number, or a list of numbers or of arrays of them; strings are lists too."""
+    if isinstance(kind := _without_none(kind), ak.types.ListType) and not _is_text(kind):
+        kind = _without_none(kind.content)
+    while isinstance(kind, ak.types.RegularType) and not _is_text(kind):
+        kind = kind.content
+    return isinstance(kind, ak.types.NumpyType)
 
 
 def _is_text(kind: ak.types.Type) -> bool:
-    """Return whether the type is of strings, which awkward has as lists of characters."""
     return kind.parameters.get("__array__") in {"string", "bytestring"}
+
+
+def _without_none(kind: ak.types.Type) -> ak.types.Type:
+    return kind.content if isinstance(kind, ak.types.OptionType) else kind
 
 
 def from_column(column: Column) -> Any:

@@ -46,7 +46,10 @@ def kind_of(name: str) -> str:
 def check_input(name: str) -> None:
     """Raise DataError for a directory, for a suffix that is not known, and if the library for it is not installed."""
     if not is_url(name) and Path(name).is_dir():
-        raise DataError(f"{name} is a directory, expected files: name them as a glob in quotes, such as '{Path(name)}/*.root'")
+        suffix = suffix if (suffix := Path(name).suffix) in KINDS else ".root"
+        raise DataError(
+            f"{name} is a directory, expected files: name them as a glob in quotes, such as '{Path(name)}/*{suffix}'"
+        )
     _door(_DOORS.get(kind_of(name), "arrow"))
 
 

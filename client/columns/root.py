@@ -49,6 +49,7 @@ class RootSource:
             if not names:
                 yield Chunk(0, events, {})
                 return
+            self._check_kinds(names)
             # uproot also calls the filter with the full path behind its separator, which no other branch has
             wanted = {f"{'.' if self._is_rntuple() else '/'}{native}" for native in names.values()}.__contains__
             step = min(self._tree.num_entries_for(chunk_bytes, filter_name=wanted), events)
@@ -89,6 +90,17 @@ class RootSource:
         joined = {name: name.replace(".", "_") if name.rpartition(".")[0] in groups else name for name in keys}
         times = Counter(joined.values())
         return {short if times[short] == 1 else name: name for name, short in joined.items() if name not in groups}
+
+    def _check_kinds(self, names: Mapping[str, str]) -> None:
+        """Raise DataError for a branch of a class whose objects uproot does not make arrays of."""
+        for name, native in names.items() if not self._is_rntuple() else ():
+            branch = self._tree[native]
+            try:
+                branch.interpretation.awkward_form(branch.file)
+            except Exception as error:
+                raise DataError(
+                    f"{self.name}: column {name} is of type {branch.typename or 'unknown'}, expected numbers or lists of them"
+                ) from error
 
     def _is_rntuple(self) -> bool:
         return not hasattr(self._tree, "branches")

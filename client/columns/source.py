@@ -121,8 +121,8 @@ def own_name(name: str) -> str:
 def find_columns(names: Sequence[str], columns: Collection[str], file: str) -> dict[str, str]:
     """Return the names that a source has, with the source's columns that they mean.
 
-    A name means the column of exactly this name; otherwise that of this own name; otherwise the one whose name, and then whose
-    own name, has the same plain_name().
+    A name means the column of exactly this name; otherwise that of this own_name(); otherwise the one whose name, and then
+    whose own name, has the same plain_name().
 
     Raises MappingError for a name that means several columns.
 
@@ -138,6 +138,7 @@ def find_columns(names: Sequence[str], columns: Collection[str], file: str) -> d
             alike.setdefault(spelt(column), []).append(column)
         for name in names:
             several = alike.get(asked(name), [])
+            several = [column for column in several if column[:1] != "n" or column[1:] not in several]  # no counters of them
             if name not in found and len(several) > 1:
                 raise MappingError(
                     f"{file} has the columns {' and '.join(several[:3])} for the name {name}; name one of them exactly"
