@@ -33,7 +33,7 @@ def needs(what: str, error: ModuleNotFoundError) -> str:
     """
     return (
         f"{what} needs the package {error.name}, which is not installed: pip install 'hypersonic[columnar]', "
-        "then run this again"
+        "then run the command again"
     )
 
 

@@ -26,6 +26,9 @@ from hypersonic.client.load.errors import LoadError
 from hypersonic.client.load.offer import Closed
 from hypersonic.client.load.point import Point
 
+#: a larger residual is no noise: the points have another shape than the law
+_NOISE = 0.2
+
 #: how much longer the longest turn has to be than the unloaded latency; below that, noise looks like saturation
 _RISE = 1.1
 
@@ -38,16 +41,33 @@ class Saturation:
         unloaded_s: T0.
         rate: l_max in requests/s; infinite if no saturation was seen.
         residual: root of the mean square of ln(T / T(N)), which is about the relative deviation of the points from the law.
+        concurrencies: how many different ones the points have.
     """
 
     unloaded_s: float
     rate: float
     residual: float
+    concurrencies: int
 
     @property
     def n_star(self) -> float:
         """The concurrency at which the service saturates, N* = T0 * l_max; infinite if no saturation was seen."""
         return self.unloaded_s * self.rate
+
+    @property
+    def doubt(self) -> str:
+        """What speaks against the figures, in words; "" if nothing does."""
+        if self.concurrencies < 3:
+            return (
+                "two points fit the law whatever the server does, so these figures are not confirmed: measure three or more "
+                "concurrencies, some below and some above N*"
+            )
+        if self.residual > _NOISE:
+            return (
+                f"the points deviate by {100 * self.residual:.2g} %, so the server does not follow the law: do not use T0, "
+                "l_max and N*, but the table; if another load disturbed the measurement, measure again, and longer"
+            )
+        return ""
 
     def turn_s(self, concurrency: float) -> float:
         """Return T(N) in seconds."""
@@ -85,7 +105,8 @@ def fit_law(concurrencies: Sequence[float], turns_s: Sequence[float]) -> Saturat
     if t[-1] <= _RISE * math.exp(best[0]):
         best = flat
     unloaded, rising = best
-    return Saturation(math.exp(unloaded), math.exp(-rising), math.sqrt(_deviation(x, y, *best) / len(n)))
+    residual = math.sqrt(_deviation(x, y, *best) / len(n))
+    return Saturation(math.exp(unloaded), math.exp(-rising), residual, len(set(concurrencies)))
 
 
 def _divisions(x: NDArray[np.float64], y: NDArray[np.float64]) -> Iterator[tuple[float, float]]:

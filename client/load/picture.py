@@ -98,7 +98,12 @@ def _draw_law(axes: Any, points: Sequence[Point], law: Saturation) -> None:
     axes.plot(grid, [1e3 * law.turn_s(at) for at in grid], "C3-", lw=2, label=f"T = max($T_0$, N / $l_{{max}}$),\n{fitted}")
     if np.isfinite(law.n_star):
         axes.axvline(law.n_star, color="grey", ls="--", lw=1.2, label=f"N* = $T_0$ $l_{{max}}$ = {law.n_star:.3g}")
-    axes.set(xlabel="concurrency N, requests in flight", ylabel="time, ms", xscale="log", title="Latency against concurrency")
+    axes.set(
+        xlabel="concurrency N, requests in flight",
+        ylabel="time, ms",
+        xscale="log",
+        title=f"Latency against concurrency{': do not use the fit' if law.doubt else ''}",
+    )
     axes.set_xticks(n, [str(each) for each in n])
     axes.set_xticks([], minor=True)
     times_ms = [1e3 * point.period_s for point in points] + [point.latency.p99 for point in points]

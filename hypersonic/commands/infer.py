@@ -62,7 +62,9 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--collection", default="", metavar="NAME", help="prefix of the columns, in place of the one in the YAML file"
     )
-    group.add_argument("--tree", default="Events", metavar="NAME", help="TTree or RNTuple of a ROOT file")
+    group.add_argument(
+        "--tree", default="Events", metavar="NAME", help="TTree or RNTuple of a ROOT file, also with a cycle: 'Events;1'"
+    )
     group.add_argument("--keep", default="", metavar="NAME,...", help="input columns that the output gets too")
     group.add_argument("--chunk-mb", type=int, default=64, metavar="N", help="megabytes of columns that are read at a time")
     group.add_argument("--model-version", default="", metavar="N", help="version of the model (default: the server's choice)")

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 HELP = "offer load to running servers, with a concurrency or a rate; show rate and latency, and where they saturate"
 
+#: the most loads of one command
+_MOST = 1000
+
 _MORE = """\
 A closed loop (--concurrency) keeps N requests in flight: each answer starts the next request. It finds the saturation: below
 N* = T0 x l_max the latency is T0; above, l_max requests/s are answered and the latency grows in proportion to N.
@@ -39,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="closed loops with N requests in flight, one after the other: 1,2,4,8 or FIRST:LAST or FIRST:LAST:STEP "
         "(default: 1,2,4,8,16,32)",
     )  # fmt: skip
-    loops.add_argument("--rate", type=parse_rates, metavar="R,..", help="open loops with R requests/s, one after the other")
+    loops.add_argument(
+        "--rate", type=parse_rates, metavar="R,..",
+        help="open loops with R requests/s, one after the other: 50,100,200 or FIRST:LAST:STEP",
+    )  # fmt: skip
     parser.add_argument(
         "--arrivals", choices=["poisson", "constant"], default="poisson",
         help="spacing of the requests of --rate: exponential as of independent clients, or equal (default: poisson)",
@@ -140,28 +146,38 @@ def _requests(args: argparse.Namespace, spec: ModelSpec, step: Step) -> list[Arr
 
 
 def parse_counts(text: str) -> tuple[int, ...]:
-    """Parse 1,2,4 or FIRST:LAST[:STEP], numbers above 0. Raises argparse.ArgumentTypeError."""
+    """Parse 1,2,4 or FIRST:LAST[:STEP], at most _MOST numbers above 0. Raises argparse.ArgumentTypeError."""
     try:
         if ":" in text:
             first, last, step = (int(part) for part in (f"{text}:1" if text.count(":") == 1 else text).split(":"))
-            counts = tuple(range(first, last + 1, step)) if step > 0 else ()
+            counts = tuple(range(first, last + 1, step)[: _MOST + 1]) if step > 0 else ()
         else:
             counts = tuple(int(part) for part in text.split(","))
     except ValueError:
         counts = ()
-    if not counts or min(counts) < 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected numbers above 0 such as 1,2,4,8 or 1:8 or 2:16:2")
+    if not 0 < len(counts) <= _MOST or min(counts) < 1:
+        raise argparse.ArgumentTypeError(
+            f"got {text!r}, expected numbers above 0 such as 1,2,4,8 or 1:8 or 2:16:2, at most {_MOST} of them"
+        )
     return counts
 
 
 def parse_rates(text: str) -> tuple[float, ...]:
-    """Parse numbers above 0, separated by commas. Raises argparse.ArgumentTypeError."""
+    """Parse 50,100 or FIRST:LAST:STEP, at most _MOST numbers above 0. Raises argparse.ArgumentTypeError."""
     try:
-        rates = tuple(float(part) for part in text.split(","))
-    except ValueError:
+        if ":" in text:
+            first, last, step = (float(part) for part in text.split(":"))
+            steps = (last - first) / step if step > 0 else math.nan
+            # a step of 0.1 is not exactly 0.1: LAST is reached if it is missed by a billionth of a step
+            rates = tuple(first + place * step for place in range(math.floor(min(steps, _MOST) + 1e-9) + 1))
+        else:
+            rates = tuple(float(part) for part in text.split(","))
+    except (ValueError, OverflowError):
         rates = ()
-    if not rates or not all(0 < rate < math.inf for rate in rates):
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected requests/s above 0 such as 50,100,200")
+    if not 0 < len(rates) <= _MOST or not all(0 < rate < math.inf for rate in rates):
+        raise argparse.ArgumentTypeError(
+            f"got {text!r}, expected requests/s above 0 such as 50,100,200 or 1000:5000:1000, at most {_MOST} of them"
+        )
     return rates
 
 

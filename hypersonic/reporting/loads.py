@@ -48,12 +48,13 @@ def show_loads(model: str, points: Sequence[Point]) -> None:
 def describe_fit(law: Saturation | None, points: Sequence[Point]) -> list[str]:
     """Return the lines about the fit of closed loops, or about the rates that an open loop kept."""
     if law is not None:
+        doubt = [f"note: {law.doubt}"] if law.doubt else []
         head = f"fit T = N / l = max(T0, N / l_max): unloaded latency T0 = {1e3 * law.unloaded_s:.3g} ms"
         if math.isinf(law.rate):
             most = max(point.offer.concurrency for point in points if isinstance(point.offer, Closed))
-            return [f"{head}; no saturation up to concurrency {most}"]
+            return [f"{head}; no saturation up to concurrency {most}", *doubt]
         saturation = f"saturation rate l_max = {law.rate:,.4g} requests/s ({law.rate * points[0].rows:,.4g} rows/s)"
-        return [f"{head},", f"  {saturation}, N* = {law.n_star:.3g}; the points deviate by {100 * law.residual:.2g} %"]
+        return [f"{head},", f"  {saturation}, N* = {law.n_star:.3g}; the points deviate by {100 * law.residual:.2g} %", *doubt]
     if isinstance(points[0].offer, Closed):
         return []
     kept = [(point.offer.rate, point.rate) for point in points if point.kept and not isinstance(point.offer, Closed)]

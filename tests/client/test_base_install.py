@@ -147,6 +147,11 @@ def test_the_client_works_in_the_base_install(
         pattern = rf"hypersonic: error: this command needs \w+, which is not installed: pip install 'hypersonic\[{extra}\]'\n"
         assert re.fullmatch(pattern, done.stderr), (command, done.stderr)
         assert (done.returncode, done.stdout) == (2, ""), command
+    done = run(programs / "hypersonic", "infer", "facile", "--input", "x.root", directory=tmp_path)
+    pattern = (
+        r".* needs the package yaml, which is not installed: pip install 'hypersonic\[columnar\]', then run the command again\n"
+    )
+    assert re.fullmatch(pattern, done.stderr), done.stderr
     done = run(programs / "hypersonic", "inspect", "nothing.xclbin", directory=tmp_path)
     assert (done.returncode, done.stderr) == (2, "hypersonic: error: nothing.xclbin: No such file or directory\n")
 

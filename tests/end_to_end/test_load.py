@@ -10,9 +10,12 @@ from pathlib import Path
 
 import grpc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hypersonic import cli
 from hypersonic.client.load import LoadError, Point, loops
+from hypersonic.commands.load import parse_rates
 from tests.end_to_end.command_line import hypersonic, refused
 from tests.support.scripted_server import Script, fail, scripted_server, wait
 
@@ -50,8 +53,24 @@ def test_a_sweep_of_concurrencies_prints_a_table_and_writes_figures_and_a_pictur
     assert files[1].read_bytes().startswith(b"\x89PNG")
 
 
+def test_two_concurrencies_confirm_no_fit_and_the_command_says_so(server: str) -> None:
+    done = hypersonic("load", "double", "--url", server, "--concurrency", "1,2", *SHORT, "--quiet")
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "note: two points fit the law whatever the server does, so these figures are not confirmed: measure three" in words
+
+
+@given(first=st.integers(1, 500), step=st.integers(1, 50), more=st.integers(0, 60), tenths=st.booleans())
+def test_a_range_of_rates_is_its_numbers_with_the_last_one(first: int, step: int, more: int, tenths: bool) -> None:
+    scale = 10 if tenths else 1
+    last = (first + more * step) / scale
+    rates = parse_rates(f"{first / scale}:{last}:{step / scale}")
+    assert rates == pytest.approx([(first + place * step) / scale for place in range(more + 1)])
+    assert parse_rates("50,100.5") == (50, 100.5)
+
+
 def test_rates_are_offered_until_one_is_not_kept(server: str, tmp_path: Path) -> None:
-    options = ("--rate", "40,80", "--arrivals", "constant", *SHORT, "--csv", tmp_path / "load.csv", "--quiet")
+    options = ("--rate", "40:80:40", "--arrivals", "constant", *SHORT, "--csv", tmp_path / "load.csv", "--quiet")
     done = hypersonic("load", "double", "--url", server, *options, "--plot", tmp_path / "load.svg")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -131,6 +150,14 @@ def test_a_plots_file_is_checked_before_anything_is_sent(tmp_path: Path) -> None
         (["--concurrency", "1:2:3:4"], "got '1:2:3:4', expected numbers above 0"),
         (["--rate", "10,-1"], "got '10,-1', expected requests/s above 0 such as 50,100,200"),
         (["--rate", "nan"], "got 'nan', expected requests/s above 0"),
+        (["--concurrency", "1:99999999999"], "or 2:16:2, at most 1000 of them"),
+        (["--rate", "1000:5000"], "got '1000:5000', expected requests/s above 0 such as 50,100,200 or 1000:5000:1000"),
+        (["--rate", "1:1e12:1"], "or 1000:5000:1000, at most 1000 of them"),
+        (["--rate", "5:1:1"], "got '5:1:1', expected requests/s above 0"),
+        (["--rate", "0:5:1"], "got '0:5:1', expected requests/s above 0"),
+        (["--rate", "1:5:0"], "got '1:5:0', expected requests/s above 0"),
+        (["--rate", "inf:5:1"], "got 'inf:5:1', expected requests/s above 0"),
+        (["--rate", "1:inf:1"], "got '1:inf:1', expected requests/s above 0"),
         (["--rate", "5", "--concurrency", "5"], "not allowed with argument"),
         (["--duration-s", "-1"], "got '-1', expected a number of seconds"),
         (["--shape", "3,4"], "got '3,4', expected NAME:D,.. such as image:3,224,224"),

@@ -155,6 +155,30 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     first, second = run.stdout.splitlines()
     assert first == (
         "DataError this kind of data needs the package uproot, which is not installed: pip install 'hypersonic[columnar]', "
-        "then run this again"
+        "then run the command again"
     )
     assert second.startswith("DataError this kind of data needs the package pyarrow")
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("yaml", r"the mapping .*facile\.yaml needs the package yaml"),
+        ("uproot", "this kind of data needs the package uproot"),
+    ],
+)
+def test_the_command_names_the_extra_of_files_before_it_asks_a_server(missing: str, words: str, tmp_path: Path) -> None:
+    """As in the base install, which has neither library, and where somebody has installed PyYAML."""
+    (tmp_path / "x.root").write_text("")
+    code = (
+        f"import sys; sys.modules.update({{name: None for name in ('keras', 'hls4ml', 'scipy', {missing!r})}})\n"
+        "from hypersonic import cli\n"
+        "sys.exit(cli.main(['infer', 'facile', '--input', 'x.root', '--url', 'localhost:1', '--quiet']))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    install = r"which is not installed: pip install 'hypersonic\[columnar\]', then run the command again"
+    assert re.fullmatch(rf"hypersonic: error: {words}, {install}\n", run.stderr)
+    assert run.returncode == 2

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypersonic.client.load import Closed, LoadError, Open, Point, fit_saturation
 from hypersonic.client.load.fit import fit_law
 from hypersonic.client.load.point import Latency
+from hypersonic.reporting.loads import describe_fit
 
 N = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -88,3 +89,24 @@ def test_closed_loops_are_fitted_by_their_rates_and_open_ones_are_left_out() -> 
 
 def test_one_concurrency_is_too_few_for_a_fit() -> None:
     assert fit_saturation([point(4, 40), point(4, 41), point(8, 0, failed=9)]) is None
+
+
+def test_points_that_do_not_follow_the_law_are_called_so_in_words() -> None:
+    """A service whose turns fall and rise: the law's nearest line is 63 % away."""
+    law = fit_saturation([point(1, 20), point(2, 143), point(4, 80), point(8, 573)])
+    assert law is not None
+    assert law.residual == pytest.approx(0.63, abs=0.1)
+    (*_, note) = describe_fit(law, [point(1, 20)])
+    deviation = f"{100 * law.residual:.2g} %"
+    assert note.startswith(
+        f"note: the points deviate by {deviation}, so the server does not follow the law: do not use T0, l_max"
+    )
+
+
+def test_points_that_follow_the_law_have_no_note_and_two_of_them_have_one() -> None:
+    assert fit_law(N, turns(0.01, 500)).doubt == ""
+    noisy = [turn * (1.15 if place % 2 else 1 / 1.15) for place, turn in enumerate(turns(0.01, 500))]
+    assert fit_law(N, noisy).doubt == ""
+    assert "measure three or more concurrencies, some below and some above N*" in fit_law((1, 8), (0.01, 0.02)).doubt
+    assert "two points fit the law" in fit_law((1, 1, 8), (0.01, 0.02, 0.02)).doubt
+    assert "two points fit the law" in describe_fit(fit_law((1, 8), (0.01, 0.01)), [point(1, 20), point(8, 160)])[-1]
