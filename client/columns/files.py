@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.client.columns.errors import DataError, OutputError
-from hypersonic.client.columns.infer import check_columns, check_names, infer_chunks, one_version
+from hypersonic.client.columns.infer import check_columns, check_names, current_version, infer_chunks, one_version
 from hypersonic.client.columns.mapping import ColumnMapping, find_input
 from hypersonic.client.columns.opening import (
     KINDS,
@@ -197,11 +197,6 @@ def _write(
                 sink.abort()
             raise
     return events, rows
-
-
-def current_version(spec: ModelSpec) -> str:
-    """Return the version that is asked for, or else the highest one that is served."""
-    return spec.version or max(spec.versions, key=lambda version: (len(version), version), default="")
 
 
 def _describe(client: Client, spec: ModelSpec, mapping: ColumnMapping, source: Source, options: FileOptions) -> dict[str, Any]:

@@ -154,6 +154,7 @@ class _Sender:
 
     def __init__(self, model: Model, spec: ModelSpec, tensor: TensorSpec, source: Source) -> None:
         self._model, self._spec, self._tensor, self._source = model, spec, tensor, source
+        self._version = current_version(spec)  # of all rows of a file, also while the servers are being updated
         self._stopped = threading.Event()
         self.outstanding: deque[_Sent] = deque()  # in the order of the file; its first one is being collected
 
@@ -176,7 +177,7 @@ class _Sender:
             if self._stopped.is_set():
                 break
             try:
-                sent.futures.append(self._model.submit({self._tensor.name: array[begin:end]}))
+                sent.futures.append(self._model.submit({self._tensor.name: array[begin:end]}, version=self._version))
             except ClientError as error:
                 raise _failed(sent.rows, self._source, error) from error
         if self._stopped.is_set():
@@ -250,6 +251,11 @@ def _changed(spec: ModelSpec, source: Source, versions: set[str]) -> str:
 def _joined(parts: Sequence[Column]) -> Column:
     counts = [part.counts for part in parts if part.counts is not None]
     return Column(np.concatenate([part.values for part in parts]), np.concatenate(counts) if counts else None)
+
+
+def current_version(spec: ModelSpec) -> str:
+    """Return the version that is asked for, or else the highest one that is served."""
+    return spec.version or max(spec.versions, key=lambda version: (len(version), version), default="")
 
 
 def one_version(answers: Iterable[Answered], spec: ModelSpec, source: Source) -> Iterator[Answered]:

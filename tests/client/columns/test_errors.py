@@ -263,6 +263,19 @@ def test_a_version_that_changes_in_the_middle(
         infer_files(client, "double", mapping(), [str(path)], out, FileOptions(chunk_bytes=100))
 
 
+def test_all_rows_of_a_file_come_from_one_version_while_servers_are_updated(tmp_path: Path) -> None:
+    events, made = make_events([8] * 40), tmp_path / "made.parquet"
+    path = write("parquet", tmp_path / "in.parquet", events)
+    options = FileOptions(chunk_bytes=300, overwrite=True)
+    with scripted_server(Script(versions=("1",))) as old, scripted_server(Script(versions=("2",))) as new:
+        for _ in range(4):
+            with Client([old, new]) as client:
+                infer_files(client, "double", mapping(), [str(path)], made, options)
+            version = (read_metadata(made) or {})["version"]
+            answers = np.asarray(ak.flatten(ak.from_parquet(made)["H_y0"]))
+            np.testing.assert_array_equal(answers, 2 * int(version) * np.asarray(ak.flatten(events["H"]["a"])))
+
+
 def test_an_output_that_cannot_be_written(client: Client, tmp_path: Path) -> None:
     path = write("parquet", tmp_path / "in.parquet", make_events([1, 2]))
     (tmp_path / "file").write_text("not a directory")
