@@ -293,6 +293,14 @@ def escaped(text: str, most_chars: int = 128) -> str:
     return text[:most_chars].encode("unicode_escape").decode()
 
 
+def shortened(text: str, most_chars: int = 8192) -> str:
+    """Return a text of at most `most_chars` characters: its beginning and its end, where a traceback says what happened."""
+    if len(text) <= most_chars:
+        return text
+    half = most_chars // 2 - 32
+    return f"{text[:half]} [... {len(text) - 2 * half} characters ...] {text[-half:]}"
+
+
 def printable(text: str, *, kept: str = "") -> str:
     """Return an untrusted text in which characters that cannot be printed, or that change the direction of text, are escaped.
 

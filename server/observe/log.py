@@ -7,7 +7,8 @@
     ISO8601   2026-11-21T09:28:00Z I 7695 app.py:177] Started GRPCInferenceService at 0.0.0.0:8001
     json      {"time": "2026-11-21T09:28:00.054123Z", "level": "info", "module": "app", "message": "Started ...", ...}
 
-The first two formats are Triton's. Control characters are escaped, so that text from a client cannot forge a line.
+The first two formats are Triton's. Control characters are escaped, so that text from a client cannot forge a line. Of a text
+with more than 8192 characters, the beginning and the end are written.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hypersonic.server.errors import InvalidRequestError, ServerError, StartError, UnsupportedError, printable
+from hypersonic.server.errors import InvalidRequestError, ServerError, StartError, UnsupportedError, printable, shortened
 
+_LOG = logging.getLogger(__name__)
 FORMATS = ("default", "ISO8601", "json")
 #: logger -> the lowest level of its records that are logged here. The exporter of traces logs what it cannot send, and the two
 #: servers log what their handlers raised; without a handler, these would write lines in another format to standard error
@@ -109,10 +111,10 @@ class _TextFormatter(logging.Formatter):
             head = f"{_moment(record):%Y-%m-%dT%H:%M:%SZ} {level}"
         else:
             head = f"{level}{datetime.fromtimestamp(record.created).astimezone():%m%d %H:%M:%S.%f}"
-        return f"{head} {record.process} {record.filename}:{record.lineno}] {printable(record.message)}"
+        return f"{head} {record.process} {record.filename}:{record.lineno}] {printable(shortened(record.message))}"
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return "\n".join(f"    {printable(line)}" for line in super().formatException(ei).split("\n"))
+        return "\n".join(f"    {printable(line)}" for line in shortened(super().formatException(ei)).split("\n"))
 
 
 class _JsonFormatter(logging.Formatter):
@@ -126,10 +128,10 @@ class _JsonFormatter(logging.Formatter):
             "line": record.lineno,
             "process": record.process,
             "thread": record.threadName,
-            "message": record.getMessage(),
+            "message": shortened(record.getMessage()),
         }
         if record.exc_info:
-            fields["exception"] = self.formatException(record.exc_info)
+            fields["exception"] = shortened(self.formatException(record.exc_info))
         more = getattr(record, _CONTEXT_KEY, None)
         fields |= {str(key): value for key, value in more.items() if key not in fields} if isinstance(more, Mapping) else {}
         try:
@@ -182,7 +184,12 @@ class LogControl:
             wanted = replace(self.settings, **changes)
             if not self.may_reduce:
                 self._refuse_less(wanted)
+            before = self.settings
+            if before.log_info:
+                _tell(before, wanted)
             self._apply(wanted)
+            if not before.log_info:
+                _tell(before, wanted)
 
     def _refuse_less(self, wanted: LogSettings) -> None:
         hidden = [name for name, level in _SETTING_OF.items() if self._started.shows(level) and not wanted.shows(level)]
@@ -192,6 +199,13 @@ class LogControl:
                 "with. Ask for credentials for the group 'logging' on every port (docs/security.md), or start the server with "
                 "'--allow-client-log-off=true'"
             )
+
+
+def _tell(before: LogSettings, after: LogSettings) -> None:
+    """Log what a client has changed, while records of level INFO are written."""
+    was, now = asdict(before), asdict(after)
+    if changes := ", ".join(f"{name} from {was[name]!r} to {now[name]!r}" for name in was if was[name] != now[name]):
+        _LOG.info("a client changes the log settings: %s", changes)
 
 
 class _FileHandler(logging.Handler):

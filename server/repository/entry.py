@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.model import Model
 from hypersonic.server.core.inference.repository import UNLOADED, IndexEntry, ModelState
-from hypersonic.server.errors import ModelsFailedError, NotFoundError, UnavailableError
+from hypersonic.server.errors import ModelsFailedError, NotFoundError, UnavailableError, shortened
 from hypersonic.server.repository.agents import Hashed
 from hypersonic.server.repository.layout import Signature, show_name
 
@@ -115,16 +115,16 @@ class ModelEntry:
         """Yield the rows of RepositoryIndex for this name."""
         if not self.versions or (self.reason and not self.models):
             state = ModelState.UNAVAILABLE if self.reason else self.state
-            yield IndexEntry(self.name, "", state, self.reason)
+            yield IndexEntry(self.name, "", state, shortened(self.reason))
         for number in sorted(self.versions):
             yield self._row(number, self.versions[number])
 
     def _row(self, number: int, record: VersionRecord) -> IndexEntry:
         if record.state is not ModelState.READY or record.model is None:
-            return IndexEntry(self.name, str(number), record.state, record.reason)
+            return IndexEntry(self.name, str(number), record.state, shortened(record.reason))
         lost = "" if self.replacing else record.model.reason
         state = ModelState.UNAVAILABLE if lost else ModelState.READY
-        return IndexEntry(self.name, str(number), state, lost or self.reason)
+        return IndexEntry(self.name, str(number), state, shortened(lost or self.reason))
 
 
 def _failed(record: VersionRecord) -> bool:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
+from itertools import accumulate
 
 from hypersonic.server.errors import ServerError, printable
 from hypersonic.server.limits.slow_clients import Fault
@@ -11,8 +13,10 @@ from hypersonic.server.observe.log import log_failure
 from hypersonic.server.wire.status_codes import GrpcStatus, grpc_status
 
 _LOG = logging.getLogger(__name__)
-#: longest error text sent, in characters: it is sent in a header, and it can contain names that clients chose
-_MAX_DETAILS = 4096
+#: the longest error text sent, in bytes of the header `grpc-message`, where a byte that is not printable ASCII takes three.
+#: Clients accept 8 KiB of headers. The text can contain names that clients chose
+_MOST_BYTES = 4096
+_CUT = " [...]"
 #: the status codes that end the calls of slow clients; every other fault ends with DEADLINE_EXCEEDED
 CUT_OFF = {
     Fault.SENDS_TOO_LITTLE: GrpcStatus.RESOURCE_EXHAUSTED,
@@ -27,10 +31,27 @@ def cut_off_status(fault: Fault) -> GrpcStatus:
 
 
 def details_of(error: ServerError) -> str:
-    """Return the error's text as it can be sent in a header: control characters other than line ends are escaped, and at most
-    4096 characters of the text are kept.
+    """Return the error's text as it can be sent in a header."""
+    return header_text(error.text)
+
+
+def header_text(full: str) -> str:
+    """Return a text as it can be sent in a header.
+
+    Control characters other than line ends are escaped, and the text is cut to 4096 bytes as they are sent.
     """
-    return printable(error.text[:_MAX_DETAILS], kept="\n")
+    text = printable(full[:_MOST_BYTES], kept="\n")
+    ends = list(accumulate(map(_sent_bytes, text)))
+    if len(full) <= _MOST_BYTES and (not ends or ends[-1] <= _MOST_BYTES):
+        return text
+    return text[: bisect_right(ends, _MOST_BYTES - len(_CUT))] + _CUT
+
+
+def _sent_bytes(character: str) -> int:
+    """Return the bytes that a character takes in `grpc-message`, which is percent-encoded UTF-8."""
+    if " " <= character <= "~" and character != "%":
+        return 1
+    return 3 * len(character.encode())
 
 
 def ending(error: ServerError, client: str) -> tuple[GrpcStatus, str]:

@@ -81,7 +81,8 @@ def test_each_level_is_on_or_off_by_itself(tmp_path: Path) -> None:
     control.update({"log_info": False, "log_error": False, "log_warning": True, "log_verbose_level": 1})
     for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
         LOGGER.log(level, "then %d", level)
-    assert [line.split("] ")[1] for line in lines(tmp_path)] == ["at 20", "at 40", "then 10", "then 30"]
+    texts = [line.split("] ")[1] for line in lines(tmp_path)]
+    assert [text for text in texts if "settings" not in text] == ["at 20", "at 40", "then 10", "then 30"]
 
 
 def test_everything_may_be_off(tmp_path: Path) -> None:
@@ -221,3 +222,30 @@ def test_no_file_is_named_over_the_network() -> None:
     for ask in (lambda: rpc(control, log_file="x"), lambda: http_log_settings(control, {"log_file": ""})):
         with pytest.raises(UnsupportedError, match="log file location can not be updated through network protocol"):
             ask()
+
+
+def test_a_change_of_the_settings_is_logged_whether_it_shows_more_or_less(tmp_path: Path) -> None:
+    control = log(tmp_path)
+    control.may_reduce = True
+    control.update({"log_verbose_level": 2, "log_format": "ISO8601"})
+    control.update({"log_verbose_level": 2})
+    control.update({"log_info": False})
+    control.update({"log_warning": False})
+    control.update({"log_info": True})
+    texts = [line.partition("a client changes the log settings: ")[2] for line in lines(tmp_path)]
+    assert texts == [
+        "log_verbose_level from 0 to 2, log_format from 'default' to 'ISO8601'",
+        "log_info from True to False",
+        "log_info from False to True",
+    ]
+
+
+@pytest.mark.parametrize("log_format", server_log.FORMATS)
+def test_a_long_text_is_written_with_its_beginning_and_its_end(tmp_path: Path, log_format: str) -> None:
+    log(tmp_path, log_format=log_format)
+    LOGGER.error("begin%send", "x" * 200_000)
+    LOGGER.error("failed", exc_info=ValueError("begin" + "y" * 200_000 + "end"))
+    text = (tmp_path / "log").read_text()
+    assert len(text) < 20_000
+    assert re.search(r"beginx+ \[\.\.\. \d+ characters \.\.\.\] x+end", text)
+    assert re.search(r"y+end", text)

@@ -110,3 +110,13 @@ def test_versions_are_read_as_triton_reads_them(text: str, number: int | None) -
 def test_a_version_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError, match="version should be an integral value > 0"):
         parse_version(text)
+
+
+def test_a_reason_of_200_kilobytes_is_shown_with_its_beginning_and_its_end(tmp_path: Path) -> None:
+    directory = write_model(tmp_path)
+    (directory / "1" / "broken").write_text("y" * 200_000 + "end")
+    ((_, _, state, reason),) = index(loaded(tmp_path))
+    assert state == "UNAVAILABLE"
+    assert len(reason) <= 8192
+    assert reason.startswith("Internal: m/1/broken: yyy")
+    assert reason.endswith("yend")

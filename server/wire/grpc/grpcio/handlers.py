@@ -12,7 +12,7 @@ import grpc
 
 from hypersonic.server.core.inference.unary import Unary
 from hypersonic.server.errors import AuthorisationError, ServerError
-from hypersonic.server.wire.grpc.failures import ending
+from hypersonic.server.wire.grpc.failures import details_of, ending, header_text
 from hypersonic.server.wire.grpc.grpcio.core import to_grpc
 from hypersonic.server.wire.grpc.grpcio.direct_call import DirectCall, Reply
 from hypersonic.server.wire.grpc.grpcio.servicer_call import ServicerCall, ServicerStreamCall
@@ -62,7 +62,7 @@ class GenericHandler(grpc.GenericRpcHandler):
         """Return a handler that ends the call with `error`: for every kind of RPC, a stream that reads nothing."""
 
         def refuse(_requests: Any, context: Any) -> Any:
-            _abort(context, grpc_status(error), error.text)
+            _abort(context, grpc_status(error), details_of(error))
 
         return grpc.stream_stream_rpc_method_handler(_on_pool(refuse, self._refusing))
 
@@ -132,7 +132,7 @@ def _answered(call: DirectCall | ServicerCall, unary: Unary, on_error: Callable[
             reply.fail(to_grpc(code), details)
         except Exception as error:  # noqa: BLE001 - like a handler's exception, it is reported to the client
             _LOG.exception("an answer cannot be given")
-            reply.fail(grpc.StatusCode.UNKNOWN, f"Exception calling application: {error}")
+            reply.fail(grpc.StatusCode.UNKNOWN, header_text(f"Exception calling application: {error}"))
         else:
             reply.send(answer)
 

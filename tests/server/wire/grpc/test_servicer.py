@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import string
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import quote
 
 import grpc
 import numpy as np
@@ -15,9 +17,13 @@ import pytest
 import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from hypothesis import given
+from hypothesis import strategies as st
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
+from hypersonic.server.errors import printable
+from hypersonic.server.wire.grpc.failures import header_text
 from tests.server.conftest import Running, Script, Serve, tensor, write_model
 from tests.server.error_rows import SHAPE
 from tests.support.waiting import wait_until
@@ -175,9 +181,9 @@ def test_a_bad_request_is_refused_with_tritons_code_and_text(stub: service_pb2_g
 
 
 def test_tensor_errors_name_the_request_as_triton_does(stub: service_pb2_grpc.GRPCInferenceServiceStub) -> None:
-    for given, named in (("q7", "q7"), ("", "<id_unknown>")):
+    for sent, named in (("q7", "q7"), ("", "<id_unknown>")):
         with pytest.raises(grpc.RpcError) as caught:
-            stub.ModelInfer(request(201, id=given))
+            stub.ModelInfer(request(201, id=sent))
         assert caught.value.details() == f"[request id: {named}] inference request batch-size must be <= 200 for 'm'"
 
 
@@ -355,3 +361,29 @@ def test_grpc_health_answers_and_tells_those_who_watch(serve: Serve) -> None:
         assert next(watching).status == health_pb2.HealthCheckResponse.NOT_SERVING
         assert stub.Check(health_pb2.HealthCheckRequest()).status == health_pb2.HealthCheckResponse.NOT_SERVING
         watching.cancel()
+
+
+@pytest.mark.parametrize(
+    "name", ["é" * 3000, "€" * 4000, "\U0001f600" * 2000, "%" * 4096, "\n" * 4096, "a" * 4100]
+)
+def test_a_long_error_text_arrives_with_its_code_whatever_its_characters(
+    name: str, stub: service_pb2_grpc.GRPCInferenceServiceStub
+) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.ModelInfer(request(model_name=name))
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert (caught.value.details() or "").startswith("Request for unknown model: '")
+    assert (caught.value.details() or "").endswith(" [...]")
+
+
+@given(st.text(), st.integers(1, 3000))
+def test_an_error_text_fits_the_header_and_only_one_that_does_not_is_cut(text: str, times: int) -> None:
+    sent, whole = header_text(text * times), printable(text * times, kept="\n")
+    assert sent_bytes(sent) <= 4096
+    cut = sent.removesuffix(" [...]")
+    assert sent == whole or (whole.startswith(cut) and sent != cut and sent_bytes(whole) > 4096)
+
+
+def sent_bytes(text: str) -> int:
+    """The length of a text in the header grpc-message."""
+    return len(quote(text, safe=string.printable.strip().replace("%", "") + " "))
