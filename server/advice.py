@@ -5,18 +5,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from itertools import combinations
 
+from hypersonic.server.errors import StartError
 from hypersonic.server.options import Options
 from hypersonic.server.wire.security.restrictions import grpc_restrictions, http_restrictions
 
 #: (level of `logging`, text)
 Line = tuple[int, str]
+#: the addresses that mean every address of the host
+_ANY = {"0.0.0.0", "::", ""}  # noqa: S104
 
 
 def advice(options: Options) -> Iterator[Line]:
     """Yield the lines to log once at start; none for options that are consistent.
 
-    Raises StartError for restrictions that cannot be parsed.
+    Raises StartError for restrictions that cannot be parsed, and for two services on one port.
     """
     if options.ignored_options:
         names = ", ".join(sorted(set(options.ignored_options)))
@@ -24,8 +28,23 @@ def advice(options: Options) -> Iterator[Line]:
     for text in options.deprecated_trace:
         option = f"--trace-{text.removeprefix('triton,').partition('=')[0]}"
         yield logging.WARNING, f"{option} is deprecated; use --trace-config={text}"
+    _check_ports(options)
     yield from _tls(options)
     yield from _restrictions(options)
+
+
+def _check_ports(options: Options) -> None:
+    """Raise StartError for two services on one port."""
+    services = (
+        ("--grpc-port", options.allow_grpc, options.grpc_address, options.grpc_port),
+        ("--http-port", options.allow_http, options.http_address, options.http_port),
+        ("--metrics-port", options.allow_metrics, options.metrics_address or options.http_address, options.metrics_port),
+    )
+    places = [(name, address, port) for name, allowed, address, port in services if allowed and port]
+    for (one, address, port), (other, there, also) in combinations(places, 2):
+        overlap = address == there or ((":" in address) is (":" in there) and {address, there} & _ANY)
+        if port == also and overlap:
+            raise StartError(f"{one} and {other} are both {port}, expected a port for each (0: any free one)")
 
 
 def _tls(options: Options) -> Iterator[Line]:

@@ -32,6 +32,7 @@ from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.ensemble.model import EnsembleModel
 from hypersonic.server.core.inference.backend import Backend, Measuring
 from hypersonic.server.core.inference.model import Model
+from hypersonic.server.core.inference.repository import ModelState
 from hypersonic.server.core.inference.shm import SharedMemory
 from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import ServerError, StartError
@@ -42,7 +43,7 @@ from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.observe import log
-from hypersonic.server.observe.log import LogControl
+from hypersonic.server.observe.log import LogControl, counted
 from hypersonic.server.observe.metrics.page import Metrics, MetricsOptions
 from hypersonic.server.observe.status.page import status_pages
 from hypersonic.server.observe.status.reader import StatusReader
@@ -262,7 +263,18 @@ class Server:
         for name in ("GRPCInferenceService", "HTTPService", "Metrics Service"):
             if name in self.addresses:
                 _LOG.info("Started %s at %s", name, self.addresses[name])
+        self._tell_served()
         self._announcement.ready(self.addresses.get("GRPCInferenceService", ""))
+
+    def _tell_served(self) -> None:
+        """Log how many models are served, and that the repositories are empty if they are."""
+        rows = self.repository.index()
+        ready = [row.name for row in rows if row.state is ModelState.READY]
+        models, versions = counted(len(set(ready)), "model is", "models are"), counted(len(ready), "version", "versions")
+        _LOG.info("%s served, %s in all", models, versions)
+        if not rows:
+            places = ", ".join(map(str, self.options.model_repository))
+            _LOG.warning("no model is in %s, expected <repository>/<model>/<version>/<file of the model>", places)
 
     def stop(self, signals: Signals) -> bool:
         """Drain, close the ports and unload the models. Returns whether everything ended in time."""
@@ -305,7 +317,7 @@ class Server:
         """Log which clients and requests did not end in time."""
         if cut_off := self.service.clients.counts[Fault.SHUTDOWN]:
             text = "%s cut off: a request had not arrived completely, or an answer was not read."
-            _LOG.warning(text, log.counted(cut_off, "client was", "clients were"))
+            _LOG.warning(text, counted(cut_off, "client was", "clients were"))
         if not closed and (working := self.repository.working()):
             _LOG.error("Requests that did not end: %s", ", ".join(working))
 

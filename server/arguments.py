@@ -25,9 +25,18 @@ def _port(text: str) -> int:
 
 
 def _directory(text: str) -> Path:
+    if re.match(r"[A-Za-z0-9+.-]+://", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r:.200} is not a directory of this machine: mount the store, or copy its models to a directory"
+        )
     if text:
         return Path(text)
     raise argparse.ArgumentTypeError("an empty name, expected a directory (a variable that is not set?)")
+
+
+def _address(text: str) -> str:
+    """Parse an IP address; an IPv6 address may have the brackets that it has in a URL."""
+    return text[1:-1] if text.startswith("[") and text.endswith("]") else text
 
 
 def _pattern(text: str) -> str:
@@ -138,11 +147,15 @@ def _add_ports(parser: argparse._ActionsContainer) -> None:
         _add_boolean(parser, f"--allow-{name}", default=True, text=f"serve {what}")
     for name, what in (("grpc", "gRPC"), ("http", "HTTP")):
         parser.add_argument(
-            f"--{name}-address", default=Options.grpc_address, metavar="ADDRESS", help=f"IP address to listen on for {what}"
+            f"--{name}-address",
+            type=_address,
+            default=Options.grpc_address,
+            metavar="ADDRESS",
+            help=f"IP address to listen on for {what}",
         )
         _add_boolean(parser, f"--reuse-{name}-port", default=False, text=f"let several servers listen on the same {what} port")
     parser.add_argument(
-        "--metrics-address", default="", metavar="ADDRESS",
+        "--metrics-address", type=_address, default="", metavar="ADDRESS",
         help="IP address to listen on for metrics (default: that of --http-address)",
     )  # fmt: skip
     parser.add_argument(

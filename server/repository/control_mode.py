@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from hypersonic.server.core.links import Links
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, ServerError, StartError, UnavailableError, escaped
@@ -63,6 +63,11 @@ class ModelControlOptions:
             raise StartError("Use of '--load-model' requires setting '--model-control-mode=explicit' as well.")
         if "*" in self.load_models and len(self.load_models) > 1:
             raise StartError("Wildcard character '*' must be the ONLY startup model if specified at all.")
+        for name in (name for name in self.load_models if "/" in name):
+            raise StartError(
+                f"--load-model is {name!r:.200}, a path; expected the name of a model, which is that of its directory in the "
+                f"repository: --model-repository={PurePath(name).parent} --load-model={PurePath(name).name}"
+            )
         if self.mode is ModelControlMode.POLL and self.poll_s <= 0:
             raise StartError("--repository-poll-secs is 0, expected 1 or more with --model-control-mode=poll")
         for root in self.link_roots:

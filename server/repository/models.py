@@ -39,7 +39,15 @@ from hypersonic.server.repository.control_mode import (
     poll_failure,
 )
 from hypersonic.server.repository.entry import ModelEntry, choose
-from hypersonic.server.repository.layout import AMBIGUOUS, NOT_FOUND, Found, ModelDirectory, find_models, require_repositories
+from hypersonic.server.repository.layout import (
+    AMBIGUOUS,
+    NOT_FOUND,
+    Found,
+    ModelDirectory,
+    Signature,
+    find_models,
+    require_repositories,
+)
 from hypersonic.server.repository.lifecycle import Lifecycle
 from hypersonic.server.repository.loading import Loader, ServeModel
 from hypersonic.server.repository.loads import Load, Loads
@@ -49,6 +57,8 @@ from hypersonic.server.repository.retiring import close_all
 from hypersonic.server.statistics.latency_options import MetricsConfig
 
 _LOG = logging.getLogger(__name__)
+#: how long the files of a new or changed model must not change before a poll loads it, in seconds
+_SETTLE_S = 1.0
 #: (an ensemble's config, version, the repository of its steps' models) -> the ensemble
 Ensembles = Callable[[ModelConfig, int, "ModelRepository"], Model]
 
@@ -97,6 +107,8 @@ class ModelRepository:
         self._stopping = threading.Event()
         self._threads = Supervisor("model repository", on_lost, "restart the server")
         self._poller: threading.Thread | None = None
+        #: name -> the state of its files at the poller's last look, for models that wait until their files stop changing
+        self._moving: dict[str, Signature] = {}
 
     def model(self, name: str, version: str = "", *, wait_s: float = REPLACEMENT_WAIT_S) -> Model:
         """Return a version of a model; version "" = the latest in service.
@@ -260,10 +272,13 @@ class ModelRepository:
         """Load the models that are new or have changed since the last poll, and unload those that are gone. Waits for it."""
         self._loads.wait(self._look())
 
-    def _look(self) -> list[str]:
+    def _look(self, *, patient: bool = False) -> list[str]:
         """Unload the models that are gone, and begin to load those that are new or have changed, unless a load is under way.
 
         Returns the names that are being loaded.
+
+        Args:
+            patient: load no model whose files have changed since the last look.
         """
         places, away = self._find()
         self._lifecycle.want(places)
@@ -273,17 +288,31 @@ class ModelRepository:
                 self._lifecycle.forget(name)
                 self._lifecycle.unload(name)
         changed = [name for name in sorted(places) if not self._loads.busy(name) and self._changed(name, places[name])]
+        if patient:
+            changed = self._at_rest({name: self._lifecycle.look(places[name]) for name in changed})
         self._begin(changed)
         return changed
+
+    def _at_rest(self, seen: Mapping[str, Signature]) -> list[str]:
+        """Return the models whose files are as they were at the last look; they may be in the middle of a copy otherwise."""
+        for name in sorted(seen.keys() - self._moving.keys()):
+            _LOG.info("'%s' is loaded once its files do not change for %g s", name, self._settle_s)
+        rest = [name for name in seen if self._moving.get(name) == seen[name]]
+        self._moving = {name: signature for name, signature in seen.items() if name not in rest}
+        return rest
+
+    @property
+    def _settle_s(self) -> float:
+        return min(_SETTLE_S, self.control.poll_s)
 
     def _changed(self, name: str, places: Sequence[ModelDirectory]) -> bool:
         known = self._lifecycle.seen.get(name)
         return known is None or known != self._lifecycle.look(places)
 
     def _poll_on(self) -> None:
-        while not self._stopping.wait(self.control.poll_s):
+        while not self._stopping.wait(self._settle_s if self._moving else self.control.poll_s):
             try:
-                self._look()
+                self._look(patient=True)
             except Exception:  # noqa: BLE001 - an unexpected exception must not end polling
                 _LOG.exception("the model repositories could not be polled; the next attempt is in %g s", self.control.poll_s)
 

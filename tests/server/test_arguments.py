@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hypersonic.server.app import add_arguments
 from hypersonic.server.errors import StartError
 from hypersonic.server.observe.tracing.settings import TraceConfig
 from hypersonic.server.options import Options
-from tests.server.conftest import Serve
+from tests.server.conftest import Serve, write_model
 
 #: every option of tritonserver (its command_line_parser.cc of August 2026), with a value a script may give
 _LINES = """
@@ -155,3 +156,69 @@ def test_a_group_that_only_one_front_end_restricts_is_named() -> None:
     assert "gRPC does NOT restrict model-repository" in text
     assert "--grpc-restricted-protocol" in text
     assert not list(advice(parsed(*options, "--allow-grpc=false")))
+
+
+def test_an_ipv6_address_may_have_the_brackets_of_a_url() -> None:
+    opts = parsed("--http-address=[::1]", "--grpc-address=[::1]", "--metrics-address=[::1]")
+    assert (opts.http_address, opts.grpc_address, opts.metrics_address) == ("::1", "::1", "::1")
+
+
+def test_a_store_that_is_no_directory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--model-repository=s3://bucket/models"])
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert (
+        "'s3://bucket/models' is not a directory of this machine: mount the store, or copy its models to a directory" in error
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (("--metrics-port=8000",), "--http-port and --metrics-port are both 8000"),
+        (("--grpc-port=8000",), "--grpc-port and --http-port are both 8000"),
+        (("--metrics-port=8001", "--metrics-address=127.0.0.1"), "--grpc-port and --metrics-port are both 8001"),
+        (("--http-port=9", "--metrics-port=9", "--http-address=::1"), "--http-port and --metrics-port are both 9"),
+    ],
+)
+def test_two_services_on_one_port_are_refused(options: tuple[str, ...], names: str) -> None:
+    with pytest.raises(StartError, match=f"^{names}, expected a port for each"):
+        list(advice(parsed(*options)))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--http-port=0", "--grpc-port=0", "--metrics-port=0"),
+        ("--metrics-port=8000", "--allow-http=false"),
+        ("--metrics-port=8000", "--http-address=127.0.0.1", "--metrics-address=127.0.0.2"),
+        ("--metrics-port=8000", "--http-address=0.0.0.0", "--metrics-address=::1"),
+    ],
+)
+def test_services_that_do_not_meet_may_have_one_port(options: tuple[str, ...]) -> None:
+    assert not list(advice(parsed(*options)))
+
+
+def test_a_server_says_how_many_models_it_serves_and_that_a_repository_is_empty(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    write_model(tmp_path / "r", "a", "version_policy { all { } }", versions=(1, 2))
+    write_model(tmp_path / "r", "b")
+    with serve(repository=tmp_path / "r"):
+        assert "2 models are served, 3 versions in all" in caplog.text
+        assert "no model is in" not in caplog.text
+    (tmp_path / "empty").mkdir()
+    with serve(repository=tmp_path / "empty"):
+        assert "0 models are served, 0 versions in all" in caplog.text
+        assert f"no model is in {tmp_path}/empty, expected <repository>/<model>/<version>/<file of the model>" in caplog.text
+
+
+def test_the_drain_counts_requests_only_if_there_are_some(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with serve():
+        pass
+    assert "Waiting for in-flight requests to complete." in caplog.text
+    assert "in-flight requests" not in caplog.text.replace("Waiting for in-flight requests to complete.", "")

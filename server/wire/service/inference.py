@@ -286,7 +286,8 @@ class InferenceService:
         deadline = time.monotonic() + timeout_s
         _LOG.info("Waiting for in-flight requests to complete.")
         while (left_s := deadline - time.monotonic()) > 0:
-            _LOG.info("Timeout %.0f: Found %d in-flight requests%s", left_s, self.admission.requests, self._where())
+            if requests := self.admission.requests:
+                _LOG.info("Timeout %.0f: Found %d in-flight requests%s", left_s, requests, self._where())
             if self._empty_within(min(1.0, left_s), patience):
                 return True
             if not patience(0.0):

@@ -44,6 +44,10 @@ def test_a_star_loads_all_at_start(tmp_path: Path, opened: Open) -> None:
             "Use of '--load-model' requires setting '--model-control-mode=explicit' as well",
         ),
         (ModelControlOptions(ModelControlMode.EXPLICIT, ("*", "a")), "must be the ONLY startup model if specified at all"),
+        (
+            ModelControlOptions(ModelControlMode.EXPLICIT, ("models/facile",)),
+            "--load-model is 'models/facile', a path; expected .*: --model-repository=models --load-model=facile",
+        ),
         (ModelControlOptions(ModelControlMode.POLL, poll_s=0), "--repository-poll-secs is 0, expected 1 or more"),
         (
             ModelControlOptions(link_roots=(Path("/none"),)),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,3 +138,21 @@ def test_the_server_polls_by_itself(tmp_path: Path) -> None:
     write_model(tmp_path)
     wait_until(lambda: "m" in repository)
     assert repository.close(30)
+
+
+def test_the_poller_loads_a_model_once_its_files_have_stopped_changing(
+    tmp_path: Path, repository: ModelRepository, backend: ShiftBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    write_shift(write_model(tmp_path, "n"), 1, 2)
+    for shift in (3, 4):
+        assert repository._look(patient=True) == []
+        write_shift(tmp_path / "n", 1, shift)
+    assert repository._look(patient=True) == []
+    assert "n" not in repository
+    assert repository._look(patient=True) == ["n"]
+    wait_until(lambda: "n" in repository)
+    assert ask(repository, name="n") == 7.0
+    assert backend.loads == [("m", "1"), ("n", "1")]
+    assert repository._look(patient=True) == []
+    assert caplog.text.count("'n' is loaded once its files do not change for 1 s") == 1

@@ -363,9 +363,7 @@ def test_grpc_health_answers_and_tells_those_who_watch(serve: Serve) -> None:
         watching.cancel()
 
 
-@pytest.mark.parametrize(
-    "name", ["é" * 3000, "€" * 4000, "\U0001f600" * 2000, "%" * 4096, "\n" * 4096, "a" * 4100]
-)
+@pytest.mark.parametrize("name", ["é" * 3000, "€" * 4000, "\U0001f600" * 2000, "%" * 4096, "\n" * 4096, "a" * 4100])
 def test_a_long_error_text_arrives_with_its_code_whatever_its_characters(
     name: str, stub: service_pb2_grpc.GRPCInferenceServiceStub
 ) -> None:
