@@ -83,7 +83,8 @@ class Supervisor:
             again = self._deaths[name] == 1
             fate = f"it begins again in {PAUSE_S:g} s" if again else f"it has ended for the second time: {self._remedy}"
             text = escaped(str(error), 200)
-            self._ended[name] = f"the thread '{name}' ended with {type(error).__name__}{f' ({text})' if text else ''}; {fate}"
+            cause = type(error).__name__ + (f" ({text})" if text else "")
+            self._ended[name] = f"the thread '{name}' ended with {cause}; {fate}"
         _LOG.error("%s: %s", self._owner, self._ended[name], exc_info=error)
         self._on_change()
         if not again or self._closing.wait(PAUSE_S):

@@ -13,19 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hypersonic.server.backends.fpga import turns
 from hypersonic.server.core.inference.pending import PendingRequest
 from hypersonic.server.core.inference.request import CheckedRequest
 from hypersonic.server.core.scheduling.batcher import DynamicBatcher
 from hypersonic.server.core.scheduling.model import ScheduledModel
-from hypersonic.server.core.scheduling.scheduler import Scheduler
-from hypersonic.server.errors import ModelLoadError, UnavailableError
+from hypersonic.server.errors import UnavailableError
 from hypersonic.server.limits import supervisor
 from hypersonic.server.limits.slow_clients import Fault, SlowClients
 from hypersonic.server.limits.supervisor import Supervisor
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
 from hypersonic.server.repository.models import ModelRepository
-from tests.server.backends.fpga.test_turns import Site
 from tests.server.conftest import Script, SumBackend, write_model
 from tests.server.repository.opened_repository import Rows, ask, rows
 from tests.support.waiting import wait_until
@@ -207,41 +204,6 @@ def test_the_thread_that_polls_is_killed_once_and_twice(tmp_path: Path, monkeypa
 
 def reason_of_poll(fate: str) -> str:
     return f"the thread 'repository poll' ended with InjectedError (injected); {fate}"
-
-
-def test_the_thread_that_gives_turns_is_killed_once_and_twice(
-    tmp_path: Path, image: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
-    held: list[tuple[str, str]] = []
-
-    def hold(self: Scheduler, reason: str, *, for_good: bool = False, to: Any = Scheduler.hold) -> None:
-        to(self, reason, for_good=for_good)
-        held.append((self.reason, "in service" if self.in_service else "not in service"))
-
-    monkeypatch.setattr(Scheduler, "hold", hold)
-    kill = killer(monkeypatch, turns, "choose_turn", "turns")
-    site = Site(tmp_path / "models", image)
-    a, b = (site.add(name, card_residency_ms="0") for name in "ab")
-    assert [site.answer(model, 2) for model in (a, b, a)] == [4, 4, 4]
-    kill.armed = 1
-    first = site.ask(b, 1)
-    with pytest.raises(UnavailableError, match=r"the thread 'turns' ended with InjectedError .*; it begins again in 0 s"):
-        first.result(WAIT_S)
-    wait_until(lambda: len(held) == 4)
-    down = "the thread 'turns' ended with InjectedError (injected); it begins again in 0 s"
-    assert held == [(down, "not in service")] * 2 + [("", "in service")] * 2
-    assert [site.answer(model, 3) for model in (b, a)] == [6, 6]
-    kill.armed = 1
-    with pytest.raises(UnavailableError, match="it has ended for the second time: restart the server"):
-        site.ask(b, 1).result(WAIT_S)
-    wait_until(lambda: len(held) == 6)
-    assert not a.in_service
-    assert not b.in_service
-    assert "the thread 'turns' ended" in a.reason
-    with pytest.raises(ModelLoadError, match="the thread 'turns' ended with InjectedError"):
-        site.add("c")
-    site.stop()
 
 
 def test_the_thread_that_watches_clients_is_killed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,11 +15,19 @@ import numpy as np
 import pytest
 
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.server.backends.fpga import turns
+from hypersonic.server.backends.fpga.turn_rule import choose_turn
 from hypersonic.server.core.config.read import read_config
 from hypersonic.server.core.inference.check import check
 from hypersonic.server.core.inference.request import InferRequest, InputTensor
 from hypersonic.server.core.scheduling.model import ScheduledModel
+<<<<<<< HEAD
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, UnavailableError
+=======
+from hypersonic.server.core.scheduling.scheduler import Scheduler
+from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, UnavailableError
+from hypersonic.server.limits import supervisor
+>>>>>>> 1798d30a (Documentation of the bounds, the supervised threads and what start and shutdown say)
 from tests.host.conftest import Build, Cards, kept_up
 from tests.server.backends.fpga.repositories import Repository, linked
 from tests.support.waiting import wait_until
@@ -228,10 +237,57 @@ def test_parameters_that_mean_nothing_are_refused(site: Site, policy: str, param
         site.add("a", policy, **parameters)
 
 
+<<<<<<< HEAD
 def test_slots_that_no_bank_has_room_for_are_refused_at_load_although_no_card_is_free(site: Site) -> None:
     site.add("a")
     with pytest.raises(ModelLoadError, match=r"100000000 slots of 16 rows of 'b' take .* memory bank 'bank0'"):
         site.add("b", slots="100000000")
+=======
+def test_the_thread_that_gives_turns_is_killed_once_and_twice(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[tuple[str, bool]] = []
+    armed: list[Exception] = []
+
+    def hold(self: Scheduler, reason: str, *, for_good: bool = False, to: Any = Scheduler.hold) -> None:
+        to(self, reason, for_good=for_good)
+        held.append((self.reason, self.in_service))
+
+    def choose(*args: Any, to: Any = choose_turn) -> Any:
+        if armed:
+            raise armed.pop()
+        return to(*args)
+
+    monkeypatch.setattr(supervisor, "PAUSE_S", 0.0)
+    monkeypatch.setattr(Scheduler, "hold", hold)
+    monkeypatch.setattr(turns, "choose_turn", choose)
+    a, b = (site.add(name, card_residency_ms="0") for name in "ab")
+    assert [site.answer(model, 2) for model in (a, b, a)] == [4, 4, 4]
+    armed.append(RuntimeError("injected"))
+    down = "the thread 'turns' ended with RuntimeError (injected); it begins again in 0 s"
+    with pytest.raises(UnavailableError, match=re.escape(down)):
+        site.answer(b)
+    wait_until(lambda: len(held) == 4)
+    assert held == [(down, False), (down, False), ("", True), ("", True)]
+    assert [site.answer(model, 3) for model in (b, a)] == [6, 6]
+    armed.append(RuntimeError("injected"))
+    with pytest.raises(UnavailableError, match="it has ended for the second time: restart the server"):
+        site.answer(b)
+    wait_until(lambda: len(held) == 6)
+    assert not a.in_service
+    assert "the thread 'turns' ended with RuntimeError" in a.reason
+    with pytest.raises(ModelLoadError, match="the thread 'turns' ended with RuntimeError"):
+        site.add("c")
+
+
+@pytest.mark.parametrize("residency_ms", [0, 366 * 86_400_000])
+def test_a_model_without_a_card_is_served_once_the_one_with_it_is_gone_whatever_its_residency(
+    site: Site, residency_ms: int
+) -> None:
+    a, b = site.add("a", card_residency_ms=str(residency_ms)), site.add("b", card_residency_ms=str(residency_ms))
+    assert site.answer(a, 1) == 2
+    asked = site.ask(b, 2)
+    assert a.close(WAIT_S)
+    assert asked.result(WAIT_S) == 4
+>>>>>>> 1798d30a (Documentation of the bounds, the supervised threads and what start and shutdown say)
 
 
 def test_a_file_that_was_damaged_is_found_before_any_model_leaves_its_card(site: Site) -> None:
