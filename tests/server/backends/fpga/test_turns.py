@@ -21,13 +21,9 @@ from hypersonic.server.core.config.read import read_config
 from hypersonic.server.core.inference.check import check
 from hypersonic.server.core.inference.request import InferRequest, InputTensor
 from hypersonic.server.core.scheduling.model import ScheduledModel
-<<<<<<< HEAD
-from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, UnavailableError
-=======
 from hypersonic.server.core.scheduling.scheduler import Scheduler
 from hypersonic.server.errors import ModelBusyError, ModelConfigError, ModelLoadError, UnavailableError
 from hypersonic.server.limits import supervisor
->>>>>>> 1798d30a (Documentation of the bounds, the supervised threads and what start and shutdown say)
 from tests.host.conftest import Build, Cards, kept_up
 from tests.server.backends.fpga.repositories import Repository, linked
 from tests.support.waiting import wait_until
@@ -237,12 +233,12 @@ def test_parameters_that_mean_nothing_are_refused(site: Site, policy: str, param
         site.add("a", policy, **parameters)
 
 
-<<<<<<< HEAD
 def test_slots_that_no_bank_has_room_for_are_refused_at_load_although_no_card_is_free(site: Site) -> None:
     site.add("a")
-    with pytest.raises(ModelLoadError, match=r"100000000 slots of 16 rows of 'b' take .* memory bank 'bank0'"):
-        site.add("b", slots="100000000")
-=======
+    with pytest.raises(ModelLoadError, match=r"64 slots of 100000000 rows of 'b' take .* memory bank 'bank0'"):
+        site.add("b", slots="64", slot_rows="100000000")
+
+
 def test_the_thread_that_gives_turns_is_killed_once_and_twice(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     held: list[tuple[str, bool]] = []
     armed: list[Exception] = []
@@ -287,7 +283,6 @@ def test_a_model_without_a_card_is_served_once_the_one_with_it_is_gone_whatever_
     asked = site.ask(b, 2)
     assert a.close(WAIT_S)
     assert asked.result(WAIT_S) == 4
->>>>>>> 1798d30a (Documentation of the bounds, the supervised threads and what start and shutdown say)
 
 
 def test_a_file_that_was_damaged_is_found_before_any_model_leaves_its_card(site: Site) -> None:
