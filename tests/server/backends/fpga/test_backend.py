@@ -61,10 +61,10 @@ def test_slots_that_no_bank_has_room_for_are_refused_before_the_card_is_opened(
     faulty: Any, build: Build, tmp_path: Path
 ) -> None:
     xclbin, manifest = build
-    parameters = {"slots": "1000", "slot_rows": "1000000000"}
+    parameters = {"slots": "64", "slot_rows": "1000000000"}
     publish(tmp_path, xclbin.read_bytes(), manifest, config_pbtxt(manifest, parameters=parameters))
     directory = tmp_path / "facile"
-    with pytest.raises(ModelLoadError, match=r"1000 slots of 1000000000 rows of 'facile' take .* reduce slots or slot_rows"):
+    with pytest.raises(ModelLoadError, match=r"64 slots of 1000000000 rows of 'facile' take .* reduce slots or slot_rows"):
         FpgaBackend().load(directory / "1", read_config(directory / "config.pbtxt", "facile"))
     assert faulty.journal() == []
 
