@@ -56,7 +56,7 @@ class Saturation:
 
     @property
     def doubt(self) -> str:
-        """What speaks against the figures, in words; "" if nothing does."""
+        """Why the figures are not to be used, in words; "" if nothing speaks against them."""
         if self.concurrencies < 3:
             return (
                 "two points fit the law whatever the server does, so these figures are not confirmed: measure three or more "
