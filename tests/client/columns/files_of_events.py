@@ -7,6 +7,7 @@ The model `double` of tests/support/scripted_server.py takes H_a to H_d and answ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import uproot
 
-from hypersonic.client.columns import ColumnMapping, parse_mapping
+from hypersonic.client.columns import ColumnMapping, open_source, parse_mapping
 
 #: the suffix of each way to write the same events
 SUFFIXES = {
@@ -95,6 +96,18 @@ def read(path: Path, column: str) -> list[Any]:
     opened = pa.ipc.open_stream if path.suffix == ".arrows" else pa.ipc.open_file
     with pa.memory_map(str(path)) as file:
         return opened(file).read_all()[column].to_pylist()
+
+
+def lists_of(path: Path, *names: str, tree: str = "Events") -> list[list[Any]]:
+    """Columns of a file as lists, found by these names."""
+    with closing(open_source(path, tree)) as source:
+        chunks = list(source.chunks(names, 1 << 20))
+    made = []
+    for name in names:
+        parts = [chunk.columns[name] for chunk in chunks]
+        of_all = [ak.to_list(p.values if p.counts is None else ak.unflatten(p.values, p.counts)) for p in parts]
+        made.append([event for part in of_all for event in part])
+    return made
 
 
 def doubled(events: ak.Array, field: str) -> list[Any]:

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from hypersonic import cli
 from hypersonic.client import Client
 from hypersonic.client.columns import DataError, FileOptions, infer_array, infer_files, open_source
-from tests.client.columns.files_of_events import SUFFIXES, doubled, make_events, mapping, only_files, table_of, write
-from tests.client.columns.test_names import lists_of
+from tests.client.columns.files_of_events import SUFFIXES, doubled, lists_of, make_events, mapping, only_files, table_of, write
 
 COUNTS = [2, 0, 3]
 BY_NAME = "features: [H_a, H_b, H_c, H_d]"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,10 @@ from hypersonic.client.columns import (
     OutputError,
     infer_files,
     open_sink,
-    open_source,
     parse_mapping,
 )
 from hypersonic.client.columns.source import plain_name
-from tests.client.columns.files_of_events import SUFFIXES, make_events, mapping, write
+from tests.client.columns.files_of_events import SUFFIXES, lists_of, make_events, mapping, write
 
 COUNTS = [2, 0, 3]
 #: some names of each flavour, of four branches each
@@ -69,18 +67,6 @@ def write_named(kind: str, path: Path, columns: dict[str, ak.Array]) -> Path:
             with (pa.ipc.new_stream if kind == "stream" else pa.ipc.new_file)(str(path), table.schema) as writer:
                 writer.write_table(table)
     return path
-
-
-def lists_of(path: Path, *names: str, tree: str = "Events") -> list[list[Any]]:
-    """Columns of a file as lists, found by these names."""
-    with closing(open_source(path, tree)) as source:
-        chunks = list(source.chunks(names, 1 << 20))
-    made = []
-    for name in names:
-        parts = [chunk.columns[name] for chunk in chunks]
-        of_all = [ak.to_list(p.values if p.counts is None else ak.unflatten(p.values, p.counts)) for p in parts]
-        made.append([event for part in of_all for event in part])
-    return made
 
 
 def doubled(lists: ak.Array) -> list[Any]:
