@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import socket
 import struct
 import tempfile
@@ -285,12 +286,13 @@ def run(minutes: float) -> None:
                     first = now
                 print("{:7.1f} MB {:5} threads {:5} descriptors".format(*now), sum(tally.right.values()), "answers", flush=True)
             alive = server.process.poll() is None
+            logged = Counter(re.sub(r"[0-9.:]+", "N", line)[:200] for line in server.lines if line[:1] in {"E", "W"})
             with suppress(InferenceServerException), Site(server, repository).client() as client:
                 alive = alive and bool(np.array_equal(infer(client, "double", X), 2 * X))
     print("the server", "answers" if alive else "has ended", "; wrong answers:", sum(tally.wrong.values()), dict(tally.wrong))
     print("right answers:", dict(tally.right))
     print("longest, s:", {name: round(value, 1) for name, value in tally.longest_s.items()})
-    for text, times in tally.errors.most_common(30):
+    for text, times in (*tally.errors.most_common(30), *logged.most_common(30)):
         print(f"{times:6} {text}")
     if first is not None:
         print(
