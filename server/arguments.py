@@ -10,24 +10,21 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from hypersonic.server.arguments_triton import TRITON_GROUP, add_triton_arguments, boolean
-from hypersonic.server.limits.bounds import OPTIONS
+from hypersonic.server.limits.bounds import MOST_DIGITS, OPTIONS
 from hypersonic.server.observe.log import FORMATS
 from hypersonic.server.options import Options
 
-#: the most digits of a number; int() refuses thousands of them with a text of its own
-_MOST_DIGITS = 40
-
 
 def _port(text: str) -> int:
-    if text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) < 1 << 16:
+    if text.isdecimal() and len(text) <= MOST_DIGITS and int(text) < 1 << 16:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r:.40} is not a port, expected 0 to 65535 (0: any free one)")
+    raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a port, expected 0 to 65535 (0: any free one)")
 
 
 def _directory(text: str) -> Path:
     if re.match(r"[A-Za-z0-9+.-]+://", text):
         raise argparse.ArgumentTypeError(
-            f"{text!r:.200} is not a directory of this machine: mount the store, or copy its models to a directory"
+            f"{text[:200]!r} is not a directory of this machine: mount the store, or copy its models to a directory"
         )
     if text:
         return Path(text)
@@ -52,9 +49,9 @@ def _number(name: str) -> Callable[[str], int]:
     bound = OPTIONS[name]
 
     def parse(text: str) -> int:
-        if text.isdecimal() and len(text) <= _MOST_DIGITS and int(text) in bound:
+        if text.isdecimal() and len(text) <= MOST_DIGITS and int(text) in bound:
             return int(text)
-        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a number from {bound}")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {bound}")
 
     return parse
 

@@ -42,6 +42,8 @@ def _shown(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:g}"
 
 
+#: the most digits of a number in an option; int() refuses thousands of them with a text of its own
+MOST_DIGITS = 40
 _INT32 = (1 << 31) - 1
 _DAYS, _DAYS_S = "366 days", 366 * 86_400
 _TIME_US = Bound(0, _DAYS_S * 1_000_000, _DAYS)

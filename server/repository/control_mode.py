@@ -65,7 +65,7 @@ class ModelControlOptions:
             raise StartError("Wildcard character '*' must be the ONLY startup model if specified at all.")
         for name in (name for name in self.load_models if "/" in name):
             raise StartError(
-                f"--load-model is {name!r:.200}, a path; expected the name of a model, which is that of its directory in the "
+                f"--load-model is {name[:200]!r}, a path; expected the name of a model, which is that of its directory in the "
                 f"repository: --model-repository={PurePath(name).parent} --load-model={PurePath(name).name}"
             )
         if self.mode is ModelControlMode.POLL and self.poll_s <= 0:

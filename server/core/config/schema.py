@@ -359,4 +359,4 @@ class ModelConfig:
             value = parse(text)
             if value in bound:
                 return value
-        raise ModelConfigError(f"model '{self.name}': parameter {parameter} is {text!r:.80}, expected {expected} {bound}")
+        raise ModelConfigError(f"model '{self.name}': parameter {parameter} is {text[:80]!r}, expected {expected} {bound}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypersonic.server.errors import InvalidRequestError, StartError
+from hypersonic.server.limits.bounds import MOST_DIGITS
 from hypersonic.server.observe.tracing.url import traces_url
 
 TRITON, OPENTELEMETRY = "triton", "opentelemetry"
@@ -111,9 +112,9 @@ def _check_exporter(text: str, setting: str, value: str) -> None:
 
 
 def _number(text: str, value: str, least: int) -> int:
-    if value.removeprefix("-").isdecimal() and least <= int(value) < 1 << 31:
+    if value.removeprefix("-").isdecimal() and len(value) <= MOST_DIGITS and least <= int(value) < 1 << 31:
         return int(value)
-    raise StartError(f"--trace-config is {text!r}, expected a number from {least} to {(1 << 31) - 1}")
+    raise StartError(f"--trace-config is {text[:200]!r}, expected a number from {least} to {(1 << 31) - 1}")
 
 
 class Sampler:

@@ -233,8 +233,9 @@ def test_tracing_is_active_while_any_model_may_be_sampled() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "mode=foo", "rate=x", "rate=-1", "count=-2", "level=FOO", "rate", "foo=1", "bogus,url=x", "a,b,c=d", "triton,foo=x",
-        "opentelemetry,foo=x", "opentelemetry,resource=x", "opentelemetry,bsp_max_queue_size=0", "triton,log-frequency=x",
+        "mode=foo", "rate=x", "rate=-1", f"rate={'1' * 5000}", "count=-2", "level=FOO", "rate", "foo=1", "bogus,url=x",
+        "a,b,c=d", "triton,foo=x", "opentelemetry,foo=x", "opentelemetry,resource=x", "opentelemetry,bsp_max_queue_size=0",
+        "triton,log-frequency=x",
     ],
 )  # fmt: skip
 def test_a_trace_config_that_is_none_is_refused_with_what_is_expected(text: str) -> None:
