@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.server.backends.fpga import turns
-from hypersonic.server.backends.fpga.turn_rule import choose_turn
+from hypersonic.server.backends.fpga.turn_rule import Guest, choose_turn
 from hypersonic.server.core.config.read import read_config
 from hypersonic.server.core.inference.check import check
 from hypersonic.server.core.inference.request import InferRequest, InputTensor
@@ -247,10 +247,10 @@ def test_the_thread_that_gives_turns_is_killed_once_and_twice(site: Site, monkey
         to(self, reason, for_good=for_good)
         held.append((self.reason, self.in_service))
 
-    def choose(*args: Any, to: Any = choose_turn) -> Any:
-        if armed:
+    def choose(cards: Any, away: Sequence[Guest], now_ns: int) -> Any:
+        if armed and any(guest.rows for guest in away):
             raise armed.pop()
-        return to(*args)
+        return choose_turn(cards, away, now_ns)
 
     monkeypatch.setattr(supervisor, "PAUSE_S", 0.0)
     monkeypatch.setattr(Scheduler, "hold", hold)
