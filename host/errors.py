@@ -81,7 +81,6 @@ class DeviceClosedError(DeviceError):
     """The handle was closed."""
 
 
-_RIGHTS = "check the rights of /dev/dri/renderD*"
 _MORE_FILES = "this process or the machine has too many open files: raise the limit (`ulimit -n`)"
 _FULL = "the memory bank is full: use fewer or smaller slots, or stop other users of the card"
 
@@ -97,8 +96,11 @@ _CAUSES: dict[int, tuple[type[DeviceError], str]] = {
     errno.ESHUTDOWN: (DeviceLostError, "the card was shut down: `xrt-smi reset`, then start again"),
     errno.ETIMEDOUT: (DeviceLostError, "the card does not answer: `xrt-smi reset`, then start again"),
     errno.ENXIO: (DeviceLostError, "no driver answers for the card's device node: `xrt-smi reset`, or load the driver again"),
-    errno.EACCES: (DeviceBusyError, f"this user may not open the card: {_RIGHTS}"),
-    errno.EPERM: (DeviceBusyError, f"this process was not given the card by its batch job or container; otherwise {_RIGHTS}"),
+    errno.EACCES: (DeviceBusyError, "this user may not open the card: check the rights of /dev/dri/renderD*"),
+    errno.EPERM: (
+        DeviceBusyError,
+        "this process was not given the card by its batch job or container; otherwise check the rights of /dev/dri/renderD*",
+    ),
     errno.EAGAIN: (DeviceBusyError, "another process is changing the card: try again"),
     errno.EINTR: (DeviceBusyError, "a signal interrupted the call: try again"),
     errno.ENOMEM: (BufferObjectError, _FULL),
