@@ -144,7 +144,7 @@ def test_a_server_that_does_not_start_shows_its_last_lines(tmp_path: Path) -> No
         before = supervisors()
         for _ in range(2):  # the second one does not wait for another start
             with pytest.raises(
-                LocalServerError, match=r"ended with 2 before it was ready; its last lines:\n.*missing cannot be read"
+                LocalServerError, match=r"(?s)ended with 2 before it was ready; its last lines:\n.*missing cannot be read"
             ):
                 server.run("double", {"x": X})
     assert supervisors() == before
