@@ -121,6 +121,7 @@ class FpgaBackend:
         """
         try:
             with ExitStack() as opened:
+                closing = ExitStack()
                 manifest = self._manifest(directory)
                 if manifest.accepted:
                     text = "'%s' version %s is far from the trained model, which its build accepted: %s"
@@ -142,11 +143,14 @@ class FpgaBackend:
                 if policy is not None:
                     turns = self._turns.admit(wish, policy)
                     opened.callback(self._turns.remove, turns)
-                    return _moving(turns, manifest, config, opened.pop_all())
-                places = self._cards.place(wish, config.devices)
-                for place in places:
-                    opened.callback(place.close)
-                return _model(places, manifest, config, opened.pop_all())
+                    model = _moving(turns, manifest, config, closing)
+                else:
+                    places = self._cards.place(wish, config.devices)
+                    for place in places:
+                        opened.callback(place.close)
+                    model = _model(places, manifest, config, closing)
+                closing.push(opened.pop_all())  # until here, an error gives the cards back
+                return model
         except XclbinError as error:
             raise ModelLoadError(f"{directory.name}/{XCLBIN}: {_unresolved(error, directory)}") from error
         except DeviceBusyError as error:

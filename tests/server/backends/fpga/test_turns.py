@@ -346,3 +346,12 @@ def test_waiting_models_of_one_xclbin_come_to_one_card_together(
         assert [each.result(WAIT_S) for each in asked] == [8] * 4
         assert sorted(map(resident, before)) == [False, True]
         assert [site.answer(model, 1) for model in before] == [2, 2]
+
+
+@pytest.mark.parametrize("policy", ["on_demand", "resident"])
+def test_a_load_that_is_refused_after_it_has_its_card_gives_the_card_back(site: Site, policy: str) -> None:
+    for name in "abcdef":
+        with pytest.raises(ModelConfigError, match="parameter timeout_ms is '-1', expected an integer from 1"):
+            site.add(name, policy, timeout_ms="-1")
+    x, y = (site.add(name, card_residency_ms="0") for name in "xy")
+    assert [site.answer(model, 2) for model in (x, y, x, y)] == [4, 4, 4, 4]
