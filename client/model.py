@@ -88,7 +88,7 @@ class Model:
         asked = Asked.of(outputs, parameters, timeout, request_id, version, versions)
         if isinstance(inputs, Rectangular | Ragged):
             return self._infer_entries(inputs, asked)
-        return simple(self._result(inputs, asked))
+        return simple(self._prepared.call(inputs, asked))
 
     def result(
         self,
@@ -102,7 +102,7 @@ class Model:
         versions: Versions = "one",
     ) -> Result:
         """Return the outputs like infer(), with the version, the server, the number of attempts and the latency."""
-        return self._result(inputs, Asked.of(outputs, parameters, timeout, request_id, version, versions))
+        return self._prepared.call(inputs, Asked.of(outputs, parameters, timeout, request_id, version, versions))
 
     def submit(
         self,
@@ -222,16 +222,13 @@ class Model:
         """
         return Sequence(self._prepared.of_version(version), sequence_id)
 
-    def _result(self, inputs: Any, asked: Asked) -> Result:
-        return self._prepared.call(inputs, asked)
-
     def _infer_entries(self, inputs: Rectangular | Ragged, asked: Asked) -> list[Outputs]:
         if isinstance(inputs, Ragged):
             return self._infer_ragged(inputs, asked)
         rows, counts = batches.together(self.spec, inputs.entries)
         if not counts:
             return []
-        arrays = self._result(rows, asked).outputs
+        arrays = self._prepared.call(rows, asked).outputs
         return [only(entry) for entry in batches.apart(arrays, counts)]
 
     def _infer_ragged(self, inputs: Ragged, asked: Asked) -> list[Outputs]:

@@ -44,7 +44,7 @@ class Context:
 
     def __init__(self, pool: Pool, timer: Timer, settings: Settings) -> None:
         self.pool, self.timer, self.settings = pool, timer, settings
-        self.descriptions = Descriptions(pool, timer, settings)
+        self.descriptions = Descriptions(pool, timer)
         self.budget = TokenBucket(settings.retry.budget)
         self.fallbacks = Fallbacks()
         self._lock = threading.Lock()

@@ -26,7 +26,7 @@ from hypersonic.client.load.errors import LoadError
 from hypersonic.client.load.offer import Closed
 from hypersonic.client.load.point import Point
 
-#: a larger residual is no noise: the points have another shape than the law
+#: a larger residual is not noise: the points do not follow the law
 _NOISE = 0.2
 
 #: how much longer the longest turn has to be than the unloaded latency; below that, noise looks like saturation

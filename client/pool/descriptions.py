@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 
 from tritonclient.grpc import service_pb2
 
@@ -20,7 +19,6 @@ from hypersonic.client.errors import AnswerError, CallError
 from hypersonic.client.pool.member import Member, Wanted
 from hypersonic.client.pool.servers import Pool
 from hypersonic.client.pool.timer import Timer
-from hypersonic.client.settings import Settings
 from hypersonic.client.specs import ModelSpec, read_spec
 
 _LOG = logging.getLogger(__name__)
@@ -40,8 +38,8 @@ def description_requests(model: Wanted) -> dict[str, bytes]:
 class Descriptions:
     """The descriptions in use. Any thread may use it; nothing here waits."""
 
-    def __init__(self, pool: Pool, timer: Timer, settings: Settings) -> None:
-        self._pool, self._timer, self._settings = pool, timer, settings
+    def __init__(self, pool: Pool, timer: Timer) -> None:
+        self._pool, self._timer = pool, timer
         self._lock = threading.Lock()
         self._specs: dict[Wanted, ModelSpec] = {}
         self._asked: dict[tuple[Member, Wanted], float] = {}
@@ -101,7 +99,7 @@ class Descriptions:
             if outcome is not None:
                 said.append(outcome)
             if (call := next(calls, None)) is not None:
-                self._start(member, *call, go_on)
+                self._pool.ask(member, *call, go_on)
                 return
             try:
                 self._compare(member, model, read_spec(member.name, model[1], *said))
@@ -109,12 +107,6 @@ class Descriptions:
                 self._differs(member, model[0], str(error))
 
         go_on()
-
-    def _start(self, member: Member, method: str, request: bytes, done: Callable[[bytes | CallError], None]) -> None:
-        try:
-            member.transport.start(method, request, self._settings.timeout.connect_s, member.headers(), done)
-        except CallError as error:
-            done(error)
 
     def _unanswered(self, member: Member, model: Wanted, error: CallError) -> None:
         if error.code == Code.NOT_FOUND:

@@ -193,7 +193,7 @@ class Pool:
             if isinstance(up, CallError):
                 self._checked(member, State.OUT, up.text)
             else:
-                self._ask(member, "RepositoryIndex", _INDEX, indexed)
+                self.ask(member, "RepositoryIndex", _INDEX, indexed)
 
         def indexed(outcome: bytes | CallError) -> None:
             models = _models(outcome)
@@ -202,7 +202,14 @@ class Pool:
             else:
                 self._checked(member, State.UP, "", models)
 
-        self._ask(member, "ServerReady", b"", ready)
+        self.ask(member, "ServerReady", b"", ready)
+
+    def ask(self, member: Member, method: str, request: bytes, done: Callable[[bytes | CallError], None]) -> None:
+        """Start a call that is not an inference. `done` gets the answer or the failure."""
+        try:
+            member.transport.start(method, request, self._settings.timeout.connect_s, member.headers(), done)
+        except CallError as error:
+            done(error)
 
     def close(self) -> None:
         """Close all connections. Calls in flight end with the code CANCELLED."""
@@ -260,12 +267,6 @@ class Pool:
             self._plan_resolving()
 
         threading.Thread(target=ask, name="hypersonic-client-dns", daemon=True).start()
-
-    def _ask(self, member: Member, method: str, request: bytes, done: Callable[[bytes | CallError], None]) -> None:
-        try:
-            member.transport.start(method, request, self._settings.timeout.connect_s, member.headers(), done)
-        except CallError as error:
-            done(error)
 
     def _checked(self, member: Member, state: State, why: str, models: frozenset[str] | None = None) -> None:
         health, returned = self._settings.health, False

@@ -83,7 +83,7 @@ class CardFacts(NamedTuple):
         memory_bytes: its total memory, 0 if unknown.
         held_bytes: the part in this server's buffers.
         in_service, out_of_service: the number of its compute units in each state.
-        simulated: there is no such card; this machine computes the answers.
+        simulated: the card is emulated; this machine computes the answers.
     """
 
     gpu_uuid: str

@@ -38,7 +38,7 @@ class CardStatus:
         memory_bytes: the size of all banks, 0 if unknown.
         held_bytes: the part in this model version's buffers. read(max_age_s): returns readings at most that many seconds old.
             any thread may call it, and it never takes long.
-        simulated: there is no such card; this machine computes the answers.
+        simulated: the card is emulated; this machine computes the answers.
     """
 
     gpu_uuid: str

@@ -88,7 +88,7 @@ class CardStatus(NamedTuple):
     Attributes:
         units_in_service: of its `units` compute units.
         busy: the mean of their fractions. None: the card does not report the value.
-        simulated: there is no such card; this machine computes the answers.
+        simulated: the card is emulated; this machine computes the answers.
     """
 
     name: str
