@@ -16,32 +16,18 @@ import pytest
 
 from hypersonic.server.arguments import add_arguments
 from tests.reference import batching
-from tests.reference.cases import admin as admin_cases
 from tests.reference.cases import control as control_cases
-from tests.reference.cases import http as http_cases
-from tests.reference.cases import infer as infer_cases
-from tests.reference.cases import model as model_cases
-from tests.reference.cases import region as region_cases
-from tests.reference.cases import settings as settings_cases
 from tests.reference.cases import statistics as statistics_cases
+from tests.reference.cases.every import MODULES
 from tests.reference.cases.infer import Case
-from tests.reference.compare import check, matches
-from tests.reference.difference import tables
-from tests.reference.differences.every import DIFFERENCES, REFUSED_OPTIONS, SUBJECTS
+from tests.reference.compare import check
+from tests.reference.differences.every import REFUSED_OPTIONS
 from tests.reference.pair import Pairs, Side
 from tests.support.environments import Program
 
 pytestmark = pytest.mark.whole("client", "server", "tests/reference")
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "coming-from-triton.md"
-MODULES = {
-    "infer": infer_cases,
-    "admin": admin_cases,
-    "model": model_cases,
-    "http": http_cases,
-    "region": region_cases,
-    "settings": settings_cases,
-}
 
 
 def _on_wire(case: Case, side: Side) -> Any:
@@ -67,18 +53,6 @@ def test_requests_are_counted_alike(pair: Pairs) -> None:
 
 def test_models_are_controlled_alike(controlled: Pairs) -> None:
     check(controlled, {f"control: {name}": case for name, case in control_cases.cases().items()})
-
-
-def test_no_case_is_listed_twice_and_every_listed_one_exists() -> None:
-    named = [pattern for difference in DIFFERENCES for pattern in difference.cases]
-    assert len(named) == len(set(named))
-    existing = {name for module in MODULES.values() for name in module.cases()}
-    existing |= {*batching.cases(), *statistics_cases.cases(), *(f"control: {name}" for name in control_cases.cases())}
-    assert [p for p in named if not any(matches(p, name) for name in existing)] == []
-
-
-def test_the_page_for_operators_has_the_same_tables() -> None:
-    assert tables(SUBJECTS) in PAGE.read_text()
 
 
 def test_every_option_of_tritonserver_is_known_and_those_listed_are_refused(reference: Program) -> None:

@@ -7,17 +7,11 @@ from tests.reference.difference import Difference
 
 SETTINGS: tuple[Difference, ...] = (
     Difference(
-        "the extension cuda_shared_memory",
-        "advertised even without a GPU",
-        "not advertised; Status is empty, Unregister does nothing, Register is refused",
-        "this server has no GPU memory",
-        ("server", "HTTP GET /v2"),
-    ),
-    Difference(
-        "the extensions hypersonic and hypersonic(simulated_cards)",
-        "unknown",
-        "advertised, the second one while a model is on an emulated card",
-        "a client can tell which server it asks",
+        "extensions, in the metadata of the server",
+        "`cuda_shared_memory` is advertised even without a GPU",
+        "`cuda_shared_memory` is not (Status is empty, Unregister does nothing, Register is refused); `hypersonic` is, "
+        "and `hypersonic(simulated_cards)` while a model is on an emulated card",
+        "this server has no GPU memory; a client can tell which server it asks",
         ("server", "HTTP GET /v2"),
     ),
     Difference(
