@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hypersonic.server.core.config.schema import ModelConfig
+from hypersonic.server.core.inference.card import Shortfall
 from hypersonic.server.core.inference.model import Model
 from hypersonic.server.core.inference.repository import UNLOADED, IndexEntry, ModelState
 from hypersonic.server.errors import ModelsFailedError, NotFoundError, UnavailableError, shortened
@@ -124,7 +125,14 @@ class ModelEntry:
             return IndexEntry(self.name, str(number), record.state, shortened(record.reason))
         lost = "" if self.replacing else record.model.reason
         state = ModelState.UNAVAILABLE if lost else ModelState.READY
-        return IndexEntry(self.name, str(number), state, shortened(lost or self.reason))
+        lacks = "; ".join(shortfall.text for shortfall in shortfalls(record.model))
+        return IndexEntry(self.name, str(number), state, shortened(lost or self.reason or lacks))
+
+
+def shortfalls(model: Model) -> list[Shortfall]:
+    """Return what a model lacks on its cards."""
+    found = (card.shortfall() for card in model.cards().values())
+    return list(dict.fromkeys(shortfall for shortfall in found if shortfall is not None))
 
 
 def _failed(record: VersionRecord) -> bool:

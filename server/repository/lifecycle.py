@@ -18,7 +18,7 @@ from hypersonic.server.core.inference.model import Model
 from hypersonic.server.core.inference.repository import ModelState
 from hypersonic.server.errors import InvalidRequestError, ModelBusyError, ModelLoadError, ServerError
 from hypersonic.server.repository.control_mode import load_failure, poll_failure
-from hypersonic.server.repository.entry import ModelEntry, Plan, VersionRecord, choose
+from hypersonic.server.repository.entry import ModelEntry, Plan, VersionRecord, choose, shortfalls
 from hypersonic.server.repository.layout import (
     NOT_FOUND,
     ModelDirectory,
@@ -201,7 +201,12 @@ class Lifecycle:
             self._abandon(records, old)
             self._refuse(name, plan, ModelEntry(name, records).failures())
             raise load_failure(name, ModelEntry(name, records).failures())
-        self._swap(old, ModelEntry(name, records, plan=plan))
+        new = ModelEntry(name, records, plan=plan)
+        if _is_in_the_way(old, new):
+            self._abandon(records, old)
+            self._replace_in_place(name, old, plan)
+            return
+        self._swap(old, new)
 
     def _refuse(self, name: str, plan: Plan, reason: str) -> None:
         """Store the reason of a failed load for the index. The versions that serve stay in service."""
@@ -225,6 +230,7 @@ class Lifecycle:
         leaving = [model for model in old.models if not any(model is other for other in kept)]
         rows = {number: row for number, row in old.without("").versions.items() if row.state is ModelState.UNLOADING}
         self._registry.put(replace(new, versions={**rows, **new.versions}))
+        _log_shortfalls(new)
         self._retire(name, leaving, old.plan if old.plan is not new.plan else None)
         if new.failures():
             raise load_failure(name, new.failures())
@@ -257,6 +263,7 @@ class Lifecycle:
             if any(record.model is not None for record in records.values()):
                 new = ModelEntry(name, records, plan=old.plan, reason=failures)
         self._registry.put(new)
+        _log_shortfalls(new)
         for unused in {id(p): p for p in (old.plan, plan) if p is not None and p is not new.plan}.values():
             discard(unused.scratch)
         if failures:
@@ -381,6 +388,18 @@ class Lifecycle:
             if name in self._registry.models and list(entry.models) == list(models):
                 self._registry.put(entry.without(reason))
                 self._retire(name, models, entry.plan)
+
+
+def _log_shortfalls(entry: ModelEntry) -> None:
+    for model in entry.models:
+        for shortfall in shortfalls(model):
+            _LOG.warning("'%s' version %d: %s", entry.name, model.version, shortfall.text)
+
+
+def _is_in_the_way(old: ModelEntry, new: ModelEntry) -> bool:
+    """Return whether new versions lack something on their cards only until all old versions have left, as these will."""
+    leave = bool(old.models) and not any(model is other for model in old.models for other in new.models)
+    return leave and any(shortfall.ends_with_versions for model in new.models for shortfall in shortfalls(model))
 
 
 def _unforeseen(name: str, error: Exception) -> str:

@@ -11,11 +11,12 @@ from typing import NamedTuple, Protocol
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.xclbin.container import Xclbin
+from hypersonic.firmware.xclbin.sections import CLOCK_KINDS
 from hypersonic.host.card_instances import CardInstances, ModelOnCard
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceBusyError
 from hypersonic.host.instance import ModelInstance
-from hypersonic.server.core.inference.card import CardStatus
+from hypersonic.server.core.inference.card import CardStatus, Shortfall
 
 
 class OpenInstances(Protocol):
@@ -106,6 +107,36 @@ class HeldCard:
         needed = len(wish.manifest.compute_units)
         return units if not wish.moves else units[:needed] if len(units) >= needed else ()
 
+    def to_load(self) -> Wish:
+        """Return the model whose xclbin a card that was reset gets: one with the xclbin that was on the card, if its file still
+        exists, since a model may have been removed from the repository; otherwise one whose xclbin has all claimed units.
+        """
+        files = [claim.wish for claim in self.claims if claim.wish.xclbin.exists()]
+        same = [wish for wish in files if self.contents is not None and wish.contents.uuid == self.contents.uuid]
+        return next(iter([*same, *filter(self._fits, files)]), self.claims[0].wish)
+
+    def _fits(self, wish: Wish) -> bool:
+        """Return whether a model's own xclbin has the kernels and units of all models on the card."""
+        units = {unit.name for unit in wish.contents.compute_units}
+        return all(claim.wish.manifest.runs_in(wish.contents) and units.issuperset(claim.units) for claim in self.claims)
+
+    def serves_replaced(self, wish: Wish) -> bool:
+        """Return whether another version of the model is on the card, with other compute units or another clock."""
+        return any(claim.wish.model == wish.model for claim in self.claims) and bool(self.shortfall(wish, self.units_for(wish)))
+
+    def shortfall(self, wish: Wish, units: Sequence[str]) -> Shortfall | None:
+        """Return how a model with these units of the card differs from one with its own xclbin, None if it does not."""
+        own = wish.contents
+        here = _resources(len(units), self.contents or own)
+        wanted = _resources(len(own.units_of(wish.manifest.kernel)), own)
+        if here == wanted:
+            return None
+        text = (
+            f"the model has {here} of card {self.index}, which it shares; its own xclbin, which is not loaded, has {wanted}. "
+            f"Unload the model and load it again when no other model is on the card, or add a card"
+        )
+        return Shortfall(text, all(claim.wish.model == wish.model for claim in tuple(self.claims)))
+
     def busy(self, wish: Wish) -> DeviceBusyError:
         """Return the error that names the models on the card."""
         models = ", ".join(dict.fromkeys(repr(claim.wish.model) for claim in self.claims)) or "a model that is being loaded"
@@ -113,6 +144,11 @@ class HeldCard:
             units = ", ".join(unit.name for unit in self.contents.units_of(wish.manifest.kernel))
             return DeviceBusyError(f"card {self.index} has the kernel of {wish.model!r}, but {models} uses {units}")
         return DeviceBusyError(f"card {self.index} has the xclbin of {models}")
+
+
+def _resources(units: int, xclbin: Xclbin) -> str:
+    clocks = [f" at {clock.frequency_mhz} MHz" for clock in xclbin.clocks if clock.kind == CLOCK_KINDS.index("DATA")]
+    return f"{units} compute unit{'s' if units != 1 else ''}{''.join(clocks)}"
 
 
 class PlacedModel:

@@ -6,7 +6,9 @@ A model is placed on the first of these cards that exists:
 1. a card whose xclbin has the model's kernel (same target, platform, name and digest), with compute units that are free or
    that the model may share: versions of one model may share them, and models whose kernels load their weights at run time;
 2. a free card, to which the model's own xclbin is loaded;
-3. a card of models that take turns (turns.py), if there are cards left for them.
+3. a card as in 1 that another version of the model uses, with other compute units or another clock than the model's own xclbin
+   has. The repository then loads it again once the other version has left (Shortfall);
+4. a card of models that take turns (turns.py), if there are cards left for them.
 
 Each card has a lock of its own, so that a card that hangs does not delay the others.
 """
@@ -16,10 +18,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from itertools import count
-from pathlib import Path
 
 from hypersonic.host import opening
 from hypersonic.host.card_instances import CardInstances, ModelOnCard
@@ -122,20 +124,34 @@ class CardPool:
             DeviceNotFoundError: If there is no card at all, and the errors of opening a card and of open_instances.
         """
         busy: dict[int, DeviceError] = {}
-        for card in self.with_kernel(wish, wanted):
+        cards = self.with_kernel(wish, wanted)
+        replaced = [] if wish.moves else [card for card in cards if card.serves_replaced(wish)]
+        place = self._shared([card for card in cards if card not in replaced], wish, busy)
+        place = place or self._alone(wish, wanted, replaced, busy) or self._shared(replaced, wish, busy)
+        return place, [] if place else [busy[index] for index in sorted(busy)]
+
+    def _shared(self, cards: Sequence[HeldCard], wish: Wish, busy: dict[int, DeviceError]) -> PlacedModel | None:
+        """Place a model on a card that has its kernel. The error of each card goes into `busy`."""
+        for card in cards:
             if claim := self.claim(card, wish, join=True):
                 try:
-                    return self.open(card, claim), []
+                    return self.open(card, claim)
                 except NO_ROOM as error:
                     busy[card.index] = error
+        return None
+
+    def _alone(
+        self, wish: Wish, wanted: Collection[int], replaced: Sequence[HeldCard], busy: dict[int, DeviceError]
+    ) -> PlacedModel | None:
+        """Place a model on a free card, none of `replaced`. The error of each card goes into `busy`."""
         for index in sorted(wanted) or count():
             card = self._card(wish, index)
-            claim = self.claim(card, wish)
+            claim = self.claim(card, wish) if card not in replaced else None
             if claim is None:
                 busy.setdefault(index, card.busy(wish))
                 continue
             try:
-                return self.open(card, claim), []
+                return self.open(card, claim)
             except (DeviceBusyError, ComputeUnitOutOfServiceError) as error:
                 busy[index] = error
             except DeviceNotFoundError:
@@ -143,7 +159,7 @@ class CardPool:
                 if not busy or wanted:
                     raise
                 break
-        return None, [busy[index] for index in sorted(busy)]
+        return None
 
     def with_kernel(self, wish: Wish, wanted: Collection[int] = ()) -> list[HeldCard]:
         """Return the cards whose xclbin has the model's kernel and units for it: first those with its own xclbin."""
@@ -195,6 +211,7 @@ class CardPool:
             held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in on_card.instances for slot in instance.slots)
             held_bytes += wish.manifest.weights_bytes * len(on_card.instances)
             seen = self.register.card(card.instances.device, card.index, held_bytes)
+            seen = replace(seen, shortfall=lambda: card.shortfall(wish, claim.units))
             return PlacedModel(on_card, seen, card, lambda: self._leave(card, claim, on_card))
 
     def _leave(self, card: HeldCard, claim: Claim, on_card: ModelOnCard | None = None) -> None:
@@ -214,21 +231,16 @@ class CardPool:
     def _reopen(self, card: HeldCard) -> Device:
         """Open a card again by its PCI address, since XRT renumbers cards when others are removed or added."""
         with self.lock:
-            claims = tuple(card.claims)
-        path = next(self._files(card, claims), claims[0].wish.xclbin)
+            wish = card.to_load()
         index = card.index if card.address is None else self.register.index(card.address)
-        device = opening.open_device(path, index, self._usage(card, claims[0].wish))
+        device = opening.open_device(wish.xclbin, index, self._usage(card, wish))
+        with self.lock:
+            card.contents = wish.contents
         self.register.loaded(device, index)
         return device
 
     def _usage(self, card: HeldCard, wish: Wish) -> CardUsage:
         return self.register.usage(wish.kind, card.index)
-
-    def _files(self, card: HeldCard, claims: Sequence[Claim]) -> Iterator[Path]:
-        """Yield the files of the xclbin on the card that still exist: a model may have been removed from the repository."""
-        for claim in claims:
-            if card.contents is not None and claim.wish.contents.uuid == card.contents.uuid and claim.wish.xclbin.exists():
-                yield claim.wish.xclbin
 
 
 def all_busy(busy: Sequence[DeviceError], wish: Wish) -> ModelBusyError:

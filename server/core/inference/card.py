@@ -29,6 +29,18 @@ class CardReadings(NamedTuple):
     held_bytes: Mapping[str, int] = MappingProxyType({})
 
 
+class Shortfall(NamedTuple):
+    """How a model version on a card differs from what its own xclbin would give it, because the card has another one.
+
+    Attributes:
+        text: for operators.
+        ends_with_versions: True if only other versions of the model are in the way.
+    """
+
+    text: str
+    ends_with_versions: bool
+
+
 @dataclass(frozen=True)
 class CardStatus:
     """A card as monitoring sees it.
@@ -36,9 +48,10 @@ class CardStatus:
     Attributes:
         gpu_uuid: Triton's label; it does not change while the card stays in its PCIe slot.
         memory_bytes: the size of all banks, 0 if unknown.
-        held_bytes: the part in this model version's buffers. read(max_age_s): returns readings at most that many seconds old.
-            any thread may call it, and it never takes long.
+        held_bytes: the part in this model version's buffers.
+        read: read(max_age_s) returns readings at most that many seconds old. Any thread may call it, and it never takes long.
         simulated: the card is emulated; this machine computes the answers.
+        shortfall: returns the present Shortfall of this model version, if any. Any thread may call it.
     """
 
     gpu_uuid: str
@@ -47,6 +60,7 @@ class CardStatus:
     held_bytes: int = 0
     read: Callable[[float], CardReadings] = field(default=lambda _max_age_s: CardReadings(), compare=False)
     simulated: bool = False
+    shortfall: Callable[[], Shortfall | None] = field(default=lambda: None, compare=False)
 
 
 class Residency(NamedTuple):

@@ -130,13 +130,22 @@ class Load:
             assert all(sender.result(PATIENCE_S) for sender in senders)
 
 
-def failures(server: RunningServer) -> float:
+def series(server: RunningServer, metric: str) -> list[str]:
+    """The series of a metric, with their values."""
     with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=PATIENCE_S) as answer:
-        lines = answer.read().decode().splitlines()
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith("nv_inference_request_failure{"))
+        return [line for line in answer.read().decode().splitlines() if line.startswith(metric + "{")]
 
 
-@pytest.mark.parametrize("other", [0, 1], ids=["the same xclbin", "another xclbin"])
+def failures(server: RunningServer) -> float:
+    return sum(float(line.rsplit(" ", 1)[1]) for line in series(server, "nv_inference_request_failure"))
+
+
+def compute_units(server: RunningServer, version: int) -> int:
+    """The number of compute units that serve a version."""
+    return sum(f'version="{version}"' in line for line in series(server, "fpga_compute_unit_in_service"))
+
+
+@pytest.mark.parametrize("other", [0, 1], ids=["the same xclbin", "another number of compute units"])
 @pytest.mark.parametrize("control", ["explicit", "poll"])
 def test_no_request_fails_while_a_version_on_the_only_card_is_replaced(
     tmp_path: Path, builds: Sequence[Path], control: str, other: int
@@ -153,6 +162,7 @@ def test_no_request_fails_while_a_version_on_the_only_card_is_replaced(
                 if control == "explicit":
                     client.load_model("facile")
                 load.wait_for(str(version))
+                assert compute_units(server, version) == (2 if other and version % 2 == 0 else 1)
         assert load.seen == ["1", "2", "3", "4"]
         assert failures(server) == 0
         with triton.InferenceServerClient(server.grpc) as client:

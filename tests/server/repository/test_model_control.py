@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.server.core.inference.card import CardStatus, Shortfall
 from hypersonic.server.core.scheduling.model import ScheduledModel
 from hypersonic.server.errors import InvalidRequestError, ModelLoadError, NotFoundError, StartError, UnavailableError
 from hypersonic.server.repository.control_mode import ModelControlMode, ModelControlOptions
@@ -194,6 +195,35 @@ def test_an_unload_serves_what_was_there_already(tmp_path: Path, opened: Open) -
         script.gate.set()
         assert answer.result(30) == 3.0
     wait_until(lambda: rows(repository) == [("m", "1", "UNAVAILABLE", "unloaded")])
+
+
+def test_the_log_and_the_index_say_what_a_model_that_serves_lacks_on_its_card(
+    tmp_path: Path, opened: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_model(tmp_path)
+    lacks = [Shortfall("its own xclbin is not loaded", ends_with_versions=False)]
+    card = CardStatus("FPGA-1", "u250", shortfall=lambda: lacks[0] if lacks else None)
+    repository = opened(backend=ShiftBackend(Script(card=card)))
+    repository.load("m")
+    assert rows(repository) == [("m", "1", "READY", "its own xclbin is not loaded")]
+    assert "'m' version 1: its own xclbin is not loaded" in caplog.text
+    lacks.clear()
+    assert rows(repository) == [("m", "1", "READY", "")]
+
+
+def test_a_version_that_lacks_something_because_of_the_old_one_is_loaded_again_without_it(
+    tmp_path: Path, opened: Open, backend: ShiftBackend
+) -> None:
+    directory = write_model(tmp_path)
+    repository = opened()
+    repository.load("m")
+    lacks = iter([Shortfall("the old version's xclbin", ends_with_versions=True)])
+    backend.script.card = CardStatus("FPGA-1", "u250", shortfall=lambda: next(lacks, None))
+    write_shift(directory, 2, 10)
+    repository.load("m")
+    assert backend.loads == [("m", "1"), ("m", "2"), ("m", "2")]
+    assert ask(repository) == 13.0
+    assert rows(repository)[-1] == ("m", "2", "READY", "")
 
 
 def test_loads_of_one_name_take_turns_and_others_do_not_wait(tmp_path: Path, opened: Open, backend: ShiftBackend) -> None:

@@ -47,7 +47,7 @@ class Repository:
         close(model)
 
 
-def linked(image: bytes, units: int = 1, *, weights: bool = False, digest: str = DIGEST) -> bytes:
-    """An xclbin with kernel `facile`; its bytes differ by the number of units."""
-    platform = find_platform("u250")
+def linked(image: bytes, units: int = 1, *, weights: bool = False, digest: str = DIGEST, mhz: int = 300) -> bytes:
+    """An xclbin with kernel `facile`; its bytes differ by the number of units and the clock."""
+    platform = replace(find_platform("u250"), kernel_clock_mhz=mhz)
     return assemble_xclbin("facile", Target.SW_EMU, platform, image, compute_units=units, weights=weights, digest=digest)

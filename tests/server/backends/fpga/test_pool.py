@@ -16,6 +16,7 @@ from hypersonic.host.errors import DeviceNotFoundError, failure
 from hypersonic.host.xrt import Library
 from hypersonic.server.backends.fpga.backend import FpgaModel
 from hypersonic.server.core.config.read import read_config
+from hypersonic.server.core.inference.card import Shortfall
 from hypersonic.server.errors import BackendError, ModelBusyError
 from tests.host.conftest import Build, Cards
 from tests.server.backends.fpga.repositories import Repository, linked
@@ -77,15 +78,96 @@ def test_a_kernel_without_a_digest_is_known_by_its_xclbin_only(repository: Repos
     assert card_of(a) == card_of(c) != card_of(b)
 
 
+def shortfall_of(model: FpgaModel) -> Shortfall | None:
+    card = model.card(model.instances[0])
+    assert card is not None
+    return card.shortfall()
+
+
 def test_the_versions_of_a_model_share_its_units_so_that_one_replaces_the_other_at_once(
+    repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    versions = [repository.publish("a", linked(image), version=number) for number in (1, 2)]
+    old, new = map(repository.load, versions)
+    assert card_of(new) == card_of(old)
+    assert shortfall_of(new) is None
+    repository.close(old)
+    assert answers(new, versions[1]) == [0]
+
+
+def test_a_version_with_other_compute_units_gets_a_free_card(
+    repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    versions = [repository.publish("a", linked(image, units), version=units) for units in (1, 2)]
+    old, new = map(repository.load, versions)
+    assert card_of(new) != card_of(old)
+    assert [instance.name for instance in new.instances] == ["facile_1", "facile_2"]
+    repository.close(old)
+    assert answers(new, versions[1]) == [0, 0]
+    again = repository.load(repository.publish("a", linked(image, 1), version=3))
+    assert [instance.name for instance in again.instances] == ["facile_1"], "the first card is free again"
+
+
+def test_a_version_with_another_clock_gets_a_free_card(
+    repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    versions = [repository.publish("a", linked(image, mhz=mhz), version=number) for number, mhz in ((1, 300), (2, 200))]
+    old, new = map(repository.load, versions)
+    assert card_of(new) != card_of(old)
+    assert shortfall_of(new) is None
+
+
+def test_a_version_on_the_only_card_tells_how_it_differs_from_its_own_xclbin(
     repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
     versions = [repository.publish("a", linked(image, units), version=units) for units in (1, 2)]
     old, new = map(repository.load, versions)
     assert [instance.name for instance in new.instances] == ["facile_1"], "the card has the first version's xclbin"
+    shortfall = shortfall_of(new)
+    assert shortfall is not None
+    assert "the model has 1 compute unit at 300 MHz of card 0" in shortfall.text
+    assert "its own xclbin, which is not loaded, has 2 compute units at 300 MHz. Unload the model" in shortfall.text
+    assert shortfall.ends_with_versions
     repository.close(old)
     assert answers(new, versions[1]) == [0]
+    repository.close(new)
+    alone = repository.load(versions[1])
+    assert ([instance.name for instance in alone.instances], shortfall_of(alone)) == (["facile_1", "facile_2"], None)
+
+
+def test_another_model_with_the_same_kernel_is_in_the_way_for_as_long_as_it_stays(
+    repository: Repository, weighted_image: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
+    versions = [
+        repository.publish(name, linked(weighted_image, units, weights=True), weights=3) for name, units in (("a", 1), ("b", 2))
+    ]
+    _first, second = map(repository.load, versions)
+    shortfall = shortfall_of(second)
+    assert shortfall is not None
+    assert not shortfall.ends_with_versions
+
+
+def test_a_card_that_was_reset_gets_the_xclbin_of_the_version_that_is_still_there(
+    repository: Repository, image: bytes, monkeypatch: pytest.MonkeyPatch, cards: Cards
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "1")
+    versions = [repository.publish("a", linked(image, mhz=mhz), version=number) for number, mhz in ((1, 300), (2, 200))]
+    old, new = map(repository.load, versions)
+    repository.close(old)
+    shortfall = shortfall_of(new)
+    assert shortfall is not None
+    assert "at 300 MHz of card 0" in shortfall.text
+    cards.reset(0)
+    with pytest.raises(BackendError):
+        answers(new, versions[1])
+    assert new.instances[0].revive()
+    assert answers(new, versions[1]) == [0]
+    assert shortfall_of(new) is None
 
 
 def test_two_models_that_claim_one_unit_are_both_named_when_no_card_is_free(
