@@ -12,9 +12,9 @@ from hypersonic.client.pool.member import Member, State, Wanted
 def choose(members: Iterable[Member], model: Wanted, avoid: Member | None, rng: random.Random) -> Member | None:
     """Return the server for a request; None if no server takes work for the model now.
 
-    A server that is up is preferred, and one other than `avoid` if possible. If none is up, the one with the fewest failures
-    in a row is returned, so that no request fails without an attempt. For the same reason a server whose answers for the model
-    did not fit is returned if there is no other.
+    A server that is up is preferred, and one other than `avoid` if possible, even one that is still being checked. If none is
+    up, the one with the fewest failures in a row is returned, so that no request fails without an attempt. For the same reason
+    a server whose answers for the model did not fit is returned if there is no other.
     """
     able = [
         member for member in members if member.state is not State.REFUSING and member.may_have(model) and not member.leaving
@@ -22,8 +22,9 @@ def choose(members: Iterable[Member], model: Wanted, avoid: Member | None, rng: 
     able = [member for member in able if model[0] not in member.refuted] or able
     up = [member for member in able if member.state is State.UP]
     others = [member for member in up if member is not avoid]
-    if others or up:
-        return _less_loaded(others or up, rng)
+    unknown = [member for member in able if member.state is State.UNKNOWN] if avoid is not None else []
+    if up:
+        return _less_loaded(others or [member for member in unknown if member is not avoid] or up, rng)
     others = [member for member in able if member is not avoid]
     return min(others or able, key=lambda member: (member.failures, rng.random()), default=None)
 

@@ -40,6 +40,12 @@ def test_the_server_that_failed_is_avoided_if_another_is_up() -> None:
     assert choose([a], WANTED, a, random.Random(0)) is a
 
 
+def test_a_server_that_is_still_being_checked_is_asked_before_the_one_that_failed() -> None:
+    failed, new, out = member("failed"), member("new", State.UNKNOWN), member("out", State.OUT)
+    assert choose([failed, new, out], WANTED, failed, random.Random(1)) is new
+    assert choose([failed, new, out], WANTED, None, random.Random(1)) is failed
+
+
 def test_servers_without_the_model_and_servers_that_reject_new_work_are_never_taken() -> None:
     lacking = member("a", models=frozenset({"other"}))
     refusing = member("b", State.REFUSING)
