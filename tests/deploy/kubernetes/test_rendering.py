@@ -152,15 +152,49 @@ def test_the_name_of_the_card_is_one_variable(copy: Path) -> None:
     edit(copy / "overlays" / "u250" / SITE, r"card: \{.*$", 'card: {amd.com/other-1: "2"}')
     resources = container(kustomize(copy / "overlays" / "u250"))["resources"]
     assert resources["limits"] == resources["requests"] == {"amd.com/other-1": "2", "cpu": 4, "memory": "8Gi"}
-    names = [line for file in copy.rglob("*.yaml") for line in file.read_text().splitlines() if "amd.com/" in line]
+    names = [line for file in copy.rglob("*.yaml") for line in file.read_text().splitlines() if "{amd.com/" in line]
     assert len(names) == 2, "one for each of two overlays"
 
 
-@pytest.mark.parametrize("variable", ["card", "cpu", "memory", "farm", "repository", "prometheus"])
+@pytest.mark.parametrize("variable", ["card", "tolerations", "cpu", "memory", "farm", "repository", "prometheus"])
 def test_a_variable_that_is_not_set_is_an_error_that_names_it(copy: Path, variable: str) -> None:
     edit(copy / "overlays" / "u250" / SITE, rf"^  {variable}:.*$", "")
     with pytest.raises(RenderError, match=f"fieldPath `spec.{variable}` is missing for replacement source Site"):
         kustomize(copy / "overlays" / "u250")
+
+
+@pytest.mark.parametrize("given", ["maintenance: 10%, update: 5%", "maintenance: 3, update: 2"])
+def test_a_site_says_how_many_servers_may_be_away(copy: Path, tmp_path: Path, given: str) -> None:
+    """For the maintenance of nodes and in a rolling update, also in a farm that keeps cards free for updates."""
+    away = yaml.safe_load(f"{{{given}}}")
+    edit(copy / "overlays" / "u250" / SITE, r"away: \{.*$", f"away: {{{given}}}")
+    manifests = kustomize(copy / "overlays" / "u250")
+    assert set(validate(manifests, tmp_path).values()) == {"passed", "no schema"}
+    assert one(manifests, "PodDisruptionBudget")["spec"]["maxUnavailable"] == away["maintenance"]
+    update = {"maxSurge": 0, "maxUnavailable": away["update"]}
+    assert one(manifests, "Deployment")["spec"]["strategy"]["rollingUpdate"] == update
+    edit(copy / "overlays" / "u250" / "kustomization.yaml", "(  - ../../components/)card$", r"\1card\n\1surge")
+    update = {"maxSurge": away["update"], "maxUnavailable": 0}
+    assert one(kustomize(copy / "overlays" / "u250"), "Deployment")["spec"]["strategy"]["rollingUpdate"] == update
+
+
+@pytest.mark.parametrize("name", ["maintenance", "update"])
+def test_a_share_that_is_not_set_is_an_error_that_names_it(copy: Path, name: str) -> None:
+    edit(copy / "overlays" / "u250" / SITE, rf"\b{name}: \d+%,? ?", "")
+    with pytest.raises(RenderError, match=rf"fieldPath `spec\.away\.{name}` is missing"):
+        kustomize(copy / "overlays" / "u250")
+
+
+@pytest.mark.parametrize("overlay", ["u250", "u55c"])
+def test_a_server_with_a_card_may_have_processors_of_its_own_and_runs_on_tainted_nodes(
+    farms: dict[str, list[Manifest]], overlay: str
+) -> None:
+    """The kubelet's CPU and memory managers want whole processors, and limits that equal requests."""
+    resources = container(farms[overlay])["resources"]
+    assert resources["limits"] == resources["requests"]
+    assert isinstance(resources["limits"]["cpu"], int)
+    pod = one(farms[overlay], "Deployment")["spec"]["template"]["spec"]
+    assert pod["tolerations"] == [{"key": "amd.com/fpga", "operator": "Exists", "effect": "NoSchedule"}]
 
 
 def test_a_wrong_overlay_is_an_error_that_names_it() -> None:
@@ -240,17 +274,17 @@ def test_no_probe_but_readiness_depends_on_a_card(farms: dict[str, list[Manifest
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_a_rolling_update_replaces_one_server_at_a_time(farms: dict[str, list[Manifest]], overlay: str) -> None:
-    """A server without a card is replaced by a new one that is ready; one with a card first frees its card."""
+def test_a_rolling_update_replaces_a_share_of_the_servers_at_a_time(farms: dict[str, list[Manifest]], overlay: str) -> None:
+    """Servers without a card are replaced by new ones that are ready; those with a card first free their cards."""
     update = one(farms[overlay], "Deployment")["spec"]["strategy"]["rollingUpdate"]
     with_card = overlay in {"u250", "u55c"}
-    assert update == ({"maxSurge": 0, "maxUnavailable": 1} if with_card else {"maxSurge": 1, "maxUnavailable": 0})
+    assert update == ({"maxSurge": 0, "maxUnavailable": "20%"} if with_card else {"maxSurge": "20%", "maxUnavailable": 0})
     spec = one(farms[overlay], "ScaledObject")["spec"]
     assert spec["minReplicaCount"] >= (2 if with_card else 1), "one server leaves and another one still serves"
     assert spec["maxReplicaCount"] >= spec["minReplicaCount"]
     assert "replicas" not in one(farms[overlay], "Deployment")["spec"], "applying the manifests again would undo the autoscaler"
     budget = one(farms[overlay], "PodDisruptionBudget")["spec"]
-    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == ("34%", "AlwaysAllow")
 
 
 def test_without_the_autoscaler_the_number_of_servers_is_the_deployments(copy: Path) -> None:

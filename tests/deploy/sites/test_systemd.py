@@ -51,6 +51,21 @@ def test_systemd_finds_no_mistake_in_the_unit(tmp_path: Path) -> None:
 
 
 @needs_systemd
+def test_systemd_takes_the_settings_for_a_numa_node_that_the_page_names(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "sites.md").read_text()
+    (row,) = re.findall(r"^\| systemd \| `systemctl edit hypersonic`: (.*) \|$", page, re.MULTILINE)
+    section, *lines = re.findall(r"`([^`]+)`", row)
+    assert (section, len(lines)) == ("[Service]", 3)
+    unit = tmp_path / UNIT.name
+    shipped = UNIT.read_text().replace("/opt/hypersonic/bin/hypersonic", "/bin/true")
+    for change, mistaken in (("NUMAMask=0", False), ("NUMAMask=first", True)):
+        dropped = "\n".join([section, *lines]).replace("NUMAMask=0", change)
+        unit.write_text(f"{shipped}\n{dropped}\n")
+        done = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False)
+        assert (f"{UNIT.name}:" in done.stderr) == mistaken, done.stderr
+
+
+@needs_systemd
 def test_the_unit_is_confined(record_property: Callable[[str, object], None]) -> None:
     done = subprocess.run(
         ["systemd-analyze", "security", "--offline=yes", f"--threshold={round(10 * MOST_EXPOSURE)}", UNIT],
