@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -19,12 +21,16 @@ from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
-from tests.support.optional import needs
+from tests.support.optional import needs, needs_root
 
 LIBRARIES = ("libxrt_coreutil.so.2", "libxrt_core.so.2", "libxrt_noop.so.2", "libxrt_hwemu.so.2")
+ROOT = Path(__file__).parents[2]
 #: upstream removed noop in June 2026; Debian 12 has XRT 2.13
 PLACES = tuple(Path(place) for place in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu"))
 XRT = next((place for place in PLACES if all((place / name).exists() for name in LIBRARIES)), None)
+
+#: what takes the capability IPC_LOCK from root; other users do not have it
+WITHOUT_IPC_LOCK = [] if needs_root() else ["setpriv", "--bounding-set=-ipc_lock"]
 
 pytestmark = pytest.mark.skipif(XRT is None, reason=needs("libxrt1", detail="XRT 2.13 with its noop shim"))
 
@@ -81,6 +87,22 @@ library.close_device(device)
 print(json.dumps(answers))
 """
 
+#: loads three versions of a model, whose buffers take 38 000 bytes each
+SERVE = """
+import logging, sys
+from pathlib import Path
+from tests.server.backends.fpga.repositories import Repository
+
+logging.basicConfig(format="%(message)s")
+repository = Repository(Path(sys.argv[1]).with_name("models"))
+for number in (1, 2, 3):
+    version = repository.publish("a", Path(sys.argv[1]).read_bytes(), parameters={"slot_rows": "500"})
+    repository.load(version)
+    print(number, file=sys.stderr)
+for model in list(repository.loaded):
+    repository.close(model)
+"""
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
@@ -93,9 +115,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**inherited, "XILINX_XRT": str(tmp_path / "xrt"), "XCL_EMULATION_MODE": "noop"}
 
 
-def _run(program: str, xclbin: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", program, str(xclbin)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+def _run(
+    program: str, xclbin: Path, environment: dict[str, str], before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    command = [*before, sys.executable, "-c", program, str(xclbin)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
 
 
 def _write(path: Path, target: Target, compute_units: int) -> Path:
@@ -139,3 +163,24 @@ def test_real_xrt_refuses_what_our_reader_refuses(tmp_path: Path, environment: d
     done = _run(ASK, xclbin, environment)
     assert done.returncode == 1
     assert "cannot be loaded" in done.stderr
+
+
+@pytest.mark.parametrize(("limits", "warned"), [("65536:65536", True), ("0:114000", False)])
+def test_buffers_above_the_limit_of_locked_memory_are_one_warning(
+    tmp_path: Path, environment: dict[str, str], limits: str, warned: bool
+) -> None:
+    """All buffers together count. The soft limit is raised to the hard one."""
+    xclbin = _write(tmp_path / "model.xclbin", Target.HW, 1)
+    done = _run(SERVE, xclbin, environment, ["prlimit", f"--memlock={limits}", "--", *WITHOUT_IPC_LOCK])
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line in {"1", "2", "3"} or "RLIMIT_MEMLOCK" in line]
+    told = [re.sub(r".* (\d+) bytes .* (\d+) bytes \(RLIMIT_MEMLOCK.*", r"\1 above \2", line) for line in lines]
+    assert told == (["1", "76000 above 65536", "2", "3"] if warned else ["1", "2", "3"])
+
+
+@pytest.mark.skipif(not WITHOUT_IPC_LOCK, reason=needs_root())
+def test_a_process_that_may_lock_everything_is_not_warned(tmp_path: Path, environment: dict[str, str]) -> None:
+    xclbin = _write(tmp_path / "model.xclbin", Target.HW, 1)
+    done = _run(SERVE, xclbin, environment, ["prlimit", "--memlock=4096:4096", "--"])
+    assert done.returncode == 0, done.stderr
+    assert "RLIMIT_MEMLOCK" not in done.stderr

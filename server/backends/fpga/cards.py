@@ -14,6 +14,7 @@ from pathlib import Path
 from hypersonic.host import telemetry
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceNotFoundError
+from hypersonic.host.locked_memory import locked_memory_warning
 from hypersonic.host.sysfs import SYSFS
 from hypersonic.host.usage import CardUsage
 from hypersonic.server.core.inference.card import CardReadings, CardStatus
@@ -30,6 +31,9 @@ class CardRegister:
         self._loads: Counter[str] = Counter()
         self._sensors: dict[str, telemetry.CardSensors] = {}
         self._usage: dict[tuple[str, int], CardUsage] = {}
+        #: of the cards whose buffers are locked in the host's memory
+        self._pinned: set[CardUsage] = set()
+        self._warned = False
 
     def usage(self, kind: str, index: int) -> CardUsage:
         """Return a card's counters.
@@ -53,11 +57,24 @@ class CardRegister:
     def card(self, device: Device, index: int, held_bytes: int) -> CardStatus:
         """Return the card with what one model holds on it.
 
-        Its label is made of host, platform and place, so that it stays the same across xclbins and restarts.
+        Its label is made of host, platform and place, so that it stays the same across xclbins and restarts. Logs a warning once if
+        the buffers of all models exceed the limit of locked memory.
         """
         name = _name(device, index)
+        if not device.target.emulated:
+            self._check_locked_memory(device.usage)
         read = partial(self._read, name, device.usage)
         return CardStatus(name, device.name, device.memory_bytes, held_bytes, read, device.target.emulated)
+
+    def _check_locked_memory(self, usage: CardUsage) -> None:
+        with self._lock:
+            if self._warned:
+                return
+            self._pinned.add(usage)
+            needed_bytes = sum(sum(each.held_bytes().values()) for each in self._pinned)
+            if warning := locked_memory_warning(needed_bytes):
+                self._warned = True
+                _LOG.warning("%s", warning)
 
     def address(self, device: Device, index: int) -> str | None:
         """Return the address on the PCI bus; None if sysfs does not show the card."""
