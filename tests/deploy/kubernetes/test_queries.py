@@ -236,6 +236,6 @@ def test_the_share_of_busy_time_scales_supersonic_s_chart_too(
     farms: dict[str, list[Manifest]], monitoring: list[Manifest], tmp_path: Path, share: float | None, wanted: int
 ) -> None:
     (query,) = [each.text for each in expressions(farms, monitoring) if each.place == "busy-share.yaml"]
-    query = query.replace('release="sonic"', f'release="{FARM}"')
+    query = query.replace('release="hypersonic-farm"', f'release="{FARM}"')
     given = {} if share is None else servers(4, share)
     assert decide(supersonic(query, 80), 4, evaluate(given, [query], tmp_path)[query]) == wanted

