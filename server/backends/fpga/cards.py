@@ -57,8 +57,8 @@ class CardRegister:
     def card(self, device: Device, index: int, held_bytes: int) -> CardStatus:
         """Return the card with what one model holds on it.
 
-        Its label is made of host, platform and place, so that it stays the same across xclbins and restarts. Logs a warning once if
-        the buffers of all models exceed the limit of locked memory.
+        Its label is made of host, platform and place, so that it stays the same across xclbins and restarts. A warning is
+        logged once if the buffers of all models exceed the limit of locked memory.
         """
         name = _name(device, index)
         if not device.target.emulated:
