@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins for what a cluster does around a container: environment variables in its arguments, its probes, and a Service."""
+"""Stand-ins for what a cluster does around a container: variables in its arguments, its probes, a Service, the name of one."""
 
 from __future__ import annotations
 
 import http.client
 import re
 import socket
+import struct
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -83,6 +84,48 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 @contextmanager
 def service(endpoint: str) -> Iterator[Service]:
     made = Service(endpoint)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class HeadlessService:
+    """A name server that knows one name, with the addresses of the pods of that moment."""
+
+    def __init__(self, name: str, pods: list[str]) -> None:
+        self.pods = pods
+        labels = name.encode().split(b".")
+        self._name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.address: tuple[str, int] = self._socket.getsockname()
+        self._answering = threading.Thread(target=self._answer)
+        self._answering.start()
+
+    def close(self) -> None:
+        """End, by an empty packet to itself."""
+        self._socket.sendto(b"", self.address)
+        self._answering.join()
+        self._socket.close()
+
+    def _answer(self) -> None:
+        while True:
+            query, client = self._socket.recvfrom(512)
+            if not query:
+                return
+            question = query[12 : 12 + len(self._name) + 4]
+            known = question[: len(self._name)].lower() == self._name
+            found = self.pods if known and question.endswith(b"\0\1\0\1") else []
+            # a reply (RFC 1035): recursion available, and NXDOMAIN for other names; addresses refer to the name of the question
+            head = query[:2] + (b"\x81\x80" if known else b"\x81\x83") + struct.pack(">HHHH", 1, len(found), 0, 0)
+            records = b"".join(b"\xc0\x0c\0\1\0\1" + struct.pack(">IH", 5, 4) + socket.inet_aton(pod) for pod in found)
+            self._socket.sendto(head + (question if known else query[12:]) + records, client)
+
+
+@contextmanager
+def headless_service(name: str, pods: list[str]) -> Iterator[HeadlessService]:
+    made = HeadlessService(name, pods)
     try:
         yield made
     finally:

@@ -126,15 +126,15 @@ def test_the_chart_s_shell_leaves_envoy_s_configuration_as_it_is() -> None:
     assert "$" not in envoy_configuration()
 
 
-@pytest.fixture
-def chart(tmp_path: Path) -> Path:
-    return copy_of_the_chart(tmp_path)
+@pytest.fixture(scope="module")
+def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_the_chart(tmp_path_factory.mktemp("chart"))
 
 
-@pytest.fixture
-def farm(chart: Path, tmp_path: Path) -> list[Manifest]:
+@pytest.fixture(scope="module")
+def farm(chart: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Manifest]:
     """The objects that helm would install."""
-    return install(chart, "busy-share.yaml", data=tmp_path / "helm")
+    return install(chart, "busy-share.yaml", data=tmp_path_factory.mktemp("helm"))
 
 
 def test_kubernetes_and_our_schemas_accept_what_helm_installs(farm: list[Manifest], tmp_path: Path) -> None:
