@@ -48,7 +48,8 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
 GresTypes=fpga
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory=1000 Gres=fpga:u250:{cards} State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Sockets=2 CoresPerSocket={half} ThreadsPerCore=1 RealMemory=1000 \
+Gres=fpga:u250:{cards} State=UNKNOWN
 PartitionName=cards Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -102,17 +103,21 @@ class Cluster:
 
 @contextmanager
 def cluster(directory: Path, cards: int) -> Iterator[Cluster]:
-    """Start the cluster in an empty directory; all its processes have ended when the context ends."""
+    """Start the cluster in an empty directory: one host with two sockets, whose cards are at the first one.
+
+    All its processes have ended when the context ends.
+    """
     for name in ("state", "spool"):
         (directory / name).mkdir()
     host = socket.gethostname().partition(".")[0]
     devices = [directory / f"card{index}" for index in range(cards)]
     for device in devices:
         device.touch()
-    text = _CONF.format(host=host, ports=_free_ports(2), directory=directory, cpus=_CPUS, cards=cards)
+    text = _CONF.format(host=host, ports=_free_ports(2), directory=directory, cpus=_CPUS, half=_CPUS // 2, cards=cards)
     (directory / "slurm.conf").write_text(text)
     (directory / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n")
-    (directory / "gres.conf").write_text("".join(f"Name=fpga Type=u250 File={device}\n" for device in devices))
+    socket_0 = f"Cores=0-{_CPUS // 2 - 1}"
+    (directory / "gres.conf").write_text("".join(f"Name=fpga Type=u250 File={each} {socket_0}\n" for each in devices))
     made = Cluster(directory)
     subprocess.run(
         ["mungekey", "--create", f"--keyfile={directory}/munge.key"], env=made.environment(), check=True, capture_output=True

@@ -150,3 +150,22 @@ def test_the_job_leaves_time_to_drain() -> None:
     assert signal
     assert drain
     assert int(drain[1]) < 30 < int(signal[1]), "Slurm's default KillWait is 30 s"
+
+
+def test_a_job_that_asks_for_its_card_s_processors_waits_for_them_and_gets_no_others(tmp_path: Path) -> None:
+    """The option of the page; half of the host's processors, those of the other socket, are idle."""
+    page = (ROOT / "docs" / "sites.md").read_text()
+    (option,) = re.findall(r"`sbatch (--gres-flags=[a-z-]+)`", page)
+    with cluster(tmp_path, 2) as slurm:
+
+        def processors(job: str) -> list[str]:
+            return re.findall(r"CPU_IDs=(\S+)", slurm.run("scontrol", "--details", "show", "job", job))
+
+        argv = ("sbatch", "--parsable", "--gres=fpga:1", "--cpus-per-task=4", option, "--wrap=sleep 600")
+        first, second = slurm.run(*argv), slurm.run(*argv)
+        slurm.wait_for(first, "RUNNING")
+        wait_until(lambda: "Reason=Resources" in slurm.run("scontrol", "show", "job", second), 60, 0.2, explain=slurm.logs)
+        assert (processors(first), slurm.state(second)) == (["0-3"], "PENDING")
+        slurm.run("scancel", first)
+        slurm.wait_for(second, "RUNNING")
+        assert processors(second) == ["0-3"]
