@@ -21,6 +21,9 @@ import pytest
 #: `name: packages` for each command of the README, and `optional`, all that some tests need
 PACKAGES = Path(__file__).parents[2] / "deploy" / "debian-packages.txt"
 
+#: the beginning of the reason for a test of something that is in no package of an index, so that CI may not have it
+NOT_IN_ANY_PACKAGE = "needs the web"
+
 _DEBIAN = re.compile(r"needs the Debian packages? ([^:]+)")
 
 

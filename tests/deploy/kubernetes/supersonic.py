@@ -24,7 +24,7 @@ import yaml
 
 from hypersonic.hls.cache import cached
 from tests.deploy.kubernetes.programs import DEPLOY, ROOT, Manifest, binary, rendered
-from tests.support.optional import skip
+from tests.support.optional import NOT_IN_ANY_PACKAGE, skip
 
 SHIPPED = DEPLOY / "supersonic"
 VERSION = "0.3.1"
@@ -62,7 +62,8 @@ def _pull(directory: Path) -> None:
     argv = [str(binary("helm")), "pull", "supersonic", *source, "--untar", "--untardir", str(directory)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
-        skip(f"needs SuperSONIC's chart {VERSION}, whose folder {VARIABLE} names: helm pull failed, {done.stderr.strip()}")
+        chart = f"SuperSONIC's chart {VERSION}, whose folder {VARIABLE} names"
+        skip(f"{NOT_IN_ANY_PACKAGE}, {chart}: helm pull failed, {done.stderr.strip()}")
 
 
 def envoy_configuration() -> str:
