@@ -5,7 +5,7 @@
 
     <repository>/<model>/config.pbtxt
     <repository>/<model>/<version>/{model.xclbin, manifest.json, weights.bin}, or the files of another backend
-    <repository>/.xclbins/<sha256>.xclbin, the bytes of each model.xclbin, which are hard links to it (store.py)
+    <repository>/.<sha256>.xclbin, the bytes of each model.xclbin, which are hard links to it (store.py)
 
 weights.bin exists only where the kernel loads its weights at run time.
 

@@ -3,34 +3,36 @@
 
 ::
 
-    <repository>/.xclbins/<sha256 of the bytes>.xclbin      each version's model.xclbin is a hard link to one of these
+    <repository>/.<sha256 of the bytes>.xclbin      each version's model.xclbin is a hard link to one of these
 
-On a file system without hard links there is no store, and each version has its own copy.
+They are files and not in a directory: tritonserver takes every directory of a repository, hidden or not, for a model. On a file
+system without hard links there is no store, and each version has its own copy.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
 from hypersonic.firmware.publish.content import digest
 
-DIRECTORY = ".xclbins"
-SUFFIX = ".xclbin"
+_ENTRY = re.compile(r"\.[0-9a-f]{64}\.xclbin")
+#: where earlier versions had the entries, without their first dot
+_OLD_DIRECTORY = ".xclbins"
 
 
 def share(file: Path, repository: Path) -> None:
     """Enter a complete, flushed file into the store. If its bytes are there already, the file becomes a link to these.
 
-    An entry whose bytes are not those of its name is replaced. Raises OSError when the file cannot be read or the
-    store's directory cannot be made. A file that cannot be linked, as on a file system without hard links, is left as it is.
+    An entry whose bytes are not those of its name is replaced. A file that cannot be linked, as on a file system without hard
+    links, is left as it is. Raises OSError when the file cannot be read.
     """
     sha256 = digest(file)[1]
-    entry = repository / DIRECTORY / f"{sha256}{SUFFIX}"
+    entry = repository / f".{sha256}.xclbin"
     link = file.with_name(f".{file.name}.link")
     while True:
-        entry.parent.mkdir(exist_ok=True)
         try:
             if not entry.exists():
                 os.link(file, entry)
@@ -45,15 +47,16 @@ def share(file: Path, repository: Path) -> None:
             continue  # another publish has made or removed the entry meanwhile
         except OSError:
             link.unlink(missing_ok=True)
-            with suppress(OSError):
-                entry.parent.rmdir()  # removes it only if it is empty
         return
 
 
 def prune(repository: Path) -> None:
-    """Remove the entries that no version links to."""
-    place = repository / DIRECTORY
-    for entry in place.iterdir() if place.is_dir() else ():
+    """Remove the entries that no version links to, and move those of an earlier version of this project to their place."""
+    with suppress(OSError):
+        for old in (repository / _OLD_DIRECTORY).iterdir():
+            old.rename(repository / f".{old.name}")
+        (repository / _OLD_DIRECTORY).rmdir()
+    for entry in repository.iterdir():
         with suppress(OSError):
-            if entry.stat().st_nlink == 1:
+            if _ENTRY.fullmatch(entry.name) and entry.stat().st_nlink == 1:
                 entry.unlink()

@@ -51,7 +51,7 @@ def test_the_first_build_makes_repository_model_and_version(tmp_path: Path) -> N
     assert place == repository / "facile" / "1"
     assert sorted(path.name for path in place.iterdir()) == ["manifest.json", "model.xclbin"]
     assert (repository / "facile" / "config.pbtxt").read_text() == 'name: "facile"'
-    assert sorted(path.name for path in repository.iterdir()) == [".xclbins", "facile"]
+    assert sorted(path.name for path in repository.iterdir()) == [f".{MANIFEST.sha256}.xclbin", "facile"]
     assert (place.stat().st_mode & 0o555, place.parent.stat().st_mode & 0o555) == (0o555, 0o555)
 
 
