@@ -11,7 +11,7 @@ STAMP  := $(VENV)/.stamp-$(shell cat requirements.lock pyproject.toml | sha256su
 MODEL    ?= facile
 PLATFORM ?= u250
 WHOLE    ?= all# which of the tests with the mark `whole` run in test-all: all, or changed (those that have not passed on these files)
-LINTS    := lint-style lint-types lint-imports lint-rtl
+LINTS    := lint-style lint-types lint-imports lint-rtl lint-cpp
 TORCH    := .venv-torch
 TORCH_PACKAGES := torch==2.13.0 brevitas==0.13.4 onnx==1.23.2 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.32.0 qonnx==1.0.0
 # Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
@@ -45,7 +45,7 @@ dev-torch: $(STAMP) ## make the environment .venv-torch/ with PyTorch and Brevit
 test-torch: dev-torch ## test the conversion of PyTorch modules, which no other target does: about 5 minutes on two cores
 	HYPERSONIC_TORCH_PYTHON=$(CURDIR)/$(TORCH)/bin/python $(BIN)/python -m pytest tests/torch
 
-lint: $(STAMP) ## check style, types, imports and RTL
+lint: $(STAMP) ## check style, types, imports, RTL and C++
 	@$(MAKE) --no-print-directory --output-sync=target -j$(words $(LINTS)) $(LINTS)
 
 lint-style:
@@ -60,6 +60,9 @@ lint-imports:
 
 lint-rtl:
 	$(BIN)/python -m hypersonic.sim.lint
+
+lint-cpp:
+	$(BIN)/python -m hypersonic.triton.lint
 
 needs:
 	@bash deploy/tools.sh test $(VENV)
@@ -107,7 +110,7 @@ docs: $(STAMP) ## build the documentation site, build/docs/index.html, and execu
 	@echo "open build/docs/index.html"
 
 lock: $(STAMP) ## update requirements.lock from pyproject.toml, and the hashes in the locked requirements below tests/
-	$(BIN)/uv pip compile pyproject.toml --extra build --extra columnar --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
+	$(BIN)/uv pip compile pyproject.toml --extra build --extra triton --extra columnar --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
 	$(BIN)/python -m tests.support.lock
 

@@ -85,7 +85,7 @@ _MORE_FILES = "this process or the machine has too many open files: raise the li
 _FULL = "the memory bank is full: use fewer or smaller slots, or stop other users of the card"
 
 #: errno -> error and what to do, the same whichever call reported it: open() of a device node, an ioctl, or XRT itself
-_CAUSES: dict[int, tuple[type[DeviceError], str]] = {
+CAUSES: dict[int, tuple[type[DeviceError], str]] = {
     errno.EBUSY: (DeviceBusyError, "it is in use with another xclbin, by this process or another: see `xrt-smi examine`"),
     errno.EOPNOTSUPP: (
         XclbinMismatchError,
@@ -122,6 +122,6 @@ def failure(error: type[DeviceError], what: str, code: int) -> DeviceError:
     number = 0 if code == -1 else abs(code)
     if number == errno.ENODEV and error is DeviceNotFoundError:
         return error(f"{what}: there is no such card; `hypersonic devices` lists the cards")
-    kind, advice = _CAUSES.get(number, (error, "XRT's own message is above, on standard error"))
+    kind, advice = CAUSES.get(number, (error, "XRT's own message is above, on standard error"))
     name = errno.errorcode.get(number)
     return kind(f"{what}: XRT answered {name} ({os.strerror(number)}); {advice}" if name else f"{what}; {advice}")

@@ -12,6 +12,7 @@ MODULES = {
     "build": (
         "da4ml", "h5py", "hls4ml", "keras", "matplotlib", "onnx", "qkeras", "qonnx", "scipy", "tensorflow", "tf_keras", "yaml",
     ),
+    "triton": ("nlohmann_json",),
     "columnar": ("awkward", "pyarrow", "uproot"),
     "onnxruntime": ("onnxruntime",),
     "jwt": ("jwt",),

@@ -6,5 +6,6 @@ These modules import heavy packages only inside functions, because all of them a
 
 #: the commands, in the order of `hypersonic --help`
 NAMES = (
-    "new", "tune", "run", "build", "serve", "infer", "load", "plan", "events", "report", "train", "inspect", "devices", "bench",
+    "new", "tune", "run", "build", "serve", "triton", "infer", "load", "plan", "events", "report", "train", "inspect",
+    "devices", "bench",
 )  # fmt: skip

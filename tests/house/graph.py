@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("hls", "firmware", "host", "server", "client", "plan", "sim")
+ROOMS = ("hls", "firmware", "host", "server", "client", "plan", "sim", "triton")
 PACKAGE = "hypersonic"
 
 #: module (or folder) -> the ones of ours that it imports, wherever in its text

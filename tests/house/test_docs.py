@@ -49,7 +49,10 @@ def commands() -> dict[str, argparse.ArgumentParser]:
 
 
 def options(parser: argparse.ArgumentParser) -> set[str]:
-    return {option for action in parser._actions for option in action.option_strings}
+    """The options of a command, and of its actions if it has any."""
+    of_actions = [action.choices.values() for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    own = {option for action in parser._actions for option in action.option_strings}
+    return own.union(*(options(action) for actions in of_actions for action in actions))
 
 
 def joined(page: Path) -> str:

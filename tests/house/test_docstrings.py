@@ -15,7 +15,7 @@ from tests.house.graph import ROOT
 from tests.house.tracked import tracked_files
 
 #: the folders of the API reference
-DOCUMENTED = ("client", "firmware", "hls", "host", "hypersonic", "plan", "server", "sim")
+DOCUMENTED = ("client", "firmware", "hls", "host", "hypersonic", "plan", "server", "sim", "triton")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _ENTRY = re.compile(r"    (\*{0,2}\w+(?:, \*{0,2}\w+)*):? ?")

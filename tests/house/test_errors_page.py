@@ -14,7 +14,7 @@ from tests.house.graph import ROOT
 from tests.house.tracked import tracked_files
 
 PAGE = (ROOT / "docs" / "errors.md").read_text()
-_ROOMS = ("hls", "firmware", "host", "server", "client", "plan", "sim", "hypersonic")
+_ROOMS = ("hls", "firmware", "host", "server", "client", "plan", "sim", "triton", "hypersonic")
 _HOLE = "\0"
 
 

@@ -27,7 +27,7 @@ class Program:
     def read(self) -> None:
         for line in self.process.stderr or ():
             self.lines.append(line.rstrip())
-            if match := re.search(r"Started (GRPCInferenceService|HTTPService|Metrics Service) at (\S+)$", line.rstrip()):
+            if match := re.search(r"Started (GRPCInferenceService|HTTPService|Metrics Service) at (\S+?)\"?$", line.rstrip()):
                 self.ports[match[1]] = match[2]
 
     @property

@@ -7,6 +7,7 @@ alone has the fields that do not concern this server (optimization, metric_tags,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,10 @@ from tritonclient.grpc import model_config_pb2
 
 from hypersonic.server.errors import ModelConfigError
 from hypersonic.server.limits.bounds import PARAMETERS
+
+#: indices of cards are below this
+_MOST_CARDS = 64
+_CARD = re.compile(r"[0-9]{1,2}")
 
 #: the dimensions of a tensor; -1 = any size
 Dims = tuple[int, ...]
@@ -336,8 +341,18 @@ class ModelConfig:
 
     @cached_property
     def devices(self) -> tuple[int, ...]:
-        """The card indices of all instance groups, each once; () = the backend chooses."""
-        return tuple(dict.fromkeys(device for group in self.instance_groups for device in group.devices))
+        """The card indices of the parameter `cards`, or else of all instance groups, each once; () = the backend chooses.
+
+        Raises ModelConfigError for a parameter that is not a list of indices.
+        """
+        text = self.parameters.get("cards")
+        if text is None:
+            return tuple(dict.fromkeys(device for group in self.instance_groups for device in group.devices))
+        numbers = [number.strip() for number in text.split(",")]
+        if not all(_CARD.fullmatch(number) and int(number) < _MOST_CARDS for number in numbers):
+            expected = f"indices from 0 to {_MOST_CARDS - 1}, such as '0,1'"
+            raise ModelConfigError(f"model '{self.name}': parameter cards is {text[:80]!r}, expected {expected}")
+        return tuple(dict.fromkeys(map(int, numbers)))
 
     def integer(self, parameter: str, default: int) -> int:
         """Return a parameter as an integer, `default` if it is missing.

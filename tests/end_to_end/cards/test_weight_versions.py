@@ -19,8 +19,9 @@ from hypersonic.firmware.publish.repository import publish
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.sim.card.simulator import build_hardware_simulator
+from tests.support.both_servers import STARTS, Start
 from tests.support.rf_kernels import LOADED
-from tests.support.server_program import Program, program
+from tests.support.server_program import Program
 
 ROWS, THREADS = 20, 4
 
@@ -106,13 +107,14 @@ class Load:
         return self.counts
 
 
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_versions_replace_each_other_under_load_without_a_failed_request(
-    kernel: Kernel, xclbin: bytes, images: tuple[bytes, bytes], tmp_path: Path
+    kernel: Kernel, xclbin: bytes, images: tuple[bytes, bytes], tmp_path: Path, start: Start
 ) -> None:
     publish_image(tmp_path, kernel, xclbin, images[0], "loaded")
     environment = {"HYPERSONIC_EMU_DEVICES": "1"}
     options = (f"--model-repository={tmp_path}", "--model-control-mode=explicit", "--load-model=loaded")
-    with program(*options, environment=environment) as server, grpc.InferenceServerClient(server.grpc) as control:
+    with start(*options, environment=environment) as server, grpc.InferenceServerClient(server.grpc) as control:
         load = Load(server, "loaded")
         load.wait_for("own")
         assert load.counts["zeros"] == 0
@@ -125,12 +127,13 @@ def test_versions_replace_each_other_under_load_without_a_failed_request(
         assert not ask(control, "loaded", question(1)[0]).any()
 
 
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 def test_two_models_of_one_kernel_are_served_on_one_compute_unit(
-    kernel: Kernel, xclbin: bytes, images: tuple[bytes, bytes], tmp_path: Path
+    kernel: Kernel, xclbin: bytes, images: tuple[bytes, bytes], tmp_path: Path, start: Start
 ) -> None:
     for model, image in zip(("barrel", "endcap"), images, strict=True):
         publish_image(tmp_path, kernel, xclbin, image, model)
-    with program(f"--model-repository={tmp_path}", environment={"HYPERSONIC_EMU_DEVICES": "1"}) as server:
+    with start(f"--model-repository={tmp_path}", environment={"HYPERSONIC_EMU_DEVICES": "1"}) as server:
         loads = {model: Load(server, model) for model in ("barrel", "endcap")}
         for load, what in zip(loads.values(), ("own", "zeros"), strict=True):
             load.wait_for(what)

@@ -326,3 +326,20 @@ def test_version_policies_choose_as_triton_does(policy: VersionPolicy, chosen: t
 def test_any_text_is_read_or_refused_with_the_file_named(text: str) -> None:
     with contextlib.suppress(ModelConfigError):
         check_config(parse_config(text, "m/config.pbtxt"))
+
+
+@pytest.mark.parametrize(("text", "cards"), [("0", (0,)), ("2,0", (2, 0)), (" 1, 1 ,3", (1, 3)), ("63", (63,))])
+def test_the_parameter_cards_names_cards_in_both_servers_and_comes_before_gpus(
+    tmp_path: Path, text: str, cards: tuple[int, ...]
+) -> None:
+    group = "instance_group [ { kind: KIND_GPU gpus: [ 7 ] } ]"
+    parameter = f'parameters {{ key: "cards" value {{ string_value: "{text}" }} }}'
+    assert read(tmp_path, f'backend: "fpga"\nmax_batch_size: 8{TENSORS}{group}').devices == (7,)
+    assert read(tmp_path, f'backend: "fpga"\nmax_batch_size: 8{TENSORS}{group}{parameter}').devices == cards
+
+
+@pytest.mark.parametrize("text", ["", "0,", "-1", "64", "99999999999999999999", "all", "0;1", "٣"])
+def test_a_list_of_cards_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    parameter = f'parameters {{ key: "cards" value {{ string_value: "{text}" }} }}'
+    with pytest.raises(ModelConfigError, match=r"parameter cards is '.*', expected indices from 0 to 63, such as '0,1'"):
+        _ = read(tmp_path, f'backend: "fpga"\nmax_batch_size: 8{TENSORS}{parameter}').devices

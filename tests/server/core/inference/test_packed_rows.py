@@ -28,8 +28,8 @@ from hypersonic.server.backends.fpga.backend import FpgaBackend
 from hypersonic.server.core.config.read import read_config
 from hypersonic.server.errors import ModelLoadError
 from hypersonic.sim.bench_core import bench_core_wire
+from tests.support.both_servers import STARTS, Start
 from tests.support.multi_tensor_kernel import NAME, software
-from tests.support.server_program import program
 
 PACKING = Packing((
     Field("ieta", 6, signed=True),
@@ -52,10 +52,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, Ma
     return models, xclbin, manifest
 
 
-def test_a_client_packs_by_the_servers_description_and_any_client_sends_bytes(published: Any) -> None:
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+def test_a_client_packs_by_the_servers_description_and_any_client_sends_bytes(published: Any, start: Start) -> None:
     draw = np.random.default_rng(2)
     codes = {field.name: draw.integers(*field.allowed, (300, field.count), endpoint=True) for field in PACKING.fields}
-    with program("--model-repository", str(published[0])) as server:
+    with start(f"--model-repository={published[0]}") as server:
         with Client(server.grpc) as client:
             model = client.model(NAME)
             layout = model.inputs[0].packing

@@ -30,6 +30,7 @@ from hypersonic.server.core.inference.pending import PendingRequest, Share
 from hypersonic.server.core.inference.request import CheckedRequest, InferRequest, InputTensor
 from hypersonic.server.errors import ModelLoadError
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
+from tests.support.both_servers import STARTS
 from tests.support.multi_tensor_kernel import NAME, simulator
 from tests.support.optional import needs_build
 from tests.support.server_program import Program, program
@@ -99,9 +100,17 @@ def merged(server: Program, clients: int) -> None:
         assert sum(map(int, moved)) == sent * row.row_bytes
 
 
+@pytest.fixture(scope="module", params=STARTS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    place = repository(tmp_path_factory.mktemp("several"), Target.SW_EMU)
+    with STARTS[request.param](f"--model-repository={place}") as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with program("--model-repository", str(repository(tmp_path_factory.mktemp("several"), Target.SW_EMU))) as running:
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """For what tritonserver does otherwise, whatever the backend (docs/coming-from-triton.md)."""
+    with program(f"--model-repository={repository(tmp_path_factory.mktemp('own'), Target.SW_EMU)}") as running:
         yield running
 
 
@@ -142,13 +151,13 @@ def checked(tensors: Tensors, config: ModelConfig) -> CheckedRequest:
 
 @needs_build
 def test_the_same_on_the_rtl_of_the_kernel(tmp_path: Path) -> None:
-    with program("--model-repository", str(repository(tmp_path, Target.HW_EMU))) as running:
+    with program(f"--model-repository={repository(tmp_path, Target.HW_EMU)}") as running:
         merged(running, 2)
 
 
-def test_the_outputs_asked_for_come_in_the_order_asked(server: Program) -> None:
+def test_the_outputs_asked_for_come_in_the_order_asked(own_server: Program) -> None:
     tensors = rows(100, 7)
-    with triton.InferenceServerClient(server.grpc) as client:
+    with triton.InferenceServerClient(own_server.grpc) as client:
         every = client.infer(NAME, asked(tensors))
         wanted = [triton.InferRequestedOutput(name) for name in ("energy", "mass")]
         some = client.infer(NAME, asked(tensors), outputs=wanted)
@@ -182,8 +191,8 @@ def test_http_serves_the_same_and_tells_all_tensors(server: Program) -> None:
         ),
     ],
 )
-def test_a_request_that_does_not_fit_is_refused_in_tritons_words(server: Program, change: Any, message: str) -> None:
-    with triton.InferenceServerClient(server.grpc) as client:
+def test_a_request_that_does_not_fit_is_refused_in_tritons_words(own_server: Program, change: Any, message: str) -> None:
+    with triton.InferenceServerClient(own_server.grpc) as client:
         with pytest.raises(InferenceServerException) as refused:
             client.infer(NAME, change(asked(rows(10, 2))))
         assert message in refused.value.message()

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// A card with an xclbin, and the model versions on it.
+//
+//   one compute unit hangs   The others continue. Nothing is released: the unit may still write, and XRT's driver ends every
+//                            process that has the card open when it is reset.
+//   all units are lost       Everything is released, so that nothing uses the card when it is reset. Then the card is opened
+//                            again at intervals, until it has been reset and its units have no hung run.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "card/slot.hpp"
+#include "card/unit.hpp"
+#include "driver/library.hpp"
+#include "model/manifest.hpp"
+
+namespace hypersonic {
+
+// What a model version asks of a card.
+struct Wish {
+  std::string model;
+  std::uint64_t version;
+  Manifest manifest;
+  std::string directory;  // of the version: model.xclbin, weights.bin
+  std::size_t slots;
+  std::size_t slot_rows;
+  unsigned retry_ms;  // polling interval while the card is lost
+};
+
+// A model version's slots on one compute unit. The slots are replaced when a lost card has come back.
+class Lane {
+ public:
+  Lane(std::string unit_name, std::size_t slots) : unit_name_(std::move(unit_name)), slots_(slots) {}
+
+  const std::string& unit_name() const noexcept { return unit_name_; }
+  std::size_t size() const noexcept { return slots_.size(); }
+  // Held by a thread while it uses a slot.
+  class Use {
+   public:
+    explicit Use(Lane& lane) : lane_(lane) { lane_.users_.fetch_add(1); }
+    ~Use() { lane_.users_.fetch_sub(1); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    Lane& lane_;
+  };
+  // The next three are called while a Use exists. Null, or false, while the lane has no slots.
+  Slot* slot(std::size_t index) const noexcept { return ready_.load() ? slots_[index].get() : nullptr; }
+  Unit* unit() const noexcept { return ready_.load() ? unit_.get() : nullptr; }
+  bool in_service() const noexcept { return ready_.load() && unit_->in_service(); }
+
+ private:
+  friend class Card;
+
+  bool idle() const noexcept { return users_.load() == 0; }
+
+  std::string unit_name_;
+  std::shared_ptr<Unit> unit_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::atomic<bool> ready_{false};
+  std::atomic<int> users_{0};
+};
+
+class Card;
+
+// A model version on a card. The card is closed with its last tenant.
+class Tenant {
+ public:
+  Tenant(std::shared_ptr<Card> card, Wish wish, const std::vector<std::string>& units, std::function<void()> on_change);
+  ~Tenant();
+  Tenant(const Tenant&) = delete;
+  Tenant& operator=(const Tenant&) = delete;
+
+  const Wish& wish() const noexcept { return wish_; }
+  const std::vector<std::unique_ptr<Lane>>& lanes() const noexcept { return lanes_; }
+  Card& card() const noexcept { return *card_; }
+
+ private:
+  friend class Card;
+
+  std::shared_ptr<Card> card_;
+  Wish wish_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::function<void()> on_change_;  // called when lanes were lost or are back
+};
+
+// Receives one line for the log. error: false for information.
+using Log = std::function<void(bool error, const std::string& text)>;
+
+class Card : public std::enable_shared_from_this<Card> {
+ public:
+  Card(std::shared_ptr<Library> library, unsigned index, bool emulated, Log log);
+  ~Card();
+  Card(const Card&) = delete;
+  Card& operator=(const Card&) = delete;
+
+  unsigned index() const noexcept { return index_; }
+  bool emulated() const noexcept { return emulated_; }
+  const std::string& uuid() const noexcept { return uuid_; }
+
+  // Opens the card with an xclbin. Throws Error.
+  void open(const Wish& wish);
+  // The compute units that the model may use; empty if others use them, or if the card has another xclbin.
+  std::vector<std::string> units_for(const Wish& wish) const;
+  // The models on the card, for messages.
+  std::string models() const;
+  // Opens a tenant's lanes. Throws Error.
+  void enter(Tenant& tenant);
+  void leave(Tenant& tenant) noexcept;
+  // Takes out of service what an error of a slot concerns: the card after DeviceLost. Wakes the recovery.
+  void report(const std::exception& error, Unit* unit) noexcept;
+
+ private:
+  void open_lane(Lane& lane, const Wish& wish);
+  void close_lane(Lane& lane) noexcept;
+  std::shared_ptr<Unit> unit_of(const Wish& wish, const std::string& name);
+  void recover();
+  bool all_lost() const noexcept;
+  void release() noexcept;
+  void release_hung() noexcept;
+  bool reopen() noexcept;
+  void notify() const noexcept;
+
+  std::shared_ptr<Library> library_;
+  const unsigned index_;
+  const bool emulated_;
+  Log log_;
+  mutable std::mutex mutex_;
+  Handle device_ = nullptr;
+  std::string uuid_;
+  Link link_;
+  std::map<std::string, std::weak_ptr<Unit>> units_;
+  // units out of service that no model uses any more; they remain open, because their runs may still write to their buffers
+  std::vector<std::shared_ptr<Unit>> hung_;
+  std::vector<Tenant*> tenants_;
+  std::string last_failure_;
+  std::condition_variable wake_;
+  bool lost_ = false;
+  bool closing_ = false;
+  std::thread medic_;
+};
+
+}  // namespace hypersonic

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "card/slot.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "driver/error.hpp"
+
+namespace hypersonic {
+namespace {
+
+// interval at which a thread that waits for a run checks that the card is still there
+constexpr unsigned kHeartbeatMs = 500;
+
+bool is_pending(int state) { return state == 1 || state == 2 || state == 3 || state == 7; }
+
+}  // namespace
+
+std::uint64_t now_ns() noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+Slot::Slot(Unit& unit, Link& link, std::size_t rows, std::size_t row_in_bytes, std::size_t row_out_bytes,
+           std::shared_ptr<Buffer> weights)
+    : unit_(unit),
+      link_(link),
+      capacity_rows_(rows),
+      row_in_bytes_(row_in_bytes),
+      row_out_bytes_(row_out_bytes),
+      weights_(std::move(weights)),
+      x_(unit, rows * row_in_bytes, kX),
+      y_(unit, rows * row_out_bytes, kY),
+      run_(unit.library().open_run(unit.kernel())) {
+  try {
+    unit.library().set_buffer(run_, kX, x_.handle());
+    unit.library().set_buffer(run_, kY, y_.handle());
+    if (weights_ != nullptr) {
+      unit.library().set_buffer(run_, kW, weights_->handle());
+    }
+  } catch (...) {
+    unit.library().close_run(run_);
+    throw;
+  }
+}
+
+Slot::~Slot() {
+  unit_.dispose([library = &unit_.library(), run = run_] { library->close_run(run); });
+}
+
+RunTimes Slot::run(std::size_t rows, unsigned timeout_ms) {
+  RunTimes times{};
+  {
+    const std::scoped_lock lock(link_.to_card);
+    unit_.require_service();
+    unit_.library().sync(x_.handle(), kToDevice, rows * row_in_bytes_);
+  }
+  {
+    const std::scoped_lock lock(unit_.starting);
+    unit_.require_service();
+    unit_.library().set_scalar(run_, kRows, static_cast<std::uint32_t>(rows));
+    unit_.library().start(run_);
+  }
+  times.launched_ns = now_ns();
+  wait(rows, timeout_ms);
+  times.done_ns = now_ns();
+  unit_.check_accesses();
+  const std::scoped_lock lock(link_.from_card);
+  unit_.library().sync(y_.handle(), kFromDevice, rows * row_out_bytes_);
+  return times;
+}
+
+void Slot::wait(std::size_t rows, unsigned timeout_ms) {
+  const std::uint64_t end_ns = now_ns() + std::uint64_t{timeout_ms} * 1000000;
+  while (true) {
+    const std::uint64_t now = now_ns();
+    const std::uint64_t left_ms = end_ns > now ? (end_ns - now) / 1000000 + 1 : 0;
+    // 0 would wait for ever
+    const int state = unit_.library().wait(run_, static_cast<unsigned>(std::clamp<std::uint64_t>(left_ms, 1, kHeartbeatMs)));
+    if (state == kCompleted) {
+      return;
+    }
+    unit_.check_present();
+    if (!is_pending(state)) {
+      throw Error(Kind::Run, "a run of " + std::to_string(rows) + " rows on " + unit_.name() + " ended in state " +
+                                 std::to_string(state) + ", expected " + std::to_string(kCompleted) + " (completed)");
+    }
+    unit_.require_service();
+    if (left_ms == 0) {
+      const std::string text =
+          "a run of " + std::to_string(rows) + " rows on " + unit_.name() + " did not complete within " +
+          std::to_string(timeout_ms) +
+          " ms; the compute unit is out of service and the others continue: reset the card (`xrt-smi reset`; "
+          "`xbutil reset` before XRT 2.18) and load the model again";
+      unit_.take_out_of_service("a run did not complete; reset the card (`xrt-smi reset`; `xbutil reset` before XRT 2.18)");
+      throw Error(Kind::ComputeUnitTimeout, text);
+    }
+  }
+}
+
+}  // namespace hypersonic

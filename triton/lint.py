@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lint of the backend's C++: clang-format and clang-tidy.
+
+    python -m hypersonic.triton.lint [--fix]
+
+clang-tidy takes a minute; its result is cached by the content of the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from hypersonic.hls.cache import cached
+from hypersonic.triton import tables
+from hypersonic.triton.compile import CPP, json_include, sources
+
+_BIN = Path(sys.executable).parent
+_STANDARD = "-std=c++17"
+
+
+class LintError(Exception):
+    """The C++ has a finding; the message is the tool's."""
+
+
+def main() -> int:
+    """Check all files, and print the findings. Returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--fix", action="store_true", help="format the files in place")
+    fix = parser.parse_args().fix
+    files = [*sources(), *sorted(CPP.glob("*/*.hpp"))]
+    try:
+        _run([str(_BIN / "clang-format"), *(["-i"] if fix else ["--dry-run", "--Werror"]), *map(str, files)])
+        cached("clang_tidy", [CPP, tables.causes(), tables.constants()], _tidy)
+    except LintError as error:
+        print(error)
+        return 1
+    print(f"ok     {len(files)} files of {CPP.parent.name}/{CPP.name}")
+    return 0
+
+
+def _tidy(directory: Path) -> None:
+    tables.write(directory)
+    options = ["--", _STANDARD, f"-I{CPP}", f"-I{directory}", "-isystem", str(json_include())]
+
+    def check(source: Path) -> None:
+        _run([str(_BIN / "clang-tidy"), "--quiet", str(source), *options])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(check, sources()))
+
+
+def _run(argv: list[str]) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LintError(f"{done.stdout}{done.stderr}".strip())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
