@@ -19,7 +19,7 @@ from hypersonic.host.card_facts import CardFacts, driver_version, read_facts
 from hypersonic.host.errors import DeviceError
 from hypersonic.host.f2.facts import F2Facts, read_f2_cards
 from hypersonic.host.release import release_differs
-from hypersonic.host.sysfs import DRIVER, SYSFS, card_addresses
+from hypersonic.host.sysfs import DRIVER, SYSFS, bound_addresses, card_addresses
 from hypersonic.host.telemetry import NOTHING, Telemetry, read_telemetry
 from hypersonic.host.version import text
 
@@ -99,7 +99,7 @@ def devices(root: Path = SYSFS) -> str:
     xrt, cards = find_xrt(root), find_devices(root)
     real = [card.facts for card in cards if card.facts is not None]
     f2 = read_f2_cards(root)
-    blocks = [_xrt_lines(xrt, some=bool(real), f2=bool(f2))]
+    blocks = [_xrt_lines(xrt, some=bool(real), f2=bool(f2), bound=len(bound_addresses(root)))]
     blocks += [list(_card_lines(card, card.facts)) for card in cards if card.facts is not None]
     blocks += [_f2_lines(card) for card in f2]
     blocks.append(_emulated_lines(len(cards) - len(real)))
@@ -143,16 +143,30 @@ def _row(label: str, *parts: str) -> str:
     return f"{_INDENT}{label:<{_LABEL_WIDTH}}{', '.join(filter(None, parts)) or _UNKNOWN}"
 
 
-def _xrt_lines(xrt: Xrt, *, some: bool, f2: bool) -> list[str]:
+def _xrt_lines(xrt: Xrt, *, some: bool, f2: bool, bound: int) -> list[str]:
     if xrt.problem:
         cards = "F2 cards do not need it; others cannot be used without it" if f2 else "none can be used without it"
         return ["XRT is not installed", _row("why", xrt.problem), _row("cards", cards)]
     lines = [f"XRT {xrt.version or '(version not known)'}", _row("library", str(xrt.file or xrt.path))]
     lines.append(_row("driver", f"{DRIVER} {xrt.driver}" if xrt.driver else f"{DRIVER} is not loaded", _mismatch(xrt)))
     if not some and not f2:
-        step = 'set one up as docs/manual.md says under "The card", or use the emulated ones'
-        lines.append(_row("cards", f"none: no card is bound to its driver {DRIVER}; {step}"))
+        lines.append(_row("cards", _no_cards(bound)))
     return lines
+
+
+def _no_cards(bound: int) -> str:
+    """The reason why this process has no card.
+
+    Args:
+        bound: the number of cards of the host.
+    """
+    if bound:
+        return (
+            f"none: the host has {bound}, but this process has the device node /dev/dri/renderD* of none; ask for a card, in "
+            "Kubernetes by the card's resource (docs/kubernetes.md)"
+        )
+    step = 'set one up as docs/manual.md says under "The card", or use the emulated ones'
+    return f"none: no card is bound to its driver {DRIVER}; {step}"
 
 
 def _mismatch(xrt: Xrt) -> str:

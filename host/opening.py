@@ -20,6 +20,8 @@ from hypersonic.host.f2.driver import F2Driver, OpenAccess, open_bar
 from hypersonic.host.library import load_library
 from hypersonic.host.usage import CardUsage
 
+#: the card_set of F2 cards
+F2_CARD = "F2 card"
 #: the module of the simulated F2 card; imported only when an xclbin for one is opened
 F2_EMULATION = "hypersonic.sim.card.f2_simulation"
 
@@ -43,7 +45,7 @@ def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) ->
 
 def card_set(contents: Xclbin) -> str:
     """The set of cards that can take this xclbin: equal indices in different sets are different cards."""
-    card = "F2 card" if _flow(contents) is Flow.F2_HDK else "card"
+    card = F2_CARD if _flow(contents) is Flow.F2_HDK else "card"
     return f"emulated {card}" if contents.target.emulated else card
 
 

@@ -13,6 +13,7 @@ ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 #: the driver to which cards are bound once XRT's kernel modules are loaded
 DRIVER = "xocl"
 
+_RENDER_NODE = re.compile(r"renderD[0-9]{1,4}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 #: far more than the size of a sysfs attribute with a number or a label
 _MOST_BYTES = 128
@@ -22,10 +23,26 @@ _MOST_ENTRIES = 1024
 
 
 def card_addresses(sysfs: Path = SYSFS) -> list[str]:
-    """The PCI addresses of all cards, in XRT's order: ready cards first, then by address. Never raises."""
+    """The PCI addresses of the cards that this process was given, in XRT's order: ready cards first, then by address.
+
+    A container sees the sysfs of all cards of its host, but the device nodes of its own cards only. XRT does not number the
+    others. Never raises.
+    """
     driver = sysfs / "bus" / "pci" / "drivers" / DRIVER
-    addresses = [name for name in names(driver) if ADDRESS.fullmatch(name)]
+    addresses = [name for name in bound_addresses(sysfs) if has_device_node(driver / name, sysfs)]
     return sorted(addresses, key=lambda name: (not is_ready(driver / name), name))
+
+
+def bound_addresses(sysfs: Path = SYSFS) -> list[str]:
+    """The PCI addresses of all cards of the host, also of those that this process was not given. Never raises."""
+    return [name for name in names(sysfs / "bus" / "pci" / "drivers" / DRIVER) if ADDRESS.fullmatch(name)]
+
+
+def has_device_node(entry: Path, sysfs: Path = SYSFS) -> bool:
+    """False if the card's render node, which `entry`/drm names, is not below /dev (the folder `dev` beside `sysfs`). A card
+    that has no render node now, as while it is reset, counts as one that has."""
+    nodes = [name for name in names(entry / "drm") if _RENDER_NODE.fullmatch(name)]
+    return not nodes or any((sysfs.parent / "dev" / "dri" / name).exists() for name in nodes)
 
 
 def card_directory(address: str, sysfs: Path = SYSFS) -> Path | None:

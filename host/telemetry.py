@@ -4,6 +4,8 @@
 ::
 
     <sysfs>/bus/pci/drivers/xocl/<address>                      a card: XRT numbers those that are `ready` first, by address
+    <sysfs>/bus/pci/devices/<address>/drm/renderD<N>            its node is /dev/dri/renderD<N>; without it, XRT skips the card
+    <sysfs>/bus/pci/devices/<address>/xmc.<...>/serial_num      the serial number, in hwmon_sdm.<...> on Versal cards
     <sysfs>/bus/pci/devices/<address>/hwmon/hwmon<N>/
         temp<N>_input, temp<N>_label                            1/1000 degree Celsius
         power1_input                                            microwatts
@@ -26,10 +28,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from hypersonic.host.sysfs import SYSFS, below, card_addresses, card_directory, names, number, text
+from hypersonic.host.sysfs import SYSFS, below, card_directory, names, number, text
 
 _INPUT = re.compile(r"temp([0-9]{1,3})_input")
 _LABEL = re.compile(r"[^A-Za-z0-9]+")
+_SERIAL = re.compile(r"[0-9A-Za-z]{6,32}")
 #: file -> the sensor's name in hwmon
 _XMC_TEMPERATURES = {
     "xmc_fpga_temp": "fpga", "xmc_hbm_temp": "hbm", "xmc_vccint_temp": "vccint",
@@ -60,16 +63,14 @@ class Telemetry(NamedTuple):
 NOTHING = Telemetry()
 
 
-def card_address(index: int, sysfs: Path = SYSFS) -> str | None:
-    """The PCI address of card `index` in XRT's numbering; None when sysfs shows no such card. Never raises."""
-    ordered = card_addresses(sysfs)
-    return ordered[index] if 0 <= index < len(ordered) else None
-
-
-def card_index(address: str, sysfs: Path = SYSFS) -> int | None:
-    """XRT's index of the card at that PCI address; None when there is no such card. Never raises."""
-    ordered = card_addresses(sysfs)
-    return ordered.index(address) if address in ordered else None
+def serial_number(address: str, sysfs: Path = SYSFS) -> str | None:
+    """The serial number of the card at that PCI address; None when it does not report a plausible one. Never raises."""
+    directory = card_directory(address, sysfs)
+    if directory is None:
+        return None
+    monitors = [*below(directory, "", "xmc."), *below(directory, "", "hwmon_sdm.")]
+    serials = (text(path / "serial_num", directory) or "" for path in monitors)
+    return next((serial for serial in serials if _SERIAL.fullmatch(serial) and len(set(serial)) > 1), None)
 
 
 def read_telemetry(address: str, sysfs: Path = SYSFS) -> Telemetry:

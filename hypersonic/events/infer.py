@@ -185,10 +185,10 @@ def read_kernel_clocks(metrics_url: str, model: str) -> dict[str, int]:
 
 
 def count_units(worked: Mapping[str, int]) -> int:
-    """Return the number of compute units that worked, on the card with most of them.
+    """Return the number of compute units that worked, on the card with most of them. A model that takes turns is on one card.
 
     Args:
         worked: clocks by labels.
     """
-    cards = Counter(match[1] for labels, clocks in worked.items() if clocks and (match := _CARD.search(labels)))
+    cards = Counter(tuple(_CARD.findall(labels)) for labels, clocks in worked.items() if clocks)
     return max(cards.values(), default=1)

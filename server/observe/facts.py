@@ -22,7 +22,7 @@ class UnitFacts(NamedTuple):
     """An instance.
 
     Attributes:
-        card: None for an instance on the host, one without a label while the model is on no card.
+        card: None for an instance on the host, the last one while the model is on none.
         busy_clocks: kernel clock cycles, 0 on the host.
     """
 
@@ -63,10 +63,13 @@ class ModelFacts:
 
     @property
     def device_labels(self) -> dict[str, str]:
-        """The labels of metrics about its computation, with gpu_uuid if it runs on one card.
+        """The labels of metrics about its computation, with gpu_uuid if it stays on one card.
 
-        These metrics do not distinguish several cards.
+        These metrics do not distinguish several cards. The counters of a model that takes turns have to go on when it comes to
+        another card.
         """
+        if self.residency is not None:
+            return self.labels
         cards = {unit.card.gpu_uuid for unit in self.units if unit.card is not None}
         return {**self.labels, "gpu_uuid": cards.pop()} if len(cards) == 1 else self.labels
 
@@ -77,7 +80,7 @@ class ModelFacts:
 
 
 class CardFacts(NamedTuple):
-    """A card that some model uses.
+    """A card that some model uses, or that one which takes turns has left.
 
     Attributes:
         memory_bytes: its total memory, 0 if unknown.
@@ -129,10 +132,11 @@ def _cards(models: Iterable[ModelFacts], max_age_s: float) -> Iterator[CardFacts
     for name, on_card in sorted(units.items()):
         cards = {id(card): card for card, _ in on_card}.values()
         card = next(iter(cards))
-        in_service = sum(unit.figures.in_service for _, unit in on_card)
+        there = [unit.figures.in_service for card, unit in on_card if not card.away]
+        in_service = sum(there)
         held_bytes = sum(card.held_bytes for card in cards)
         yield CardFacts(
-            name, card.name, card.memory_bytes, held_bytes, in_service, len(on_card) - in_service, card.read(max_age_s),
+            name, card.name, card.memory_bytes, held_bytes, in_service, len(there) - in_service, card.read(max_age_s),
             card.simulated,
         )  # fmt: skip
 

@@ -156,6 +156,8 @@ def test_the_units_of_the_card_with_most_of_them_count_if_they_worked() -> None:
     worked = {name.format(1, "a"): 7, name.format(2, "a"): 7, name.format(3, "a"): 0, name.format(1, "b"): 9}
     assert count_units(worked) == 2
     assert count_units({}) == 1
+    turning = 'fpga_compute_unit_busy_cycles_total{{compute_unit="facile_{}",model="facile",version="1"}}'
+    assert count_units({turning.format(1): 7, turning.format(2): 7, turning.format(3): 0}) == 2
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "fast", ""])

@@ -44,6 +44,14 @@ class MadeUp:
             (self.root / "bus/pci" / entry / address).symlink_to(place)
         return place
 
+    def render_node(self, number: int, address: str = CARD, *, given: bool = True) -> None:
+        """given: this process has the card's device node; a container has sysfs of cards that it was not given too."""
+        (self.root / "devices/pci0000:3a" / address / "drm" / f"renderD{number}").mkdir(parents=True)
+        nodes = self.root.parent / "dev" / "dri"
+        nodes.mkdir(parents=True, exist_ok=True)
+        if given:
+            (nodes / f"renderD{number}").touch()
+
     def read(self, address: str = CARD) -> Telemetry:
         return read_telemetry(address, self.root)
 

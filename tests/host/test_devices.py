@@ -141,6 +141,16 @@ def test_cards_stand_in_xrts_order_those_that_are_ready_first(faulty: Any, sysfs
     assert [card.index for card in cards] == [0, 1, 2, 0, 1, 2, 3]
 
 
+def test_a_container_without_the_device_node_of_a_card_is_told_so(faulty: Any, sysfs: MadeUp) -> None:
+    sysfs.card()
+    sysfs.render_node(128, given=False)
+    shown = next(block for title, block in rows(devices(sysfs.root)).items() if title.startswith("XRT"))
+    assert shown["cards"].startswith(
+        "none: the host has 1, but this process has the device node /dev/dri/renderD* of none; ask for a card"
+    )
+    assert all(Target.HW not in card.targets for card in find_devices(sysfs.root))
+
+
 def test_a_driver_of_another_release_than_the_library_is_pointed_out(
     faulty: Any, sysfs: MadeUp, u250: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.host.telemetry import NOTHING, CardSensors, Telemetry, card_address, card_index, read_telemetry
+from hypersonic.host.sysfs import card_addresses
+from hypersonic.host.telemetry import NOTHING, CardSensors, Telemetry, read_telemetry, serial_number
 from tests.host.sysfs_tree import CARD, HWMON, XMC, MadeUp, fill
 
 
@@ -99,11 +100,38 @@ def test_cards_are_counted_as_xrt_does_those_that_are_ready_first(sysfs: MadeUp)
     sysfs.card("0000:5e:00.1")
     sysfs.card("0000:af:00.1")
     (sysfs.root / "bus/pci/drivers/xocl/bind").write_text("")
-    addresses = [card_address(index, sysfs.root) for index in range(-1, 4)]
-    assert addresses == [None, "0000:5e:00.1", "0000:af:00.1", "0000:3b:00.1", None]
-    assert [card_index(address or "", sysfs.root) for address in addresses[1:4]] == [0, 1, 2]
-    assert card_index("0000:ff:00.1", sysfs.root) is None
-    assert card_address(0, sysfs.root / "nowhere") is None
+    assert card_addresses(sysfs.root) == ["0000:5e:00.1", "0000:af:00.1", "0000:3b:00.1"]
+    assert card_addresses(sysfs.root / "nowhere") == []
+
+
+def test_a_container_has_the_cards_whose_device_nodes_it_was_given(sysfs: MadeUp) -> None:
+    """It sees the sysfs of all cards of its host."""
+    for number, address in enumerate(("0000:3b:00.1", "0000:5e:00.1", "0000:af:00.1")):
+        sysfs.card(address)
+        sysfs.render_node(128 + number, address, given=number == 1)
+    assert card_addresses(sysfs.root) == ["0000:5e:00.1"]
+
+
+def test_a_card_without_a_render_node_now_stays_in_the_list(sysfs: MadeUp) -> None:
+    """Its driver removes the node while the card is reset."""
+    sysfs.card("0000:3b:00.1", ready="0")
+    sysfs.card("0000:5e:00.1")
+    sysfs.render_node(129, "0000:5e:00.1")
+    assert card_addresses(sysfs.root) == ["0000:5e:00.1", "0000:3b:00.1"]
+
+
+@pytest.mark.parametrize("folder", ["xmc.u.1", "hwmon_sdm.u.1"])
+def test_a_card_has_the_serial_number_that_its_board_reports(sysfs: MadeUp, folder: str) -> None:
+    fill(sysfs.card() / folder, {"serial_num": "2130048BS01B"})
+    assert serial_number(CARD, sysfs.root) == "2130048BS01B"
+
+
+@pytest.mark.parametrize("reported", ["", "000000000000", "unknown!", "..", "2130048BS01B" * 10, "\xff\xfe"])
+def test_what_is_no_serial_number_is_none(sysfs: MadeUp, reported: str) -> None:
+    fill(sysfs.card() / "xmc.u.1", {"serial_num": reported})
+    assert serial_number(CARD, sysfs.root) is None
+    assert serial_number("0000:ff:00.1", sysfs.root) is None
+    assert serial_number("../../etc", sysfs.root) is None
 
 
 def test_a_reading_is_used_again_until_it_is_too_old() -> None:

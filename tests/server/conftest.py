@@ -28,7 +28,7 @@ from hypersonic.server.core.inference.card import CardStatus
 from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ModelLoadError
 from hypersonic.server.options import Options
-from tests.host.conftest import build, cards, device, faulty, image, weighted  # noqa: F401 - fixtures for every test of the server
+from tests.host.conftest import build, cards, device, faulty, image, sysfs, weighted  # noqa: F401 - fixtures for every test of the server
 from tests.server.core.ensemble.ensemble_models import models  # noqa: F401 - a fixture of several folders
 
 N_IN = 3

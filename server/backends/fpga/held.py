@@ -16,6 +16,7 @@ from hypersonic.host.card_instances import CardInstances, ModelOnCard
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceBusyError
 from hypersonic.host.instance import ModelInstance
+from hypersonic.server.backends.fpga.cards import CardIdentity
 from hypersonic.server.core.inference.card import CardStatus, Shortfall
 
 
@@ -65,9 +66,10 @@ class HeldCard:
     """The state of one card. The pool's lock protects its fields, except where stated otherwise.
 
     Attributes:
-        lock: held while the card is opened, while models come and go, and while it is closed; it protects instances, address
+        lock: held while the card is opened, while models come and go, and while it is closed; it protects instances, identity
             and loaded_ns.
         contents: the metadata of the xclbin on the card, None for a free card.
+        identity: which card it was when it was opened last.
         missing: the machine has no such card.
         changing_ns: since when its xclbin is being replaced, in monotonic ns, 0 = it is not. Meanwhile only the thread that
             does so may claim units.
@@ -81,7 +83,7 @@ class HeldCard:
     contents: Xclbin | None = None
     claims: list[Claim] = field(default_factory=list)
     instances: CardInstances | None = None
-    address: str | None = None
+    identity: CardIdentity | None = None
     loaded_ns: int = 0
     missing: bool = False
     changing_ns: int = 0

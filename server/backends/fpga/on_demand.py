@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypersonic.host.errors import DeviceClosedError
 from hypersonic.host.instance import ModelInstance
@@ -33,12 +33,14 @@ class TurnPolicy:
 
     Attributes:
         wanted: the indices of the cards that it may use, empty for all.
+        queues: its requests wait for a card, because it has no fallback backend.
     """
 
     priority: int
     residency_ns: int
     retry_ns: int
     wanted: frozenset[int]
+    queues: bool = True
 
     @classmethod
     def of(cls, config: ModelConfig) -> TurnPolicy | None:
@@ -58,7 +60,7 @@ class TurnPolicy:
                 )
             return None
         retry_ns = config.integer("retry_ms", RETRY_MS) * 1_000_000
-        return cls(priority, residency_ms * 1_000_000, retry_ns, frozenset(config.devices))
+        return cls(priority, residency_ms * 1_000_000, retry_ns, frozenset(config.devices), queues=not config.fallback)
 
 
 class OnDemandModel:
@@ -96,15 +98,16 @@ class OnDemandModel:
         #: when a failed attempt may be repeated, 0 = none has failed
         self.retry_ns = 0
         self.loads = self.waits = 0
-        self.load_ns = self.wait_ns = self._asked_ns = 0
-        #: when it left its last card, and the longest time that it waited for one
-        self._left_ns = self._longest_ns = 0
+        self.load_ns = self.wait_ns = 0
+        #: when it left its last card, the longest time that it waited for one, and until when waits are counted in wait_ns
+        self._left_ns = self._longest_ns = self._counted_ns = 0
+        #: the last card, or one without a label
+        self._last = CardStatus("", "", simulated=wish.manifest.target.emulated, away=True)
         self._changed, self._wake, self._attached = changed, wake, attached
 
     def ask(self, requests: int) -> None:
         """Record requests that arrived while the model was on no card."""
         self.waits += requests
-        self._asked_ns = self._asked_ns or time.monotonic_ns()
         self._wake()
 
     def recover(self, name: str) -> ModelInstance:
@@ -152,6 +155,8 @@ class OnDemandModel:
         """Record that the model is on no card. Returns its place, which the caller has to close."""
         place, self.place, self.leaving = self.place, None, False
         self._left_ns = time.monotonic_ns()
+        if place is not None:
+            self._last = replace(place.card, held_bytes=0, away=True)
         return place
 
     def arrive(self, place: PlacedModel, load_ns: int, since_ns: int = 0) -> None:
@@ -161,16 +166,24 @@ class OnDemandModel:
             load_ns: how long the load took.
             since_ns: since when it waited for the card, as in waiting().
         """
-        if since_ns:
-            self._longest_ns = max(self._longest_ns, time.monotonic_ns() - since_ns)
+        self._count_wait(since_ns, time.monotonic_ns())
         self.place, self.leaving, self.entering, self.retry_ns = place, False, False, 0
         self.given_back.clear()
         self.ready = dict(zip(self.units, place.on_card.instances, strict=True))
         self.loads += 1
         self.load_ns += load_ns
-        if self._asked_ns:
-            self.wait_ns += time.monotonic_ns() - self._asked_ns
-            self._asked_ns = 0
+
+    def _count_wait(self, since_ns: int, now_ns: int) -> None:
+        """Count a wait for a card until now; what was counted before is not counted again.
+
+        Args:
+            since_ns: as in waiting().
+        """
+        if since_ns:
+            since_ns = max(since_ns, self._left_ns)  # it may have left its card since waiting()
+            self._longest_ns = max(self._longest_ns, now_ns - since_ns)
+            self.wait_ns += max(0, now_ns - max(since_ns, self._counted_ns)) if self.policy.queues else 0
+            self._counted_ns = max(now_ns, self._counted_ns)
 
     def fail(self, error: Exception, now_ns: int) -> None:
         """Record that the model cannot be loaded to a card."""
@@ -195,18 +208,21 @@ class OnDemandModel:
 
     @property
     def card(self) -> CardStatus:
-        """The card of the model; a CardStatus without a label while the model is on none."""
+        """The card of the model, the last one while the model is on none."""
         place = self.place
-        return place.card if place is not None else CardStatus("", "", simulated=self.wish.manifest.target.emulated)
+        return place.card if place is not None else self._last
 
     @property
     def residency(self) -> Residency:
-        """Its counters. Takes the lock of its queue."""
-        since_ns = self.waiting().since_ns if self.place is None else 0
-        longest_ns = max(self._longest_ns, time.monotonic_ns() - since_ns if since_ns else 0)
-        return Residency(
-            self.place is not None, self.loads, self.load_ns / 1e9, self.waits, self.wait_ns / 1e9, longest_ns / 1e9
-        )
+        """Its counters. A wait that has not ended is counted here, and not when its requests were given up since. Takes the
+        lock of its queue, then that of Turns."""
+        now_ns, since_ns = time.monotonic_ns(), self.waiting().since_ns
+        with self._changed:
+            if self.place is None:
+                self._count_wait(since_ns, now_ns)
+            return Residency(
+                self.place is not None, self.loads, self.load_ns / 1e9, self.waits, self.wait_ns / 1e9, self._longest_ns / 1e9
+            )
 
     def waiting(self) -> Waiting:
         """Return the requests that wait, and since when they wait for a card: since the oldest arrived, or since the model left

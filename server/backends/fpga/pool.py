@@ -201,8 +201,8 @@ class CardPool:
                 if card.instances is None:
                     device = opening.open_device(wish.xclbin, card.index, self._usage(card, wish))
                     card.missing, card.loaded_ns = False, time.monotonic_ns()
-                    card.address = self.register.address(device, card.index)
-                    self.register.loaded(device, card.index)
+                    card.identity = self.register.identify(device, card.index)
+                    self.register.loaded(device, card.identity)
                     card.instances = CardInstances(device, lambda: self._reopen(card))
                 on_card = card.instances.open(wish.model, lambda device: wish.open_instances(device, units=claim.units))
             except BaseException:
@@ -210,7 +210,8 @@ class CardPool:
                 raise
             held_bytes = sum(slot.x.nbytes + slot.y.nbytes for instance in on_card.instances for slot in instance.slots)
             held_bytes += wish.manifest.weights_bytes * len(on_card.instances)
-            seen = self.register.card(card.instances.device, card.index, held_bytes)
+            assert card.identity is not None  # it has been opened
+            seen = self.register.card(card.instances.device, card.identity, held_bytes)
             seen = replace(seen, shortfall=lambda: card.shortfall(wish, claim.units))
             return PlacedModel(on_card, seen, card, lambda: self._leave(card, claim, on_card))
 
@@ -232,11 +233,11 @@ class CardPool:
         """Open a card again by its PCI address, since XRT renumbers cards when others are removed or added."""
         with self.lock:
             wish = card.to_load()
-        index = card.index if card.address is None else self.register.index(card.address)
-        device = opening.open_device(wish.xclbin, index, self._usage(card, wish))
+        assert card.identity is not None  # it has been opened before
+        device = opening.open_device(wish.xclbin, self.register.index(card.identity), self._usage(card, wish))
         with self.lock:
             card.contents = wish.contents
-        self.register.loaded(device, index)
+        self.register.loaded(device, card.identity)
         return device
 
     def _usage(self, card: HeldCard, wish: Wish) -> CardUsage:

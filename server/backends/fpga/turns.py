@@ -226,7 +226,7 @@ class Turns:
         if claim is None:
             model.entering = False
             return False
-        begin_ns, since_ns = time.monotonic_ns(), model.waiting().since_ns
+        begin_ns = time.monotonic_ns()
         try:
             place = self._pool.open(card, claim)
         except NO_ROOM as error:
@@ -239,6 +239,7 @@ class Turns:
         except Exception as error:  # noqa: BLE001 - the other models of the card are not affected
             self._fail(model, error)
             return False
+        since_ns = model.waiting().since_ns
         with self._changed:
             if not model.closed:
                 model.arrive(place, time.monotonic_ns() - begin_ns, since_ns)

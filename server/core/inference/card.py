@@ -46,12 +46,14 @@ class CardStatus:
     """A card as monitoring sees it.
 
     Attributes:
-        gpu_uuid: Triton's label; it does not change while the card stays in its PCIe slot.
+        gpu_uuid: Triton's label; it does not change while the card stays in its PCIe slot. "" for a model that takes turns and
+            has not been on a card yet.
         memory_bytes: the size of all banks, 0 if unknown.
         held_bytes: the part in this model version's buffers.
         read: read(max_age_s) returns readings at most that many seconds old. Any thread may call it, and it never takes long.
         simulated: the card is emulated; this machine computes the answers.
         shortfall: returns the present Shortfall of this model version, if any. Any thread may call it.
+        away: the model takes turns and has left this card.
     """
 
     gpu_uuid: str
@@ -61,6 +63,7 @@ class CardStatus:
     read: Callable[[float], CardReadings] = field(default=lambda _max_age_s: CardReadings(), compare=False)
     simulated: bool = False
     shortfall: Callable[[], Shortfall | None] = field(default=lambda: None, compare=False)
+    away: bool = False
 
 
 class Residency(NamedTuple):
@@ -71,7 +74,8 @@ class Residency(NamedTuple):
         loads: how often it came to a card.
         load_s: how long these loads took, in seconds.
         waits: requests that arrived while it was on no card.
-        wait_s: the time during which such requests waited for the card, in seconds.
+        wait_s: the time with requests that waited for the card, the present wait included, in seconds; 0 for a model with a
+            fallback backend, whose requests do not wait.
         longest_wait_s: the longest time that it waited for a card while requests waited, the present wait included, in seconds.
     """
 

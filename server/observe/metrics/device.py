@@ -3,7 +3,7 @@
 
 A card appears in nv_gpu_* once, whatever runs on it, because SuperSONIC counts servers by nv_gpu_utilization. A quantity that a
 card does not report has no series: an emulated card has neither temperature nor power, and no card counts the energy it has
-used (nv_energy_consumption).
+used (nv_energy_consumption). The counters of a model that takes turns go on wherever it is, so they do not name a card.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _OF_TURNS: tuple[Row[tuple[ModelFacts, Residency]], ...] = (
     ("fpga_model_card_loads_total", "counter", "Times the model came to a card", lambda each: each[1].loads),
     ("fpga_model_card_load_seconds_total", "counter", "Time to bring it to a card", lambda each: each[1].load_s),
     ("fpga_model_card_waits_total", "counter", "Requests that found it on no card", lambda each: each[1].waits),
-    ("fpga_model_card_wait_seconds_total", "counter", "Time such requests waited for a card", lambda each: each[1].wait_s),
+    ("fpga_model_card_wait_seconds_total", "counter", "Time with requests that waited for a card", lambda each: each[1].wait_s),
     ("fpga_model_card_longest_wait_seconds", "gauge", "Longest wait for a card", lambda each: each[1].longest_wait_s),
 )
 
@@ -113,8 +113,8 @@ def _utilization(on_card: list[Unit], fractions: Mapping[str, float]) -> Family:
     cards: defaultdict[str, list[float]] = defaultdict(list)
     for model, unit in on_card:
         if unit.card is not None and unit.card.gpu_uuid:
-            cards[unit.card.gpu_uuid].append(fractions.get(unit_key(model, unit), 0.0))
-    samples = [Sample({"gpu_uuid": card}, sum(shares) / len(shares)) for card, shares in cards.items()]
+            cards[unit.card.gpu_uuid] += [] if unit.card.away else [fractions.get(unit_key(model, unit), 0.0)]
+    samples = [Sample({"gpu_uuid": card}, sum(shares) / max(1, len(shares))) for card, shares in cards.items()]
     return Family("nv_gpu_utilization", "gauge", "GPU utilization rate [0.0 - 1.0)", samples)
 
 
@@ -141,5 +141,5 @@ def _of_units(prefix: str, label: str, units: list[Unit], rows: tuple[Row[UnitFa
 
 
 def _labels(model: ModelFacts, unit: UnitFacts, label: str) -> dict[str, str]:
-    card = {"gpu_uuid": unit.card.gpu_uuid} if unit.card is not None else {}
+    card = {"gpu_uuid": unit.card.gpu_uuid} if unit.card is not None and model.residency is None else {}
     return {"model": model.name, "version": str(model.version), label: unit.name, **card}

@@ -150,11 +150,14 @@ def _cards(cards: Sequence[CardStatus]) -> str:
     return _table("cards", "Cards", _CARD_HEAD, 3, map(_card_row, cards), "") if cards else ""
 
 
-def _card_row(card: CardStatus) -> str:
+def _card_state(card: CardStatus) -> str:
     lost = card.units - card.units_in_service
-    state = _state(
-        "LOST" if not card.units_in_service else f"{lost} OF {card.units} UNITS LOST" if lost else "IN SERVICE", not lost
-    )
+    if not lost:
+        return _state("IN SERVICE" if card.units else "FREE", good=True)
+    return _state(f"{lost} OF {card.units} UNITS LOST" if card.units_in_service else "LOST", good=False)
+
+
+def _card_row(card: CardStatus) -> str:
     hottest = sorted(card.temperatures_c.items(), key=lambda item: -item[1])
     temperature = "<br>".join(f"{_text(sensor.replace('_', ' '))} {celsius:.0f} °C" for sensor, celsius in hottest) or _NONE
     power = _NONE if card.power_w is None else f"{card.power_w:.0f} W"
@@ -164,7 +167,7 @@ def _card_row(card: CardStatus) -> str:
     reloads = _NONE if card.xclbin_reloads is None else f"{card.xclbin_reloads:,}"
     badge = ' <span class="state simulated">SIMULATED</span>' if card.simulated else ""
     name = f'{_text(card.name)}{badge}<span class="reason">{_text(card.gpu_uuid)}</span>'
-    return _row(_CARD_HEAD, [name, state, temperature], (_meter(card.busy), power, memory, reloads))
+    return _row(_CARD_HEAD, [name, _card_state(card), temperature], (_meter(card.busy), power, memory, reloads))
 
 
 def _units(units: Sequence[UnitStatus]) -> str:

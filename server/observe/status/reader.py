@@ -83,10 +83,10 @@ class UnitStatus(NamedTuple):
 
 
 class CardStatus(NamedTuple):
-    """A card that some model uses.
+    """A card that some model uses, or that one which takes turns has left.
 
     Attributes:
-        units_in_service: of its `units` compute units.
+        units_in_service: of its `units` compute units, 0 while no model is on it.
         busy: the mean of their fractions. None: the card does not report the value.
         simulated: the card is emulated; this machine computes the answers.
     """
@@ -208,8 +208,12 @@ def _loaded(entry: IndexEntry, model: ModelFacts, rates: Mapping[str, float]) ->
     )
 
 
+def _is_on(unit: UnitFacts, card: CardFacts) -> bool:
+    return unit.card is not None and not unit.card.away and unit.card.gpu_uuid == card.gpu_uuid
+
+
 def _card(card: CardFacts, moment: Moment, rates: Mapping[str, float]) -> CardStatus:
-    keys = [unit_key(model, unit) for model, unit in moment.units if unit.card and unit.card.gpu_uuid == card.gpu_uuid]
+    keys = [unit_key(model, unit) for model, unit in moment.units if _is_on(unit, card)]
     shares = [min(1.0, rates[key]) for key in keys if key in rates]
     return CardStatus(
         name=card.name,
@@ -232,10 +236,10 @@ def _unit(model: ModelFacts, unit: UnitFacts, rates: Mapping[str, float]) -> Uni
     return UnitStatus(
         name=unit.name,
         model=f"{model.name} version {model.version}",
-        card=unit.card.name if unit.card else "",
-        gpu_uuid=unit.card.gpu_uuid if unit.card else "",
+        card=unit.card.name if unit.card and not unit.card.away else "",
+        gpu_uuid=unit.card.gpu_uuid if unit.card and not unit.card.away else "",
         in_service=unit.figures.in_service,
-        away=unit.card is not None and not unit.card.gpu_uuid,
+        away=unit.card is not None and unit.card.away,
         standby=unit.figures.standby,
         busy=None if busy is None else min(1.0, busy),
         runs=unit.figures.runs,

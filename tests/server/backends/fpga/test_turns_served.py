@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
+from tritonclient.utils import InferenceServerException
 
 from hypersonic import __version__
 from hypersonic.server.app import Server
@@ -81,6 +84,8 @@ def test_a_model_that_waits_for_a_card_is_answered_by_its_fallback_backend(model
         assert series(server, "fpga_model_resident") == {"a": 1, "b": 0}
         assert series(server, "fpga_fallback_active") == {"b": 1}
         assert series(server, "fpga_fallback_runs_total") == {"b": 4}
+        assert series(server, "fpga_model_card_waits_total") == {"a": 0, "b": 4}
+        assert series(server, "fpga_model_card_wait_seconds_total") == {"a": 0, "b": 0}, "no request of b has to wait"
 
 
 def test_a_model_with_a_fallback_backend_returns_to_the_card_when_it_has_its_turn(models: OneCard) -> None:
@@ -96,6 +101,7 @@ def test_a_model_with_a_fallback_backend_returns_to_the_card_when_it_has_its_tur
             assert series(server, "fpga_fallback_runs_total") == before
             assert answer(server, "a", 5) == 10
             assert series(server, "fpga_model_resident") == {"a": 1, "b": 0}
+        assert series(server, "fpga_model_card_wait_seconds_total")["b"] == 0
 
 
 def test_a_simulated_card_is_called_so_in_the_log_on_the_status_page_and_in_the_servers_metadata(
@@ -132,6 +138,82 @@ def test_metrics_and_the_status_page_show_who_has_the_card(models: OneCard) -> N
         page = fetch(server, "HTTPService", "")
         in_service = ["the card", "the unit of b"]
         assert (page.count("AWAY"), page.count("IN SERVICE"), page.count("OUT OF SERVICE")) == (1, len(in_service), 0)
+
+
+def test_requests_that_were_given_up_do_not_wait_for_a_card_any_more(models: OneCard) -> None:
+    models.add("a", card_residency_ms="3600000")
+    models.add("b")
+    with serving(models.place) as server:
+        with ThreadPoolExecutor(1) as client:
+            asked = client.submit(answer, server, "b", 1, client_timeout=1.0)
+            wait_until(lambda: series(server, "fpga_model_card_wait_seconds_total")["b"] > 0)
+            with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
+                asked.result(60)
+        wait_until(lambda: series(server, "nv_inference_pending_request_count") == {"a": 0, "b": 0})
+        waited = series(server, "fpga_model_card_wait_seconds_total")
+        assert waited["b"] > 0
+        assert series(server, "fpga_model_card_wait_seconds_total") == waited
+
+
+def labelled(page: str, family: str) -> dict[str, float]:
+    """The values of a family by the labels of its series."""
+    rows = (line.removeprefix(family).rsplit(" ", 1) for line in page.splitlines() if line.startswith(family + "{"))
+    return {labels: float(value) for labels, value in rows}
+
+
+def test_counters_of_models_that_take_turns_on_two_cards_go_on_under_the_same_labels(
+    models: OneCard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "2")
+    for name in "abc":
+        models.add(name)
+    with serving(models.place) as server:
+        cards: dict[str, set[str]] = {name: set() for name in "abc"}
+        before: dict[str, dict[str, float]] = {}
+        for turn in range(12):
+            name = "abcacbbac"[turn % 9]
+            assert answer(server, name, turn) == 2 * turn
+            cards[name] |= {
+                unit["gpu_uuid"] for unit in instances(server) if unit["model"].startswith(name) and unit["gpu_uuid"]
+            }
+            page = fetch(server, "Metrics Service", "metrics")
+            counters = [line.split()[2] for line in page.splitlines() if line.startswith("# TYPE") and line.endswith("counter")]
+            now = {family: labelled(page, family) for family in counters if family.startswith(("nv_inf", "fpga_"))}
+            for family, values in before.items():
+                assert values.keys() == now[family].keys(), family
+                assert all(now[family][labels] >= value for labels, value in values.items()), family
+            before = now
+        assert max(map(len, cards.values())) == 2, "a model was on both cards"
+        success = before["nv_inference_request_success"]
+        assert success.keys() == {f'{{model="{name}",version="1"}}' for name in "abc"}
+        assert sum(success.values()) == sum(before["fpga_compute_unit_runs_total"].values()) == 12
+
+
+def instances(server: Server) -> list[dict[str, Any]]:
+    """The compute units on the status page."""
+    units: list[dict[str, Any]] = json.loads(fetch(server, "HTTPService", "status.json"))["instances"]
+    return units
+
+
+def test_a_card_has_its_series_while_it_is_loaded_for_another_model(models: OneCard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SuperSONIC counts servers by nv_gpu_utilization."""
+    for name in "ab":
+        models.add(name)
+    with serving(models.place) as server, ThreadPoolExecutor(1) as client:
+        monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "1000")
+        families = ("nv_gpu_utilization", "nv_gpu_memory_total_bytes", "fpga_card_xclbin_reloads_total")
+        there = {family: set(labelled(fetch(server, "Metrics Service", "metrics"), family)) for family in families}
+        assert all(len(series) == 1 for series in there.values())
+        asked = client.submit(answer, server, "b", 1)
+        pages: list[str] = []
+
+        def being_loaded() -> bool:
+            pages.append(fetch(server, "Metrics Service", "metrics"))
+            return not any(labelled(pages[-1], "fpga_model_resident").values())
+
+        wait_until(being_loaded)
+        assert {family: set(labelled(pages[-1], family)) for family in families} == there
+        assert asked.result(60) == 2
 
 
 def test_a_sequence_goes_on_when_its_model_returns_to_the_card(models: OneCard) -> None:

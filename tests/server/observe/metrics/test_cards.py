@@ -95,38 +95,94 @@ def test_the_emulated_card_tells_its_memory_and_its_xclbins_and_has_no_sensor(bu
     assert again.read(0) == card.read(0) == nothing._replace(xclbin_reloads=1)
 
 
-def test_a_card_that_is_no_emulation_is_read_from_sysfs(device: Device, tmp_path: Path) -> None:
+def test_a_card_that_is_no_emulation_is_read_from_sysfs(device: Device, sysfs: MadeUp) -> None:
     """The tree is made up: no card has been read by this."""
-    sysfs = MadeUp(tmp_path / "sys")
     place = sysfs.card()
     fill(place / "hwmon" / "hwmon3", HWMON)
     fill(place / "xmc.u.1", XMC)
     device.target = Target.HW
     register = CardRegister(sysfs.root)
-    register.loaded(device, 0)
-    read = register.card(device, 0, 0).read(0)
+    card, none = (register.identify(device, index) for index in (0, 1))
+    register.loaded(device, card)
+    read = register.card(device, card, 0).read(0)
     assert (read.temperatures_c["fpga"], read.power_w, read.power_limit_w) == (71.0, 27.345678, 225.0)
-    register.loaded(device, 1)
-    assert register.card(device, 1, 0).read(0).temperatures_c == {}
+    register.loaded(device, none)
+    assert register.card(device, none, 0).read(0).temperatures_c == {}
 
 
-def test_the_same_card_has_the_same_name_whatever_is_on_it(device: Device) -> None:
-    register = CardRegister()
-    assert register.card(device, 0, 0).gpu_uuid == CardRegister().card(device, 0, 1).gpu_uuid
-    assert register.card(device, 1, 0).gpu_uuid != register.card(device, 0, 0).gpu_uuid
+def label(device: Device, sysfs: MadeUp, index: int = 0) -> str:
+    """The gpu_uuid that a server which has just been started gives a card."""
+    return CardRegister(sysfs.root).identify(device, index).gpu_uuid
+
+
+def test_an_emulated_card_has_the_same_name_after_a_restart(device: Device, sysfs: MadeUp) -> None:
+    assert label(device, sysfs) == label(device, sysfs) != label(device, sysfs, 1)
     assert device.memory_bytes == 64 * GIB
 
 
-def test_a_card_is_found_again_by_its_place_when_others_were_taken_out(device: Device, tmp_path: Path) -> None:
-    sysfs = MadeUp(tmp_path / "sys")
+def test_a_card_with_a_serial_number_has_the_same_name_in_every_pod_slot_and_host(
+    device: Device, sysfs: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.target = Target.HW
+    fill(sysfs.card() / "xmc.u.1", {"serial_num": "2130048BS01B"})
+    first = label(device, sysfs)
+    monkeypatch.setattr("platform.node", lambda: "hypersonic-u250-7d9f-x2x4z")
+    assert label(device, sysfs) == first
+    moved = MadeUp(tmp_path / "other" / "sys")
+    fill(moved.card("0000:5e:00.1") / "xmc.u.1", {"serial_num": "2130048BS01B"})
+    assert label(device, moved) == first
+    moved.card("0000:af:00.1")
+    assert label(device, moved, 1) != first
+
+
+def test_a_card_without_a_serial_number_is_named_by_its_node_and_its_address_and_not_by_its_pod(
+    device: Device, sysfs: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device.target = Target.HW
+    sysfs.card("0000:5e:00.1")
+    monkeypatch.setenv("NODE_NAME", "node-1")
+    first = label(device, sysfs)
+    monkeypatch.setattr("platform.node", lambda: "hypersonic-u250-7d9f-x2x4z")
+    assert label(device, sysfs) == first
+    sysfs.card("0000:3b:00.1")  # one more, before it in XRT's order
+    assert label(device, sysfs, 1) == first != label(device, sysfs, 0)
+    monkeypatch.setenv("NODE_NAME", "node-2")
+    assert label(device, sysfs, 1) != first
+
+
+def test_pods_of_one_host_name_their_own_cards(
+    device: Device, sysfs: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pod sees the sysfs of both cards and has the device node of one, which XRT calls card 0 in both of them."""
+    device.target = Target.HW
+    monkeypatch.setenv("NODE_NAME", "node-1")
+    nodes = {"0000:3b:00.1": 128, "0000:5e:00.1": 129}
+    pods = {given: MadeUp(tmp_path / given / "sys") for given in nodes}
+    for given, pod in pods.items():
+        for address, number in nodes.items():
+            fill(pod.card(address) / "hwmon" / "hwmon3", {**HWMON, "temp4_input": f"{number}000"})
+            pod.render_node(number, address, given=address == given)
+    for given, pod in pods.items():
+        register = CardRegister(pod.root)
+        card = register.identify(device, 0)
+        register.loaded(device, card)
+        assert card.address == given
+        assert register.index(card) == 0
+        assert register.card(device, card, 0).read(0).temperatures_c["fpga"] == nodes[given]
+    first, second = (label(device, pod) for pod in pods.values())
+    assert first != second
+
+
+def test_a_card_is_found_again_by_its_place_when_others_were_taken_out(device: Device, sysfs: MadeUp) -> None:
     places = [sysfs.card(address) for address in ("0000:3b:00.1", "0000:5e:00.1")]
     device.target = Target.HW
     register = CardRegister(sysfs.root)
-    address = register.address(device, 1)
-    assert address == "0000:5e:00.1"
-    assert register.index(address) == 1
+    card = register.identify(device, 1)
+    assert card.address == "0000:5e:00.1"
+    assert register.index(card) == 1
     (sysfs.root / "bus/pci/drivers/xocl" / places[0].name).unlink()
-    assert register.index(address) == 0
+    assert register.index(card) == 0
+    assert register.identify(device, 0).gpu_uuid == card.gpu_uuid
     (sysfs.root / "bus/pci/drivers/xocl" / places[1].name).unlink()
     with pytest.raises(DeviceNotFoundError, match=r"no card is at 0000:5e:00\.1 any more"):
-        register.index(address)
+        register.index(card)
