@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Prometheus (Debian's) scrapes a running server; promtool checks what deploy/prometheus ships."""
+"""A real Prometheus (Debian's) scrapes running servers, also with models that take turns; promtool checks deploy/prometheus."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ import subprocess
 import threading
 import urllib.parse
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+import tritonclient.grpc as triton
 import yaml
 
+from tests.server.backends.fpga.repositories import Repository, linked
 from tests.server.conftest import Serve
 from tests.support.optional import skip_without
+from tests.support.server_program import program
 from tests.support.waiting import wait_until
 
 SHIPPED = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
@@ -66,9 +72,14 @@ class Prometheus:
             if "Server is ready to receive web requests" in line:
                 self._started.set()
 
-    def query(self, text: str) -> dict[str, float]:
-        """The value by the label `model`, or "" where there is none."""
-        url = f"http://{self._address}/api/v1/query?{urllib.parse.urlencode({'query': text})}"
+    def query(self, text: str, at_s: float | None = None) -> dict[str, float]:
+        """The value by the label `model`, or "" where there is none.
+
+        Args:
+            at_s: the time of the query, now if None.
+        """
+        asked = {"query": text} | ({} if at_s is None else {"time": str(at_s)})
+        url = f"http://{self._address}/api/v1/query?{urllib.parse.urlencode(asked)}"
         with urllib.request.urlopen(url, timeout=20) as answer:
             result = json.load(answer)["data"]["result"]
         return {series["metric"].get("model", ""): float(series["value"][1]) for series in result}
@@ -130,3 +141,56 @@ def test_promtool_parses_the_exposition(serve: Serve, tmp_path: Path) -> None:
     remarks = [line for line in checked.stderr.splitlines() if not line.startswith(("nv_", "error"))]
     assert not [line for line in remarks if line.startswith(("fpga_", "hypersonic_"))], remarks
     assert "error while linting" not in checked.stderr
+
+
+@pytest.fixture
+def turning(tmp_path: Path, image: bytes) -> Path:
+    """A repository of four models with an xclbin each, which take turns."""
+    models = Repository(tmp_path / "models")
+    for number, name in enumerate("abcd"):
+        parameters = {"card_policy": "on_demand", "card_residency_ms": "200"}
+        models.publish(name, linked(image, digest=f"{number:064x}"), parameters=parameters)
+    return models.place
+
+
+def ask(address: str, seed: int, requests: int) -> Counter[str]:
+    """Send requests to models that a client chooses at random; return how many each was sent. Every answer is checked."""
+    sent: Counter[str] = Counter()
+    with triton.InferenceServerClient(address, channel_args=[("grpc.use_local_subchannel_pool", 1)]) as client:
+        for value, name in enumerate(np.random.default_rng(seed).choice(list("abcd"), requests, p=[0.5, 0.3, 0.1, 0.1])):
+            x = np.zeros((1, 18), np.float32)
+            x[0, 0] = value
+            tensor = triton.InferInput("x", [1, 18], "FP32")
+            tensor.set_data_from_numpy(x)
+            assert client.infer(str(name), [tensor], client_timeout=120).as_numpy("y")[0, 0] == 2 * value
+            sent[str(name)] += 1
+    return sent
+
+
+def test_the_increase_of_models_that_take_turns_is_the_number_of_requests_and_their_waits_are_load(
+    turning: Path, tmp_path: Path
+) -> None:
+    """Four models of four xclbins on two emulated cards, which are loaded in half a second."""
+    environment = {"HYPERSONIC_EMU_DEVICES": "2", "HYPERSONIC_EMU_LOAD_MS": "500"}
+    success = "nv_inference_request_success"
+    with (
+        program(f"--model-repository={turning}", environment=environment) as running,
+        prometheus(tmp_path, running.ports["Metrics Service"]) as scraping,
+    ):
+        scraping.wait_for(success, dict.fromkeys("abcd", 0))
+        with ThreadPoolExecutor(6) as clients:
+            asked = [clients.submit(ask, running.grpc, seed, 75) for seed in range(6)]
+            sent = sum((each.result(300) for each in asked), Counter[str]())
+        assert sent.total() == 450
+        scraping.wait_for(success, dict(sent))
+        last_s = scraping.query(f"max(timestamp({success}))")[""]  # there, increase() extrapolates nothing
+        for family in (success, "nv_inference_count", "nv_inference_request_duration_histogram_us_count"):
+            increase = scraping.query(f"sum by (model) (increase({family}[1h]))", last_s)
+            assert {model: round(value, 3) for model, value in increase.items()} == dict(sent), family
+            assert set(scraping.query(f"count by (model) (last_over_time({family}[1h]))").values()) == {1}, "one series a model"
+        waited = scraping.query("sum(increase(fpga_model_card_wait_seconds_total[1h]))", last_s)[""]
+        busy = scraping.query("sum(increase(fpga_compute_unit_busy_seconds_total[1h]))", last_s)[""]
+        assert waited > 10 * busy, "the cards were loaded most of the time"
+        most = scraping.query("max_over_time(hypersonic:busy_share:rate1m[1h])")[""]
+        assert most > 10 * scraping.query("max(max_over_time(fpga_compute_unit_busy_ratio[1h]))")[""]
+        assert scraping.query('count(ALERTS{alertstate="firing"}) or vector(0)') == {"": 0}

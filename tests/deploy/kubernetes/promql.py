@@ -17,7 +17,7 @@ from tests.deploy.kubernetes.programs import DEPLOY, ROOT, Manifest, one
 
 RULES = DEPLOY / "prometheus" / "rules.yml"
 #: the target's labels in Kubernetes
-FARM = "hypersonic-u250"
+FARM, NAMESPACE = "hypersonic-u250", "sonic"
 MINUTES = 10
 STEP_S = 15
 
@@ -79,12 +79,14 @@ def documented() -> dict[str, Metric]:
     return {name: Metric(name, kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
 
 
-def series(server: str, rates: Mapping[str, float] = MappingProxyType({}), release: str = FARM) -> dict[str, str]:
-    """All documented metrics of one server, as promtool's input: series -> values.
+def series(
+    server: str, rates: Mapping[str, float] = MappingProxyType({}), namespace: str = NAMESPACE, release: str = FARM
+) -> dict[str, str]:
+    """`up` and all documented metrics of one server, as promtool's input: series -> values.
 
     rates: of a counter, its growth in a second; of a gauge, its value. Of others: a counter grows by 1 a second, a gauge is 1.
     """
-    target = {"job": "hypersonic", "instance": f"{server}:8002", "pod": server, "namespace": "sonic", "release": release}
+    target = {"job": "hypersonic", "instance": f"{server}:8002", "pod": server, "namespace": namespace, "release": release}
     values = {
         "front_end": "grpc",
         "protocol": "grpc",
@@ -93,7 +95,7 @@ def series(server: str, rates: Mapping[str, float] = MappingProxyType({}), relea
         "sensor": "fpga",
         "budget": "calls",
     }
-    made: dict[str, str] = {}
+    made = {_series("up", target): f"1x{MINUTES * 60 // STEP_S}"}
     for metric in documented().values():
         labels = {**target, **{label: values.get(label, f"{label}_1") for label in metric.labels}}
         rate = rates.get(metric.name, 1.0)

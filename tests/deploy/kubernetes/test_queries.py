@@ -11,7 +11,17 @@ import pytest
 
 from tests.deploy.kubernetes.autoscaler import decide
 from tests.deploy.kubernetes.programs import Manifest, one
-from tests.deploy.kubernetes.promql import FARM, MINUTES, STEP_S, documented, evaluate, expressions, metrics_of, series
+from tests.deploy.kubernetes.promql import (
+    FARM,
+    MINUTES,
+    NAMESPACE,
+    STEP_S,
+    documented,
+    evaluate,
+    expressions,
+    metrics_of,
+    series,
+)
 from tests.support.optional import skip_without
 
 pytestmark = skip_without("promtool", "prometheus")
@@ -25,9 +35,10 @@ FOREIGN = {
     "kube_horizontalpodautoscaler_status_desired_replicas",
     "kube_pod_container_status_restarts_total",
 }
-BUSY = "fpga_compute_unit_busy_seconds_total"
-#: a server of a farm without other models: no fallback, no instance on the host
-QUIET = {"hypersonic_instance_busy_seconds_total": 0.0, "fpga_fallback_active": 0.0, "fpga_fallback_runs_total": 0.0}
+BUSY, WAIT = "fpga_compute_unit_busy_seconds_total", "fpga_model_card_wait_seconds_total"
+SHARE = "hypersonic:busy_share:rate1m"
+#: a server of a farm without other models: no fallback, no instance on the host, no model that is on no card
+QUIET = {"hypersonic_instance_busy_seconds_total": 0.0, "fpga_fallback_active": 0.0, "fpga_fallback_runs_total": 0.0, WAIT: 0.0}
 #: what has no value while there are no requests: times and shares of requests
 OF_REQUESTS = {
     "hypersonic:request_failures:ratio_rate5m",
@@ -115,8 +126,7 @@ def test_every_expression_yields_numbers_in_every_state(
         steps = MINUTES * 60 // STEP_S
         for name in FOREIGN - {"up", "kube_horizontalpodautoscaler_status_condition"}:
             given[f'{name}{{{hpa},pod="hypersonic-a",container="server"}}'] = f"2x{steps}"
-        given['up{job="hypersonic",instance="server-0:8002"}'] = f"1x{steps}"
-    texts = {each.place: each.text.replace("$release", ".*") for each in found}
+    texts = {each.place: each.text.replace("$release", FARM).replace("$namespace", NAMESPACE) for each in found}
     yielded = evaluate(given, texts.values(), tmp_path)
     values = {place: yielded[text] for place, text in texts.items()}
     assert all(math.isfinite(number) for numbers in values.values() for number in numbers), values
@@ -188,16 +198,14 @@ def test_a_hung_unit_does_not_dilute_the_share_of_its_card(tmp_path: Path) -> No
         if "compute_unit_1" in name
     }
     given |= {name.replace("compute_unit_1", "compute_unit_2"): values for name, values in lost.items()}
-    share = "hypersonic:busy_share:rate1m"
-    assert evaluate(given, [share], tmp_path)[share] == pytest.approx([1.0])
+    assert evaluate(given, [SHARE], tmp_path)[SHARE] == pytest.approx([1.0])
 
 
 def test_a_fallback_at_work_counts_and_one_that_waits_does_not(tmp_path: Path) -> None:
-    share = "hypersonic:busy_share:rate1m"
     waiting = farm_of({"a": 0.6}, fpga_fallback_active=0.0)
-    assert evaluate(waiting, [share], tmp_path)[share] == pytest.approx([0.6])
+    assert evaluate(waiting, [SHARE], tmp_path)[SHARE] == pytest.approx([0.6])
     working = farm_of({"a": 0.0}, fpga_compute_unit_in_service=0.0, hypersonic_instance_busy_seconds_total=0.9)
-    assert evaluate(working, [share], tmp_path)[share] == pytest.approx([0.9])
+    assert evaluate(working, [SHARE], tmp_path)[SHARE] == pytest.approx([0.9])
 
 
 def test_a_server_that_still_loads_does_not_make_the_farm_grow_further(tmp_path: Path, scaling: Manifest) -> None:
@@ -206,6 +214,64 @@ def test_a_server_that_still_loads_does_not_make_the_farm_grow_further(tmp_path:
     given = servers(4, 1.0) | {name: "0x40" for name in series("server-4") if name.startswith("hypersonic_ready")}
     (value,) = evaluate(given, [query], tmp_path)[query]
     assert decide(scaling, 5, [value], ready=4) == 5
+
+
+def away(server: str, busy: float, wait: float) -> dict[str, str]:
+    """A server whose model takes turns and is on no card now.
+
+    Args:
+        busy: the share of time in which it had runs, while it was on a card.
+        wait: that in which its requests waited for a card.
+    """
+    return farm_of({server: busy}, fpga_model_resident=0.0, fpga_compute_unit_in_service=0.0, **{WAIT: wait})
+
+
+@pytest.mark.parametrize(("busy", "wait", "wanted"), [(0.002, 0.998, 5), (0.3, 0.5, 4), (0.002, 0.1, 2), (0.5, 0.0, 3)])
+def test_time_in_which_requests_wait_for_a_card_is_load(
+    tmp_path: Path, scaling: Manifest, busy: float, wait: float, wanted: int
+) -> None:
+    given: dict[str, str] = {}
+    for server in "abcd":
+        given |= away(server, busy, wait)
+    query = query_of(scaling)
+    (value,) = evaluate(given, [query], tmp_path)[query]
+    assert value == pytest.approx(4 * (busy + wait))
+    assert decide(scaling, 4, [value]) == wanted
+
+
+@pytest.mark.parametrize(("scraped", "share", "wanted"), [(4, 0.8, 4), (3, 0.8, 4), (1, 0.8, 4), (0, 0.8, 4), (2, 1.0, 5)])
+def test_servers_that_prometheus_cannot_scrape_any_more_are_not_taken_for_idle(
+    tmp_path: Path, scaling: Manifest, scraped: int, share: float, wanted: int
+) -> None:
+    """From the third minute on, so that nothing of their last minute is left."""
+    given = servers(scraped, share)
+    for number in range(scraped, 4):
+        lost = series(f"server-{number}", {**QUIET, BUSY: share})
+        cut = {name: f"{values.partition('x')[0]}x12 stale" for name, values in lost.items()}
+        given |= {name: "1x12 0x28" if name.startswith("up{") else values for name, values in cut.items()}
+    query = query_of(scaling)
+    (value,) = evaluate(given, [query], tmp_path)[query]
+    assert value == pytest.approx(scraped * share + (4 - scraped) * 0.8)
+    assert decide(scaling, 4, [value]) == wanted
+
+
+def test_a_server_that_has_never_been_scraped_is_not_load_while_it_starts(tmp_path: Path, scaling: Manifest) -> None:
+    """Five are wanted for four full servers, and the fifth one has no open port yet."""
+    starting = {name: "_x30 0x10" for name in series("server-4") if name.startswith("up{")}
+    query = query_of(scaling)
+    assert evaluate(servers(4, 1.0) | starting, [query], tmp_path)[query] == pytest.approx([4.0])
+
+
+def test_farms_of_one_name_in_two_namespaces_are_not_added(
+    farms: dict[str, list[Manifest]], monitoring: list[Manifest], tmp_path: Path, scaling: Manifest
+) -> None:
+    (of_chart,) = [each.text for each in expressions(farms, monitoring) if each.place == "busy-share.yaml"]
+    of_chart = of_chart.replace('release="sonic"', f'release="{FARM}"')
+    other = {name.replace("server-", "other-"): values for name, values in servers(4, 1.0).items()}
+    given = servers(4, 0.5) | {name.replace(f'"{NAMESPACE}"', '"test"'): values for name, values in other.items()}
+    yielded = evaluate(given, [query_of(scaling), of_chart], tmp_path)
+    assert yielded[query_of(scaling)] == pytest.approx([2.0])
+    assert yielded[of_chart] == pytest.approx([50.0])
 
 
 def test_overload_is_noticed_within_a_minute(tmp_path: Path, scaling: Manifest) -> None:

@@ -21,6 +21,7 @@ from tests.deploy.kubernetes.programs import (
     ROOT,
     Manifest,
     RenderError,
+    binary,
     check_schema,
     container,
     kustomize,
@@ -156,7 +157,7 @@ def test_the_name_of_the_card_is_one_variable(copy: Path) -> None:
     assert len(names) == 2, "one for each of two overlays"
 
 
-@pytest.mark.parametrize("variable", ["card", "tolerations", "cpu", "memory", "farm", "repository", "prometheus"])
+@pytest.mark.parametrize("variable", ["card", "tolerations", "cpu", "memory", "farm", "namespace", "repository", "prometheus"])
 def test_a_variable_that_is_not_set_is_an_error_that_names_it(copy: Path, variable: str) -> None:
     edit(copy / "overlays" / "u250" / SITE, rf"^  {variable}:.*$", "")
     with pytest.raises(RenderError, match=f"fieldPath `spec.{variable}` is missing for replacement source Site"):
@@ -231,8 +232,21 @@ def test_all_objects_of_a_farm_find_its_servers_and_no_others(farms: dict[str, l
     ]
     assert all(each == own for each in selectors)
     assert one(manifests, "ScaledObject")["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
-    assert f'release="{own["app.kubernetes.io/instance"]}"' in json.dumps(one(manifests, "ScaledObject")).replace('\\"', '"')
+    (trigger,) = one(manifests, "ScaledObject")["spec"]["triggers"]
+    assert f'{{release="{own["app.kubernetes.io/instance"]}",namespace="sonic"}}' in trigger["metadata"]["query"]
+    assert {each["metadata"]["namespace"] for each in manifests} == {"sonic"}, "kubectl refuses another one"
     assert "Site" not in {each["kind"] for each in manifests}
+
+
+def test_kubectl_refuses_another_namespace_than_that_of_the_autoscalers_query(
+    farms: dict[str, list[Manifest]], tmp_path: Path
+) -> None:
+    (file := tmp_path / "deployment.yaml").write_text(yaml.safe_dump(one(farms["u250"], "Deployment")))
+    argv = [binary("kubectl"), "set", "env", "--local", "-f", file, "A=b", "-o", "name"]
+    assert subprocess.run([*argv, "-n", "sonic"], capture_output=True, check=False).returncode == 0
+    refused = subprocess.run([*argv, "-n", "other"], capture_output=True, text=True, check=False)
+    assert 'the namespace from the provided object "sonic" does not match the namespace "other"' in refused.stderr
+    assert refused.returncode == 1
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
