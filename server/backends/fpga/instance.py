@@ -180,17 +180,18 @@ class FpgaInstance:
         """
         self.name = name or unit
         self._card, self._config, self._manifest = card, config, manifest
-        self._busy_before = self.used_ns = 0
-        self._instance: host_instance.ModelInstance | None = None
+        self.used_ns = 0
+        #: the clocks of all instances before the present one, and that one: set together, so that busy_clocks() never falls
+        self._used: tuple[int, host_instance.ModelInstance | None] = (0, None)
         self._unit = unit
         self.slots: tuple[FpgaSlot | AwaySlot, ...]
         if instance is not None:
-            self._use(instance)
+            self._use(instance, 0)
         else:
             self.slots = (AwaySlot(config.integer("slot_rows", SLOT_ROWS)),) * config.integer("slots", SLOTS)
 
-    def _use(self, instance: host_instance.ModelInstance) -> None:
-        self._instance = instance
+    def _use(self, instance: host_instance.ModelInstance, busy_before: int) -> None:
+        self._used = busy_before, instance
         rows = self._manifest.inputs, self._manifest.outputs
         timeout_ms = self._config.integer("timeout_ms", TIMEOUT_MS)
         self.slots = tuple(FpgaSlot(self, slot, rows, timeout_ms) for slot in instance.slots)
@@ -198,11 +199,13 @@ class FpgaInstance:
     @property
     def in_service(self) -> bool:
         """As Instance.in_service."""
-        return self._instance is not None and self._instance.in_service
+        _, instance = self._used
+        return instance is not None and instance.in_service
 
     def busy_clocks(self) -> int:
         """As Instance.busy_clocks; earlier uses of units, before the instance was brought back, are included."""
-        return self._busy_before + (self._instance.busy_clocks() if self._instance is not None else 0)
+        before, instance = self._used
+        return before + (instance.busy_clocks() if instance is not None else 0)
 
     def revive(self) -> bool:
         """Bring the unit back once its card was reset or plugged in again; False if the card cannot report a hang."""
@@ -212,10 +215,9 @@ class FpgaInstance:
             slot.release()
         busy = self.busy_clocks()
         try:
-            self._use(self._card.recover(self._unit))
+            self._use(self._card.recover(self._unit), busy)
         except (DeviceError, FirmwareError, OSError, ServerError) as error:  # the version's files may have been deleted
             raise InstanceAwayError(str(error), self._config.integer("retry_ms", RETRY_MS) / 1000) from error
-        self._busy_before = busy
         return True
 
     def failure(self, error: DeviceError) -> BackendError:

@@ -242,7 +242,7 @@ def test_kubectl_refuses_another_namespace_than_that_of_the_autoscalers_query(
     farms: dict[str, list[Manifest]], tmp_path: Path
 ) -> None:
     (file := tmp_path / "deployment.yaml").write_text(yaml.safe_dump(one(farms["u250"], "Deployment")))
-    argv = [binary("kubectl"), "set", "env", "--local", "-f", file, "A=b", "-o", "name"]
+    argv: list[str | Path] = [binary("kubectl"), "set", "env", "--local", "-f", file, "A=b", "-o", "name"]
     assert subprocess.run([*argv, "-n", "sonic"], capture_output=True, check=False).returncode == 0
     refused = subprocess.run([*argv, "-n", "other"], capture_output=True, text=True, check=False)
     assert 'the namespace from the provided object "sonic" does not match the namespace "other"' in refused.stderr

@@ -58,9 +58,15 @@ def environment(cards: int, load_ms: int, directory: Path | None = None) -> dict
     return {"HYPERSONIC_EMU_DEVICES": str(cards), "HYPERSONIC_EMU_LOAD_MS": str(load_ms), **own}
 
 
-def metric(running: Program, name: str, model: str) -> float:
+def page(running: Program) -> list[str]:
+    """The lines of the metrics page."""
     with urllib.request.urlopen(f"http://{running.ports['Metrics Service']}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
+        lines: list[str] = answer.read().decode().splitlines()
+    return lines
+
+
+def metric(running: Program, name: str, model: str) -> float:
+    lines = page(running)
     return next(float(line.split()[-1]) for line in lines if line.startswith(f'{name}{{model="{model}"'))
 
 
@@ -80,6 +86,26 @@ def test_five_models_of_three_xclbins_answer_on_two_cards(repository: Path) -> N
         with ThreadPoolExecutor(4) as pool:
             assert list(pool.map(client, range(4))) == [[]] * 4
         assert metric(running, "fpga_model_card_loads_total", "k4") == metric(running, "fpga_model_card_loads_total", "k5") > 0
+
+
+def test_a_card_has_its_series_while_it_is_loaded_for_another_model(repository: Path) -> None:
+    """SuperSONIC counts servers by nv_gpu_utilization."""
+
+    def of_cards() -> list[str]:
+        families = ("nv_gpu_utilization{", "nv_gpu_memory_total_bytes{", "fpga_card_xclbin_reloads_total{")
+        return [line.rpartition(" ")[0] for line in page(running) if line.startswith(families)]
+
+    with program(f"--model-repository={repository}", environment=environment(1, 60_000)) as running:
+        there = of_cards()
+        assert len(there) == 3
+        away = next(number for number in range(1, 6) if not metric(running, "fpga_model_resident", f"k{number}"))
+        with triton.InferenceServerClient(running.grpc) as connection, ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(ask, connection, away, 1)
+            wait_until(lambda: not any(metric(running, "fpga_model_resident", f"k{number}") for number in range(1, 6)), 60)
+            assert of_cards() == there
+            running.process.kill()
+            running.process.wait(60)
+            assert asked.exception(60) is not None
 
 
 def test_a_server_that_is_killed_while_it_loads_a_card_leaves_models_and_card_as_they_were(

@@ -219,23 +219,20 @@ def wait_s(model: ScheduledModel) -> float:
     return model.residency.wait_s
 
 
-def test_time_with_requests_that_wait_for_a_card_is_counted_while_it_passes_and_once(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.add("a", card_residency_ms="0")
+def test_time_with_requests_that_wait_for_a_card_is_counted_while_it_passes_and_once(site: Site) -> None:
+    a = site.add("a", card_residency_ms="3600000")
     b = site.add("b", card_residency_ms="0")
     assert wait_s(b) == 0
-    monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "300")
     begin_s = time.monotonic()
     asked = [site.ask(b, value) for value in (1, 2, 3)]
     wait_until(lambda: wait_s(b) > 0)
     seen = [wait_s(b), wait_s(b)]
-    assert not resident(b)
+    assert site.served.pop("a").close(WAIT_S), a.reason
     assert [each.result(WAIT_S) for each in asked] == [2, 4, 6]
     passed_s = time.monotonic() - begin_s
     waited_s = wait_s(b)
     assert 0 < seen[0] < seen[1] < waited_s
-    assert 0.3 <= waited_s <= passed_s, "three requests waited at one time"
+    assert waited_s <= passed_s, "three requests waited at one time"
     assert site.answer(b, 2) == 4
     assert wait_s(b) == waited_s
 

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tritonclient.grpc as triton
-from tritonclient.utils import InferenceServerException
 
 from hypersonic import __version__
 from hypersonic.server.app import Server
 from tests.server.backends.fpga.repositories import Repository, linked
-from tests.server.python_serving import infer, serving
+from tests.server.python_serving import infer, serving, tensor
 from tests.support.waiting import wait_until
 
 #: what model.c computes
@@ -144,11 +143,10 @@ def test_requests_that_were_given_up_do_not_wait_for_a_card_any_more(models: One
     models.add("a", card_residency_ms="3600000")
     models.add("b")
     with serving(models.place) as server:
-        with ThreadPoolExecutor(1) as client:
-            asked = client.submit(answer, server, "b", 1, client_timeout=1.0)
+        with triton.InferenceServerClient(server.addresses["GRPCInferenceService"]) as client:
+            asked = client.async_infer("b", [tensor(row(1))], callback=lambda _result, _error: None)
             wait_until(lambda: series(server, "fpga_model_card_wait_seconds_total")["b"] > 0)
-            with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
-                asked.result(60)
+            asked.cancel()
         wait_until(lambda: series(server, "nv_inference_pending_request_count") == {"a": 0, "b": 0})
         waited = series(server, "fpga_model_card_wait_seconds_total")
         assert waited["b"] > 0
@@ -193,27 +191,6 @@ def instances(server: Server) -> list[dict[str, Any]]:
     """The compute units on the status page."""
     units: list[dict[str, Any]] = json.loads(fetch(server, "HTTPService", "status.json"))["instances"]
     return units
-
-
-def test_a_card_has_its_series_while_it_is_loaded_for_another_model(models: OneCard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SuperSONIC counts servers by nv_gpu_utilization."""
-    for name in "ab":
-        models.add(name)
-    with serving(models.place) as server, ThreadPoolExecutor(1) as client:
-        monkeypatch.setenv("HYPERSONIC_EMU_LOAD_MS", "1000")
-        families = ("nv_gpu_utilization", "nv_gpu_memory_total_bytes", "fpga_card_xclbin_reloads_total")
-        there = {family: set(labelled(fetch(server, "Metrics Service", "metrics"), family)) for family in families}
-        assert all(len(series) == 1 for series in there.values())
-        asked = client.submit(answer, server, "b", 1)
-        pages: list[str] = []
-
-        def being_loaded() -> bool:
-            pages.append(fetch(server, "Metrics Service", "metrics"))
-            return not any(labelled(pages[-1], "fpga_model_resident").values())
-
-        wait_until(being_loaded)
-        assert {family: set(labelled(pages[-1], family)) for family in families} == there
-        assert asked.result(60) == 2
 
 
 def test_a_sequence_goes_on_when_its_model_returns_to_the_card(models: OneCard) -> None:
