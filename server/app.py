@@ -41,6 +41,7 @@ from hypersonic.server.limits.descriptors import descriptor_limit, raise_descrip
 from hypersonic.server.limits.message import Limits
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.slow_clients import Fault
+from hypersonic.server.limits.supervisor import Loops
 from hypersonic.server.memory import raise_malloc_thresholds
 from hypersonic.server.observe import log
 from hypersonic.server.observe.log import LogControl, counted
@@ -252,8 +253,18 @@ class Server:
         if self._grpc is not None:
             self._grpc.start()
         self._http.start()
+        self.service.progress.start(self._loops)
         for name, address in self.addresses.items():
             _LOG.info("%s listens at %s; the server is ready when the models are loaded", name, address)
+
+    def _loops(self) -> Loops:
+        """Yield the loops that take calls and start runs."""
+        if self._grpc is not None:
+            yield from self._grpc.loops()
+        if self._http is not None:
+            yield "the event loop of HTTP", self._http.comes_round
+        for model in self.repository:
+            yield f"the scheduler of model '{model.name}' version {model.version}", model.comes_round
 
     def start(self) -> None:
         """Make the server ready, once the models are loaded, and log it with Triton's texts, which scripts wait for."""
@@ -281,6 +292,7 @@ class Server:
         deadline = (begin := time.monotonic()) + self.options.exit_timeout_secs
         busy = self.service.admission.requests > 0
         self._announcement.stopping()
+        self.service.progress.close()
         self.service.stop_taking()
         self.repository.stop_loading()
         self._begin_shutdown(min(_GRACE_S, self.options.exit_timeout_secs / 2))

@@ -120,6 +120,10 @@ class EnsembleModel:
         """As Model.working."""
         return self._in_flight
 
+    def comes_round(self) -> bool:
+        """Return True: the models of the steps have the schedulers."""
+        return True
+
     def busy_clocks(self) -> Mapping[str, int]:
         """Return an empty mapping: an ensemble has no instances."""
         return {}

@@ -125,6 +125,9 @@ class Model(Protocol):
     def residency(self) -> Residency | None:
         """The counters of a model that takes turns on a card, None for others."""
 
+    def comes_round(self) -> bool:
+        """Return False if requests could run and the scheduler has done nothing since the last question. Does not block."""
+
     def busy_clocks(self) -> Mapping[str, int]:
         """Return, for each instance, the clock cycles with a run in flight since load, as read from the card."""
 

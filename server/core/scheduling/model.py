@@ -115,6 +115,10 @@ class ScheduledModel:
         """As Model.residency."""
         return self._loaded.residency if isinstance(self._loaded, TakesTurns) else None
 
+    def comes_round(self) -> bool:
+        """As Model.comes_round."""
+        return self.scheduler.comes_round()
+
     def busy_clocks(self) -> dict[str, int]:
         """As Model.busy_clocks."""
         return {instance.name: instance.busy_clocks() for instance in self._instances}

@@ -43,6 +43,8 @@ from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 
 _LOG = logging.getLogger(__name__)
+#: the longest wait for the lock of a scheduler that is asked whether it comes round; nobody holds it for long
+_LOCK_S = 0.1
 #: seconds between the attempts to bring an instance back; after the last one it is lost for good
 _REVIVE_AFTER_S = (0.05, 0.2, 1.0, 5.0, 10.0, 10.0)
 
@@ -88,6 +90,8 @@ class Scheduler:
         #: called with the number of requests that find no primary instance in service; None = the model does not take turns
         self.ask: Callable[[int], None] | None = None
         self._asked_ns = 0
+        #: how often runners have looked for a batch, and how often at the last comes_round()
+        self._rounds = self._rounds_before = 0
         self._threads = Supervisor(label, self._threads_changed, "load the model again, or restart the server")
         self._runners = [
             self._threads.start(f"{label}:{state.name}:{index}", self._run_batches)
@@ -136,6 +140,20 @@ class Scheduler:
     def losses(self) -> str:
         """The instances that went out of service, and why."""
         return "; ".join(self._lost.values())
+
+    def comes_round(self) -> bool:
+        """Return False if requests wait, a slot is free, and no runner has looked for a batch since the last question.
+
+        Each free slot has a runner that runs nothing; one is woken here, so that it looks before the next question.
+        """
+        if not self._lock.acquire(timeout=_LOCK_S):
+            return False
+        try:
+            before, self._rounds_before = self._rounds_before, self._rounds
+            self._wake_runner()
+            return self._rounds > before or not len(self.batcher) or not self._available()
+        finally:
+            self._lock.release()
 
     def submit(self, pending: PendingRequest, *, here: bool = True) -> None:
         """Queue a request.
@@ -229,6 +247,7 @@ class Scheduler:
         """Wait until a batch is due and a slot is free; return None when there will never be another batch."""
         with self._lock:
             while True:
+                self._rounds += 1
                 batch, wait_ns = self._dispatch()
                 if batch is not None:
                     self._wake_runner()

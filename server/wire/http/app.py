@@ -12,6 +12,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -85,11 +86,24 @@ class HttpServer:
         self._servers = [(_uvicorn(app, tls, protocol), listener) for app, listener in apps]
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: the event loop has called _come_round() since the last comes_round()
+        self._came_round = True
 
     def start(self) -> None:
         """Begin to serve. Does nothing if there are no applications."""
         if self._servers:
             self._thread.start()
+
+    def comes_round(self) -> bool:
+        """Return False if the event loop has called nothing since the last question."""
+        came, self._came_round = self._came_round, False
+        if came and self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._come_round)
+        return came or self._loop is None
+
+    def _come_round(self) -> None:
+        self._came_round = True
 
     def begin_shutdown(self, grace_s: float) -> None:
         """Begin the shutdown: after `grace_s` seconds, requests that have not arrived completely and unread answers are cut

@@ -27,6 +27,7 @@ from hypersonic.server.limits.admission import Admission
 from hypersonic.server.limits.peers import Peers
 from hypersonic.server.limits.saturation import Saturation
 from hypersonic.server.limits.slow_clients import SlowClients
+from hypersonic.server.limits.supervisor import Progress
 from hypersonic.server.limits.threads import ThreadQuota
 from hypersonic.server.observe.log import counted
 from hypersonic.server.observe.tracing.settings import TraceConfig, TraceControl
@@ -100,6 +101,8 @@ class InferenceService:
         self.saturation.add("requests", self.admission.places)
         self.clients = SlowClients(client_timeout_s)
         self.clients.watchers.append(self._update_saturation)
+        #: tells whether the transports and schedulers come round
+        self.progress = Progress(self.changed)
         #: front end -> the port it listens on
         self.ports: dict[str, int] = {}
         #: counts of the calls that were refused before they reached a model
@@ -113,11 +116,11 @@ class InferenceService:
 
     @property
     def ready(self) -> bool:
-        """True if the server takes requests: it has started, is not draining, and has room for new clients.
+        """True if the server takes requests: it has started, is not draining, is not stuck, and has room for new clients.
 
         With strict_readiness, every model has to be READY too.
         """
-        if not self._serving or self.admission.closed or self.saturation.refuses_all:
+        if not self._serving or self.admission.closed or self.saturation.refuses_all or self.progress.stuck:
             return False
         return not self._strict_readiness or self.repository.all_ready
 

@@ -145,6 +145,10 @@ class CallQueue:
         self._waiting = 0
         #: threads without work, each waiting for its lock; the one that was parked last is woken first
         self._parked: list[threading.Lock] = []
+        #: the threads that are in gRPC core, waiting for an event
+        self._polling: set[int] = set()
+        #: how often a thread went there, and how often before the last comes_round()
+        self._rounds = self._rounds_before = 0
         #: calls whose handler has returned and whose answer is still to be sent
         self._promised = 0
         self._closed = False
@@ -185,9 +189,23 @@ class CallQueue:
     def _add_thread(self) -> None:
         threading.Thread(target=self._serve, name="grpc-infer", daemon=True).start()
 
+    def comes_round(self) -> bool:
+        """Return False if no thread waits for calls now, or has begun to since the last question."""
+        before, self._rounds_before = self._rounds_before, self._rounds
+        return bool(self._polling) or self._rounds != before
+
+    def _poll(self) -> Any:
+        thread = threading.get_ident()
+        self._rounds += 1
+        self._polling.add(thread)
+        try:
+            return self._queue.poll(None)
+        finally:
+            self._polling.discard(thread)
+
     def _serve(self) -> None:
         while True:
-            event = self._queue.poll(None)
+            event = self._poll()
             if event.completion_type == self._shut_down:
                 return
             if type(event.tag) is str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -44,13 +44,13 @@ class GrpcioServer:
         guarded = GenericHandler(handlers, policy, on_refused)
         # every handler has a pool of its own, so this one is never used
         self._server = grpc.server(ThreadPoolExecutor(1), handlers=[guarded], options=list(channel_options))
-        self._queues: list[CallQueue] = []
+        self._queues: dict[str, CallQueue] = {}
         budgets: dict[str, Budget] = {}
         for group in groups:
             if not group.budget:
                 continue
             if (queue := take_calls(self._server, group.unary_paths, guarded, group.calls, clients, peers)) is not None:
-                self._queues.append(queue)
+                self._queues[group.name] = queue
                 budgets[group.budget] = queue.unread
         #: budget name of a group -> the budget of its calls that wait to be read
         self.budgets: Mapping[str, Budget] = budgets
@@ -71,8 +71,13 @@ class GrpcioServer:
     def start(self) -> None:
         """Begin to take calls."""
         self._server.start()
-        for queue in self._queues:
+        for queue in self._queues.values():
             queue.start()
+
+    def loops(self) -> Iterator[tuple[str, Callable[[], bool]]]:
+        """Yield the name of each CallQueue, and its comes_round()."""
+        for name, queue in self._queues.items():
+            yield f"gRPC's queue of calls '{name}'", queue.comes_round
 
     def stop(self, grace_s: float) -> threading.Event:
         """Stop taking calls. Calls that are under way may end within `grace_s` seconds.
@@ -84,5 +89,5 @@ class GrpcioServer:
 
     def close(self) -> None:
         """End the threads of the CallQueues, after stop()."""
-        for queue in self._queues:
+        for queue in self._queues.values():
             queue.close()
