@@ -21,7 +21,15 @@ from hypersonic.client.errors import AnswerError, InputError, VersionGoneError
 from hypersonic.client.fit import fitted, rows_of
 from hypersonic.client.joining import JoinedFuture
 from hypersonic.client.messages.elements import to_buffer
-from hypersonic.client.messages.request import HeadKey, Parameter, kept, make_head, make_request, parameter_items
+from hypersonic.client.messages.request import (
+    HeadKey,
+    Parameter,
+    kept,
+    make_head,
+    make_request,
+    parameter_items,
+    sequence_headers,
+)
 from hypersonic.client.messages.response import Answer, read_answer
 from hypersonic.client.pool.member import Member, Wanted
 from hypersonic.client.settings import Arrays, Fallback
@@ -151,7 +159,8 @@ class Prepared:
 
     def requests(self, inputs: Any, asked: Asked, pin: VersionPin) -> list[Request]:
         """Return the requests for the inputs: none for zero rows, several above max_batch_size. Raises InputError."""
-        call_time, headers = self.engine.call_time(asked.timeout), trace_headers()
+        call_time = self.engine.call_time(asked.timeout)
+        headers = trace_headers() + sequence_headers(self.wanted[0], asked.parameters)
         spec = self.engine.spec((self.wanted[0], asked.version or self.wanted[1]))
         if isinstance(spec, Fallback):
             return [self._undescribed(inputs, call_time, pin, spec)]

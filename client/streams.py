@@ -31,12 +31,12 @@ from hypersonic.client.errors import (
     WrongAnswerError,
 )
 from hypersonic.client.fit import fitted_in_stream
-from hypersonic.client.messages.request import Parameter
+from hypersonic.client.messages.request import Parameter, sequence_headers
 from hypersonic.client.messages.response import Answer, fields, read_answer
 from hypersonic.client.pool.member import Member, Wanted
 from hypersonic.client.specs import ModelSpec
 from hypersonic.client.tracing import trace_headers
-from hypersonic.client.transport.call import Stream
+from hypersonic.client.transport.call import Headers, Stream
 
 _WANT_FINAL: dict[str, Parameter] = {"triton_enable_empty_final_response": True}
 _FINAL = "triton_final_response"
@@ -62,13 +62,13 @@ class Prepares(Protocol):
 class _Call:
     """A call of ModelStreamInfer to one server, whose requests the pool counts."""
 
-    def __init__(self, prepared: Prepares, timeout_s: float | None) -> None:
+    def __init__(self, prepared: Prepares, timeout_s: float | None, headers: Headers = ()) -> None:
         """Start the call on the server that the pool chooses. Raises UnavailableError, UnknownModelError, ClosedError."""
         self._context, self._spec = prepared.context, prepared.spec
         self._pool, self._wanted = self._context.pool, prepared.wanted
         self.member = self._choose()
         try:
-            self.stream: Stream = self.member.transport.stream(timeout_s, self.member.headers() + trace_headers())
+            self.stream: Stream = self.member.transport.stream(timeout_s, self.member.headers() + trace_headers() + headers)
         except CallError as error:
             raise ClosedError("the client is closed") from error
         self._answers: Iterator[bytes] = iter(self.stream)
@@ -267,7 +267,8 @@ class Sequence:
         if call is None:
             if self._prepared.spec.decoupled:
                 raise InputError(f"model {self._prepared.wanted[0]!r} is decoupled; its sequences are not supported")
-            call = self._call = _Call(self._prepared, None)
+            headers = sequence_headers(self._prepared.wanted[0], {"sequence_id": self.id})
+            call = self._call = _Call(self._prepared, None, headers)
         try:
             self._watch()
             call.send(message, size)

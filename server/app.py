@@ -132,7 +132,8 @@ class Server:
         regions = SharedMemory(max_read_bytes=opts.max_inflight_bytes) if opts.allow_client_shm else None
         self._servicer = Servicer(
             self.service, regions=regions, header_pattern=opts.grpc_header_forward_pattern,
-            threads=opts.grpc_infer_thread_count, limits=Limits.of_strings(opts.grpc_max_bytes_elements),
+            sequence_header=opts.sequence_header, threads=opts.grpc_infer_thread_count,
+            limits=Limits.of_strings(opts.grpc_max_bytes_elements),
         )  # fmt: skip
         self._operations = Operations(self.service, server_id=opts.id, regions=regions, trace=self._trace, log=log_control)
         self._health = HealthServicer(self.service)
@@ -235,7 +236,12 @@ class Server:
             "HTTPService": http.inference_app(
                 self.service,
                 self._operations,
-                http.HttpLimits(opts.http_max_input_size, opts.http_infer_thread_count, opts.http_header_forward_pattern),
+                http.HttpLimits(
+                    opts.http_max_input_size,
+                    opts.http_infer_thread_count,
+                    opts.http_header_forward_pattern,
+                    opts.sequence_header,
+                ),
                 [page_route(page, Group.STATISTICS) for page in status_pages(StatusReader(self.service, opts.id))],
             ),
             "Metrics Service": http.metrics_app(Metrics(self.service, metrics_options, self._custom_metrics).text),

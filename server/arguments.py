@@ -44,6 +44,12 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _header(text: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9_.-]*", text):
+        return text.lower()
+    raise argparse.ArgumentTypeError(f"{text!r} is not the name of a header, expected letters, digits and the signs - _ .")
+
+
 def _number(name: str) -> Callable[[str], int]:
     """Return the parser of an option: a whole number within its bounds (server/limits/bounds.py)."""
     bound = OPTIONS[name]
@@ -276,6 +282,11 @@ def _add_requests(parser: argparse._ActionsContainer) -> None:
             f"--{front_end}-header-forward-pattern", type=_pattern, default="", metavar="REGEX",
             help=f"pass {what} headers whose names match to the model, as request parameters (default: none)",
         )  # fmt: skip
+    parser.add_argument(
+        "--sequence-header", type=_header, default="", metavar="NAME",
+        help="refuse the requests of sequences that are not sent on a stream and do not have this header, by which a balancer "
+        "sends all requests of a sequence to one server; hypersonic-sequence behind deploy/envoy (default: none is refused)",
+    )  # fmt: skip
 
 
 def _add_grpc(parser: argparse._ActionsContainer) -> None:

@@ -95,6 +95,7 @@ class Options:
     http_infer_thread_count: int = 256
     http_header_forward_pattern: str = ""
     grpc_header_forward_pattern: str = ""
+    sequence_header: str = ""
     grpc_infer_response_compression_level: str = "none"
     #: ms; 0: the connection is never closed
     grpc_max_connection_age: int = 0

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from numpy.typing import NDArray
 from tritonclient.grpc import service_pb2
@@ -22,6 +23,8 @@ from hypersonic.client.errors import InputError
 
 #: values of a request's parameters
 Parameter = bool | int | float | str
+#: the header by which a balancer sends all requests of a sequence to one server (docs/envoy.md)
+SEQUENCE_HEADER = "hypersonic-sequence"
 _RAW_TAG = b"\x3a"
 
 
@@ -52,6 +55,12 @@ def make_head(key: HeadKey) -> bytes:
         request.outputs.add(name=name)
     set_parameters(request.parameters, dict(key.parameters))
     return bytes(request.SerializeToString())
+
+
+def sequence_headers(model: str, parameters: Mapping[str, Parameter]) -> tuple[tuple[str, str], ...]:
+    """Return SEQUENCE_HEADER for a request of a sequence, with one value for all its requests; () for other requests."""
+    sequence_id = parameters.get("sequence_id")
+    return ((SEQUENCE_HEADER, quote(f"{model}/{sequence_id}", errors="replace")),) if sequence_id else ()
 
 
 def parameter_items(parameters: Mapping[str, Parameter]) -> tuple[tuple[str, Parameter], ...]:

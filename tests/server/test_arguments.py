@@ -222,3 +222,15 @@ def test_the_drain_counts_requests_only_if_there_are_some(serve: Serve, caplog: 
         pass
     assert "Waiting for in-flight requests to complete." in caplog.text
     assert "in-flight requests" not in caplog.text.replace("Waiting for in-flight requests to complete.", "")
+
+
+def test_the_header_of_sequences_is_a_name_in_lower_case_and_none_by_default() -> None:
+    assert parsed().sequence_header == ""
+    assert parsed("--sequence-header=Hypersonic-Sequence").sequence_header == "hypersonic-sequence"
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "ä", "a\n"])
+def test_what_cannot_be_the_name_of_a_header_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parsed(f"--sequence-header={name}")
+    assert "is not the name of a header, expected letters, digits and the signs - _ ." in capsys.readouterr().err

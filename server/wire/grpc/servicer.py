@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from hypersonic.server.core.inference.contents import to_infer_request
-from hypersonic.server.core.inference.headers import forward_headers
+from hypersonic.server.core.inference.headers import check_sequence_header, forward_headers
 from hypersonic.server.core.inference.model import Model
 from hypersonic.server.core.inference.request import InferRequest
 from hypersonic.server.core.inference.shm import HeldRegions, SharedMemory
@@ -47,6 +47,7 @@ class Servicer:
         *,
         regions: SharedMemory | None = None,
         header_pattern: str = "",
+        sequence_header: str = "",
         threads: int = 256,
         limits: Limits = LIMITS,
     ) -> None:
@@ -55,6 +56,7 @@ class Servicer:
         Args:
             header_pattern: a regular expression, matched without regard to case; headers whose keys match it become request
                 parameters. "" = none.
+            sequence_header: needed by a unary request of a sequence, in lower case; "" = none.
             regions: the registered shared memory; None = requests cannot use any.
             threads: how many may wait for models at one time.
             limits: of one inference request.
@@ -62,6 +64,7 @@ class Servicer:
         self._service = service
         self._quota = ThreadQuota(threads)
         self._pattern = re.compile(header_pattern, re.IGNORECASE) if header_pattern else None
+        self._sequence_header = sequence_header
         self._regions, self.limits = regions, limits
         self._frames: WeakKeyDictionary[Model, GrpcFrame] = WeakKeyDictionary()
 
@@ -110,6 +113,7 @@ class Servicer:
         try:
             model = self._model(name, version)
             request = self.request(message, raw, held, call)
+            check_sequence_header(request, call.metadata(), self._sequence_header)
             arrived = ArrivedRequest(name, version, request, self.frame, call, arrived_ns)
             self._service.begin(arrived, model, unary, self._quota)
         except ServerError as error:

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from hypersonic.server.core.inference.headers import forward_headers
+from hypersonic.server.core.inference.headers import check_sequence_header, forward_headers
 from hypersonic.server.core.inference.model import Model, OpenCall
 from hypersonic.server.core.inference.shm import HeldRegions, SharedMemory
 from hypersonic.server.core.inference.unary import Unary
@@ -54,11 +54,13 @@ class HttpLimits:
         max_input_bytes: of a body, both as sent and decompressed.
         infer_threads: the most requests that run or wait for a model at one time.
         header_pattern: a regular expression for the request headers that become request parameters, "" = none.
+        sequence_header: needed by a request of a sequence, in lower case; "" = none.
     """
 
     max_input_bytes: int = 1 << 26
     infer_threads: int = 256
     header_pattern: str = ""
+    sequence_header: str = ""
 
 
 class HeldResponse(Response):
@@ -202,6 +204,7 @@ class InferEndpoint:
             raise CancelledError
         parsed = self._parse(work)
         unary.request_id, unary.model_name = parsed.request.id, work.model.name
+        check_sequence_header(parsed.request, work.headers.items(), self._limits.sequence_header)
 
         def frames(model: Model) -> HttpFrame:
             return HttpFrame(model, parsed.binary)

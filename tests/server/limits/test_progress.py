@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loops that do not come round: each is made stuck for real, the server is not ready, and becomes ready when the loop goes on."""
+"""Loops that do not come round: each is made stuck for real; the server is not ready until the loop goes on."""
 
 from __future__ import annotations
 
