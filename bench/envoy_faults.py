@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts lost requests while one of three servers behind the real Envoy is killed, or drains, or is slow.
 
-    python -m bench.envoy_faults [--requests 20000] [--json]
+    python -m bench.envoy_faults [--requests 20000] [--jobs 400] [--json]
 
 Each server has a model of the python backend that answers 2 x + 1 in INT32 after 1 ms. Each request has different numbers, and
 its answer is compared with them as integers. After a third of the requests one server gets the signal. The same number of
 requests is sent at the same time with tritonclient, which does not retry, and with hypersonic.client. Envoy has the
 configuration of deploy/envoy. Then one of three servers takes 60 ms for an answer, and its share of the requests is counted.
+At last, as many jobs as are given ask three servers, which they saturate, and after a third of the requests one of the servers
+is stopped (SIGSTOP) or killed.
 """
 
 from __future__ import annotations
@@ -56,10 +58,29 @@ def with_slow(directory: Path, requests: int) -> Figures:
     return {"share of a slow server of three": round(counts[running[0].grpc] / sum(counts.values()), 3)}
 
 
+def with_jobs(directory: Path, jobs: int, requests: int, how: signal.Signals) -> Figures:
+    """Send `how` to one of three saturated servers; return the counts. A server answers eight requests in 80 ms."""
+    name = f"{how.name}-saturated"
+    repository = write_rows(directory / name, 80, "instance_group [ { count: 8 kind: KIND_CPU } ]")
+    with (
+        servers(*[repository] * 3) as running,
+        envoy(directory / f"{name}-envoy", [each.grpc for each in running], options=("--jobs", str(jobs))) as edge,
+    ):
+        stop = {requests // 3: lambda: running[0].process.send_signal(how)}
+        outcome = load.jobs(edge.address, jobs, requests, stop)
+        retries = edge.stat("cluster.servers.upstream_rq_retry")
+    return {
+        f"{how.name} of a saturated server: failed of {outcome.asked} with {jobs} jobs": len(outcome.failures),
+        f"{how.name} of a saturated server: answers of another request": outcome.strangers,
+        f"{how.name} of a saturated server: retries by Envoy": retries,
+    }
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--jobs", type=int, default=400)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -68,12 +89,14 @@ def main() -> None:
             **with_fault(directory, args.requests, signal.SIGKILL),
             **with_fault(directory, args.requests, signal.SIGTERM),
             **with_slow(directory, max(300, args.requests // 10)),
+            **with_jobs(directory, args.jobs, args.requests, signal.SIGSTOP),
+            **with_jobs(directory, args.jobs, args.requests, signal.SIGKILL),
         }
     if args.json:
         print(json.dumps(figures))
         return
     for title, value in figures.items():
-        print(f"{title:60} {value:g}")
+        print(f"{title:75} {value:g}")
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ cards have 8 compute units. The queue of a server holds two requests for each in
 before and after everything else, because the machine may do other work.
 A ramp of Poisson arrivals from 0.3 to 1.1 times saturation gives, at each step, the share of time in which the instances are
 busy (hypersonic_instance_busy_seconds_total) and the p99 of the latency. The metric fires above 0.88: the autoscaler of
-Kubernetes ignores 10 % above the 0.8 of deploy/kubernetes. Then requests arrive at 1.5 times saturation; the client is
-hypersonic.client with a retry budget, and an answer counts if it arrives within five runs. Answers are compared with the rows
-as integers.
+Kubernetes ignores 10 % above the 0.8 of deploy/kubernetes. Then requests arrive at 1.5 times saturation, and after that 400
+jobs, 1.5 times as many as the servers can serve, ask again and again, each after a pause of its own; the client is
+hypersonic.client with a retry budget, and an answer counts if it arrives within five runs. Envoy is sized for all of the jobs
+(`generate.py --jobs`), so its own retry budget lets all their retries through. Answers are compared with the rows as integers.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from pathlib import Path
 import numpy as np
 
 from hypersonic.client import AsyncClient, AsyncModel, Budget, ClientError, Health, Limits, Retry, Timeout
-from tests.deploy.envoy.farm import Config, Envoy, cluster, envoy, servers, write_rows
+from tests.deploy.envoy.farm import Envoy, envoy, servers, write_rows
 from tests.deploy.envoy.load import expected, unique_rows
 from tests.support.server_program import Program
 
@@ -45,6 +46,8 @@ dynamic_batching {{ default_queue_policy {{ max_queue_size: {queued} default_tim
 RAMP = (0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
 #: the share of busy time above which servers are added: deploy/kubernetes sets 0.8, and Kubernetes ignores 10 % above it
 FIRES = 0.88
+#: the jobs, for which Envoy is sized
+JOBS = 400
 #: seconds before each measurement, during which queues and instances fill
 WARM_S = 2.0
 _BUSY = re.compile(r"^hypersonic_instance_busy_seconds_total\{.*\} (\S+)$", re.MULTILINE)
@@ -84,8 +87,10 @@ class Load:
 
 @dataclass
 class Report:
-    """saturation_per_s: answers per second of a closed loop, mean of two measurements. goodput: answers within their
-    deadline, relative to it.
+    """saturation_per_s: answers per second of a closed loop, mean of two measurements. jobs: the load of 1.5 times as many jobs
+    as the servers can serve. goodput, goodput_of_jobs: answers within their deadline, relative to saturation_per_s.
+
+    unretried: failures that Envoy's retry budget did not let it send again. ejections: of servers that were only full.
 
     metric_at, p99_doubled_at: the load of the ramp from which on the busy share is above FIRES, and p99 is more than twice that
     of the first step; infinite if that happens at no load. busy_before_doubling: the busy share at the last step before that; a
@@ -95,7 +100,11 @@ class Report:
     saturation_per_s: float
     ramp: list[Load]
     overload: Load
+    jobs: Load
     goodput: float
+    goodput_of_jobs: float
+    unretried: int
+    ejections: int
     metric_at: float
     p99_doubled_at: float
     busy_before_doubling: float
@@ -151,16 +160,22 @@ async def saturation(site: Site, seconds: float) -> float:
     return answered / seconds
 
 
-async def open_loop(site: Site, load: float, per_s: float, seconds: float, seed: int = 1) -> Load:
-    """Let requests arrive at random times, whether or not earlier ones are answered. The first WARM_S do not count."""
+async def offered(site: Site, load: float, per_s: float, seconds: float, think_s: float = 0.0, seed: int = 1) -> Load:
+    """Let requests arrive at random times. The first WARM_S do not count.
+
+    Args:
+        think_s: 0: they arrive whether or not earlier ones are answered; otherwise they are those of JOBS jobs, each of which
+            pauses for this time on average after an answer.
+    """
     rng = random.Random(seed)
     outcomes: list[tuple[float, bool | None]] = []
+    working: list[asyncio.Task[None]] = []
 
     async def ask(due: float) -> None:
         outcome = await site.ask()
         outcomes.append((time.monotonic() - due, outcome))  # from when it was due, so late sending does not hide it
 
-    async def arrivals(begin: float, seconds: float) -> list[asyncio.Task[None]]:
+    async def arrivals_of_all(begin: float, seconds: float) -> list[asyncio.Task[None]]:
         due, tasks = begin, []
         while (due := due + rng.expovariate(load * per_s)) < begin + seconds:
             await asyncio.sleep(max(0.0, due - time.monotonic()))
@@ -168,6 +183,20 @@ async def open_loop(site: Site, load: float, per_s: float, seconds: float, seed:
         await asyncio.sleep(max(0.0, begin + seconds - time.monotonic()))
         return tasks
 
+    async def arrivals_of_jobs(begin: float, seconds: float) -> list[asyncio.Task[None]]:
+        tasks = []
+
+        async def work() -> None:
+            while (due := time.monotonic() + rng.expovariate(1 / think_s)) < begin + seconds:
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+                tasks.append(asyncio.create_task(ask(due)))
+                await tasks[-1]
+
+        working.extend(asyncio.create_task(work()) for _ in range(JOBS))
+        await asyncio.sleep(max(0.0, begin + seconds - time.monotonic()))
+        return tasks
+
+    arrivals = arrivals_of_jobs if think_s else arrivals_of_all
     first = await arrivals(time.monotonic(), WARM_S)
     sent, attempts, busy_s, begin = *site.requests(), site.busy_s(), time.monotonic()
     early = len(outcomes)
@@ -175,7 +204,7 @@ async def open_loop(site: Site, load: float, per_s: float, seconds: float, seed:
     elapsed, busy_s = time.monotonic() - begin, site.busy_s() - busy_s
     sent, attempts = (after - before for after, before in zip(site.requests(), (sent, attempts), strict=True))
     answered = sum(outcome is True for _, outcome in outcomes[early:])
-    await asyncio.gather(*first, *tasks)
+    await asyncio.gather(*first, *tasks, *working)
     return Load(
         load=load,
         offered_per_s=round(len(tasks) / elapsed, 1),
@@ -202,15 +231,20 @@ async def measure(running: Sequence[Program], edge: Envoy, what: Experiment) -> 
         site = Site(running, what.instances, edge, client.model("rows"), deadline_s)
         await site.ask()  # connects, and asks for the model's description
         per_s = await saturation(site, what.step_s)
-        ramp = [await open_loop(site, load, per_s, what.step_s) for load in what.ramp]
-        overload = await open_loop(site, 1.5, per_s, what.seconds)
+        ramp = [await offered(site, load, per_s, what.step_s) for load in what.ramp]
+        overload = await offered(site, 1.5, per_s, what.seconds)
+        jobs = await offered(site, 1.5, per_s, what.seconds, think_s=JOBS / (1.5 * per_s) - what.run_ms / 1000)
         per_s = (per_s + await saturation(site, what.step_s)) / 2
     doubled_at = from_which_on(ramp, lambda each: each.p99_ms > 2 * ramp[0].p99_ms)
     return Report(
         saturation_per_s=round(per_s, 1),
         ramp=ramp,
         overload=overload,
+        jobs=jobs,
         goodput=round(overload.answered_per_s / per_s, 3),
+        goodput_of_jobs=round(jobs.answered_per_s / per_s, 3),
+        unretried=edge.stat("cluster.servers.upstream_rq_retry_overflow"),
+        ejections=edge.stat("cluster.servers.outlier_detection.ejections_enforced_total"),
         metric_at=from_which_on(ramp, lambda each: each.busy > FIRES),
         p99_doubled_at=doubled_at,
         busy_before_doubling=max((each.busy for each in ramp if each.load < doubled_at), default=0.0),
@@ -227,17 +261,11 @@ def run(what: Experiment) -> Report:
     """Start the servers and Envoy, and measure."""
     microseconds = round(3000 * what.run_ms)
     config = CONFIG.format(instances=what.instances, queued=2 * what.instances, microseconds=microseconds)
-
-    def sized(config: Config) -> None:
-        # docs/envoy.md: requests in flight on one server, doubled; here each instance has one in service and two in the queue
-        (limits,) = cluster(config)["circuit_breakers"]["thresholds"]
-        limits["retry_budget"]["min_retry_concurrency"] = 3 * what.instances
-
     with tempfile.TemporaryDirectory() as name:
         repository = write_rows(Path(name) / "models", what.run_ms, config)
         with (
             servers(*[repository] * 3) as running,
-            envoy(Path(name) / "envoy", [each.grpc for each in running], change=sized) as edge,
+            envoy(Path(name) / "envoy", [each.grpc for each in running], options=("--jobs", str(JOBS))) as edge,
         ):
             return asyncio.run(measure(running, edge, what))
 
@@ -255,13 +283,15 @@ def main() -> None:
     if args.json:
         print(json.dumps(asdict(report)))
         return
-    for each in (*report.ramp, report.overload):
+    for each in (*report.ramp, report.overload, report.jobs):
         print(
             f"load {each.load:4.2f}  offered {each.offered_per_s:6.1f}/s  answered {each.answered_per_s:6.1f}/s  "
             f"sent {each.sent_per_request:4.2f}  attempts {each.attempts_per_request:4.2f}  p99 {each.p99_ms:6.1f} ms  "
             f"busy {each.busy:.2f}"
         )
     print(f"saturation {report.saturation_per_s}/s, goodput at 1.5 times it {report.goodput:.0%}")
+    print(f"with 1.5 times as many jobs as can be served {report.goodput_of_jobs:.0%}")
+    print(f"failures beyond Envoy's retry budget {report.unretried}, ejections {report.ejections}")
     print(f"busy above {FIRES} from load {report.metric_at}, p99 doubled from load {report.p99_doubled_at}")
     print(f"a threshold of the busy share up to {report.busy_before_doubling:.2f} fires before p99 has doubled")
 

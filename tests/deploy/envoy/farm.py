@@ -35,9 +35,10 @@ output [ { name: "y" data_type: TYPE_INT32 dims: [ -1 ] } ]
 _started = itertools.count()
 
 
-def configuration(name: str) -> str:
-    """Return the text of a configuration, as the generator prints it."""
-    return subprocess.run([sys.executable, DEPLOY / "generate.py", name], capture_output=True, text=True, check=True).stdout
+def configuration(name: str, *options: str) -> str:
+    """Return the text of a configuration, as the generator prints it with these options."""
+    argv = [sys.executable, str(DEPLOY / "generate.py"), name, *options]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
 def write_rows(repository: Path, delay_ms: float = 0, config: str = "") -> Path:
@@ -48,10 +49,10 @@ def write_rows(repository: Path, delay_ms: float = 0, config: str = "") -> Path:
 
 
 @contextmanager
-def servers(*repositories: Path) -> Iterator[list[Program]]:
-    """Run one server for each repository; they start at the same time."""
+def servers(*repositories: Path, options: Sequence[str] = ()) -> Iterator[list[Program]]:
+    """Run one server for each repository, with these options; they start at the same time."""
     with ExitStack() as stack:
-        options = ("--exit-timeout-secs", "20", "--log-info", "true")
+        options = ("--exit-timeout-secs", "20", "--log-info", "true", *options)
         started = [
             stack.enter_context(program("--model-repository", str(each), *options, started=False)) for each in repositories
         ]
@@ -83,11 +84,9 @@ class Envoy:
         found = json.loads(self.admin(f"/stats?format=json&filter=^{name}$"))["stats"]
         return int(found[0]["value"]) if found and "value" in found[0] else 0
 
-    def requests(self) -> dict[str, int]:
-        """Return the number of attempts that each server has had, by host:port."""
-        (cluster,) = (
-            one for one in json.loads(self.admin("/clusters?format=json"))["cluster_statuses"] if one["name"] == "servers"
-        )
+    def requests(self, name: str = "servers") -> dict[str, int]:
+        """Return the number of attempts that each server has had from this cluster, by host:port."""
+        (cluster,) = (one for one in json.loads(self.admin("/clusters?format=json"))["cluster_statuses"] if one["name"] == name)
         return {_address(host): _host_stat(host, "rq_total") for host in cluster.get("host_statuses", ())}
 
     def is_live(self) -> bool:
@@ -131,9 +130,18 @@ def write_servers(directory: Path, addresses: Sequence[str]) -> None:
     (directory / "servers.new").rename(directory / "servers.yaml")
 
 
-def adapted(directory: Path, host: str, name: str, change: Callable[[Config], object] = lambda _config: None) -> Path:
-    """Write a shipped configuration for this folder and loopback address. change: what a test alters in it besides."""
-    config: Config = yaml.safe_load(configuration(name).replace("/etc/envoy", str(directory)))
+def adapted(
+    directory: Path,
+    host: str,
+    name: str,
+    change: Callable[[Config], object] = lambda _config: None,
+    options: Sequence[str] = (),
+) -> Path:
+    """Write a shipped configuration for this folder and loopback address.
+
+    change: what a test alters in it besides. options: of the generator.
+    """
+    config: Config = yaml.safe_load(configuration(name, *options).replace("/etc/envoy", str(directory)))
     listening = [each["address"] for each in config["static_resources"]["listeners"]]
     (admin,) = (each for each in config["static_resources"]["clusters"] if each["name"] == "admin")
     (endpoint,) = admin["load_assignment"]["endpoints"][0]["lb_endpoints"]
@@ -170,12 +178,13 @@ def envoy(
     name: str = "envoy.yaml",
     change: Callable[[Config], object] = lambda _config: None,
     host: str = "",
+    options: Sequence[str] = (),
 ) -> Iterator[Envoy]:
     """Run the real Envoy with a shipped configuration, until all servers are healthy. It ends with this thread."""
     directory.mkdir(exist_ok=True)
     host = host or own_address()
     write_servers(directory, addresses)
-    config = adapted(directory, host, name, change)
+    config = adapted(directory, host, name, change, options)
     argv = ["setpriv", "--pdeathsig", "KILL", str(environments.envoy()), "-c", str(config), "--disable-hot-restart"]
     argv += ["--concurrency", "2", "-l", "warn", "--log-path", str(directory / "log")]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=(directory / "stderr").open("wb")) as process:
@@ -183,7 +192,9 @@ def envoy(
         try:
             wait_until(lambda: running.is_live() or process.poll() is not None, explain=(directory / "stderr").read_text)
             assert process.poll() is None, (directory / "stderr").read_text()
-            wait_until(lambda: running.healthy() == len(addresses), explain=lambda: running.admin("/clusters"))
+            for cluster in ("servers", "sequences"):
+                healthy = f"cluster.{cluster}.membership_healthy"
+                wait_until(lambda: running.stat(healthy) == len(addresses), explain=lambda: running.admin("/clusters"))  # noqa: B023
             yield running
         finally:
             process.kill()

@@ -8,19 +8,25 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
 import numpy as np
 import tritonclient.grpc as triton
+from tritonclient.grpc import service_pb2
 from tritonclient.utils import InferenceServerException
 
 from hypersonic.client import Client, ClientError, Limits
 from tests.support.waiting import wait_until
 
 _WIDTH = 8
+_INFER = "/inference.GRPCInferenceService/ModelInfer"
+#: the longest that a job waits for an answer: less than Envoy's per_try_timeout, more than a hung server takes to be noticed
+_PATIENCE_S = 45
+#: jobs on one connection
+_JOBS = 100
 #: no two requests of a test process have a number in common
 _numbers = itertools.count(1)
 
@@ -109,6 +115,44 @@ def ours(address: str, requests: int, faults: Faults, clients: int = 12) -> Outc
                 _one(outcome, lambda rows: np.asarray(model.result({"x": rows}).outputs["y"]), faults)
 
         _together([ask] * clients)
+    return outcome
+
+
+def jobs(address: str, count: int, requests: int, faults: Faults) -> Outcome:
+    """Let `count` jobs send requests, each its next one when it has its answer. The client sends none twice."""
+    outcome, left, over = Outcome(), iter(range(requests)), threading.Semaphore(0)
+    message = service_pb2.ModelInferRequest(model_name="rows")
+    message.inputs.add(name="x", datatype="INT32", shape=[_WIDTH])
+    with ExitStack() as stack:
+        channels = [
+            stack.enter_context(grpc.insecure_channel(address, [("grpc.use_local_subchannel_pool", 1)]))
+            for _ in range(-(-count // _JOBS))
+        ]
+        calls: list[Any] = [channel.unary_unary(_INFER) for channel in channels]
+
+        def ask(job: int) -> None:
+            if next(left, None) is None:
+                over.release()
+                return
+            rows = unique_rows()
+            sent = service_pb2.ModelInferRequest(raw_input_contents=[rows.tobytes()])
+            sent.MergeFrom(message)
+            call = calls[job // _JOBS].future(sent.SerializeToString(), timeout=_PATIENCE_S)
+            call.add_done_callback(lambda done: answered(job, rows, done))
+
+        def answered(job: int, rows: np.ndarray, call: Any) -> None:
+            if (error := call.exception()) is not None:
+                asked = outcome.add(rows, None, f"{error.code().name}: {error.details()}")
+            else:
+                answer = service_pb2.ModelInferResponse.FromString(call.result())
+                asked = outcome.add(rows, np.frombuffer(answer.raw_output_contents[0], np.int32))
+            faults.get(asked, lambda: None)()
+            ask(job)
+
+        for job in range(count):
+            ask(job)
+        for _ in range(count):
+            over.acquire()
     return outcome
 
 

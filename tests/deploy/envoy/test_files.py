@@ -16,6 +16,7 @@ import pytest
 import trustme
 import yaml
 
+from hypersonic.server.options import Options
 from tests.deploy.envoy import load
 from tests.deploy.envoy.edge_keys import write_keys
 from tests.deploy.envoy.farm import DEPLOY, Envoy, adapted, configuration, envoy, own_address, write_servers
@@ -27,12 +28,14 @@ NAMES = ("envoy.yaml", "envoy-dns.yaml", "edge-tls-jwt.yaml", "edge-tls-jwt-dns.
 START = DEPLOY / "start.sh"
 
 
+@pytest.mark.parametrize("server", ["hypersonic", "triton"])
 @pytest.mark.parametrize("name", NAMES)
-def test_envoy_accepts_it_without_a_warning(name: str, tmp_path: Path) -> None:
+def test_envoy_accepts_it_without_a_warning(name: str, server: str, tmp_path: Path) -> None:
     host = own_address()
     write_keys(tmp_path, host, trustme.CA())
     write_servers(tmp_path, ["192.0.2.11:8001"])
-    argv = [str(environments.envoy()), "--mode", "validate", "-l", "warn", "-c", str(adapted(tmp_path, host, name))]
+    argv = [str(environments.envoy()), "--mode", "validate", "-l", "warn"]
+    argv += ["-c", str(adapted(tmp_path, host, name, options=("--server", server)))]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
@@ -52,11 +55,73 @@ def test_the_command_of_the_page_changes_the_directory_and_the_ports_everywhere(
     assert [each["address"]["socket_address"]["port_value"] for each in listeners] == [18001, 19902]
 
 
+def numbers(*options: str) -> dict[str, int]:
+    """The numbers of a configuration that depend on the number of jobs."""
+    config = yaml.safe_load(configuration("envoy.yaml", *options))
+    heap, connections = (each["typed_config"] for each in config["overload_manager"]["resource_monitors"])
+    limits = [cluster["circuit_breakers"]["thresholds"][0] for cluster in config["static_resources"]["clusters"][:2]]
+    assert limits[0] == limits[1], "the clusters of requests and of sequences have the same limits"
+    return {
+        **{name: limits[0][name] for name in ("max_requests", "max_pending_requests", "max_connections")},
+        "retries": limits[0]["retry_budget"]["min_retry_concurrency"],
+        "heap": heap["max_heap_size_bytes"],
+        "clients": connections["max_active_downstream_connections"],
+    }
+
+
+def test_the_limits_for_3300_jobs_are_those_of_the_page() -> None:
+    in_flight = dict.fromkeys(("max_requests", "max_pending_requests", "max_connections", "retries"), 4096)
+    assert numbers() == numbers("--jobs", "3300") == {**in_flight, "heap": 8 << 30, "clients": 8192}
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 400, 4096, 1_000_000])
+def test_the_limits_have_room_for_all_jobs_and_for_a_retry_of_each(jobs: int) -> None:
+    found = numbers("--jobs", str(jobs))
+    assert min(found[name] for name in ("max_requests", "max_pending_requests", "max_connections", "retries")) >= jobs
+    assert found["clients"] >= 2 * jobs
+    assert found["heap"] >= 2 * 1_152_000 * jobs
+
+
+@pytest.mark.parametrize(("server", "pings"), [("hypersonic", {"interval": "11s", "timeout": "2s"}), ("triton", None)])
+def test_only_servers_that_allow_pings_get_them_and_all_have_tcp_keepalive(server: str, pings: object) -> None:
+    allowed_ms = Options.grpc_http2_min_recv_ping_interval_without_data
+    assert allowed_ms < 11_000
+    assert Options.grpc_keepalive_permit_without_calls
+    for name in NAMES:
+        config = yaml.safe_load(configuration(name, "--server", server))
+        for cluster in config["static_resources"]["clusters"][:2]:
+            (options,) = cluster["typed_extension_protocol_options"].values()
+            assert options["explicit_http_config"]["http2_protocol_options"].get("connection_keepalive") == pings
+            assert cluster["upstream_connection_options"]["tcp_keepalive"]["keepalive_time"] == 5
+
+
+def test_the_servers_are_where_the_options_put_them() -> None:
+    listed = yaml.safe_load(configuration("servers.yaml", "--servers", "192.0.2.1:8001", "[2001:db8::1]:9001"))
+    (group,) = listed["resources"][0]["endpoints"]
+    addresses = [each["endpoint"]["address"]["socket_address"] for each in group["lb_endpoints"]]
+    assert addresses == [{"address": "192.0.2.1", "port_value": 8001}, {"address": "2001:db8::1", "port_value": 9001}]
+    named = yaml.safe_load(configuration("envoy-dns.yaml", "--servers", "farm.example.org:9001"))
+    for cluster in named["static_resources"]["clusters"][:2]:
+        (endpoint,) = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"]
+        assert endpoint["endpoint"]["address"]["socket_address"] == {"address": "farm.example.org", "port_value": 9001}
+
+
 @pytest.mark.parametrize(
-    ("word", "code", "text"), [("--help", 0, "usage: generate.py [-h]"), ("edge.yaml", 2, "invalid choice")]
+    ("words", "code", "text"),
+    [
+        ("--help", 0, "usage: generate.py [-h]"),
+        ("edge.yaml", 2, "invalid choice"),
+        ("envoy.yaml --jobs 0", 2, "'0' is not a number from 1 to 1000000"),
+        ("envoy.yaml --servers 192.0.2.1:8001", 2, "envoy.yaml reads its servers from servers.yaml: print that file"),
+        ("envoy-dns.yaml --servers a:1 b:1", 2, "envoy-dns.yaml has one DNS name"),
+        ("servers.yaml --servers a:1", 2, "'a' is not an IP address, which servers.yaml needs"),
+        ("servers.yaml --servers 192.0.2.1", 2, "'192.0.2.1' is not HOST:PORT"),
+        ("servers.yaml --servers 192.0.2.1:65536", 2, "'192.0.2.1:65536' is not HOST:PORT"),
+    ],
 )
-def test_the_generator_explains_itself_and_refuses_what_it_does_not_know(word: str, code: int, text: str) -> None:
-    done = subprocess.run([sys.executable, DEPLOY / "generate.py", word], capture_output=True, text=True, check=False)
+def test_the_generator_explains_itself_and_refuses_what_it_does_not_know(words: str, code: int, text: str) -> None:
+    argv = [sys.executable, str(DEPLOY / "generate.py"), *words.split()]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert text in done.stdout + done.stderr
 

@@ -4,6 +4,7 @@
 next     y = x + 1                          any number of INT32 in a row, up to 64 rows
 digest   y = the first number of each row, and its sum, so that answers are small    the same
 slow     as next, but a run takes 5 s; it leaves a file when it starts
+steady   as next, but a run takes 80 ms, and eight run at a time; it is in a repository of its own
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ time.sleep(5)
 """
     + NEXT
 )
+#: its requests in flight, and not the processor, are what a test of it is about
+STEADY = "time.sleep(0.08)\n" + NEXT
+EIGHT = "instance_group [ { count: 8 kind: KIND_CPU } ]"
 
 
 def write_models(repository: Path) -> Path:
@@ -53,6 +57,12 @@ def write_models(repository: Path) -> Path:
     write_python(repository, "next", source(NEXT), CONFIG % ("TYPE_INT32", -1))
     write_python(repository, "slow", source(SLOW), CONFIG % ("TYPE_INT32", -1))
     write_python(repository, "digest", source(DIGEST), CONFIG % ("TYPE_INT64", 2))
+    return repository
+
+
+def write_steady(repository: Path) -> Path:
+    """Write the repository of model `steady`."""
+    write_python(repository, "steady", source(STEADY), CONFIG % ("TYPE_INT32", -1) + EIGHT)
     return repository
 
 

@@ -16,7 +16,7 @@ import yaml
 
 from tests.deploy.hosts.client_program import Task
 from tests.deploy.hosts.namespaces import Host, Network
-from tests.deploy.hosts.programs import address, client, server
+from tests.deploy.hosts.programs import address, client, server, write_steady
 from tests.support import environments
 from tests.support.waiting import wait_until
 
@@ -72,11 +72,12 @@ class Envoy:
 
 
 @contextmanager
-def envoy(program: Path, host: Host, servers: list[Host], directory: Path) -> Iterator[Envoy]:
+def envoy(program: Path, host: Host, servers: list[Host], directory: Path, *options: str) -> Iterator[Envoy]:
     """Run Envoy on a host until it has found all servers healthy, and beyond."""
     write_servers(directory, servers)
     config = directory / "envoy.yaml"
-    printed = subprocess.run([sys.executable, DEPLOY / "generate.py", "envoy.yaml"], capture_output=True, text=True, check=True)
+    argv = [sys.executable, str(DEPLOY / "generate.py"), "envoy.yaml", *options]
+    printed = subprocess.run(argv, capture_output=True, text=True, check=True)
     config.write_text(printed.stdout.replace("/etc/envoy", str(directory)))
     argv = host.command(str(program), "-c", str(config), "--disable-hot-restart", "--concurrency", "1", "-l", "warn")
     with (directory / "log").open("w") as log, subprocess.Popen(argv, stdout=log, stderr=log) as process:
@@ -113,6 +114,26 @@ def test_a_partition_between_envoy_and_a_server_loses_nothing_and_a_late_server_
             running.wait_for(lambda: proxy.healthy() == 3 and proxy.requests(two) >= before + 50)
             running.wait_for_more(100)
             running.stop()
+
+
+def test_of_400_requests_in_flight_none_is_lost_when_one_of_three_servers_is_cut_off(
+    hosts: Network, program: Path, tmp_path: Path
+) -> None:
+    """NVIDIA's client sends nothing twice. No packet tells Envoy that the server is gone."""
+    near, middle = hosts.host("client"), hosts.host("envoy")
+    one, two, three = hosts.host("one"), hosts.host("two"), hosts.host("three")
+    steady = write_steady(tmp_path / "models")
+    with (
+        server(one, steady),
+        server(two, steady),
+        server(three, steady),
+        envoy(program, middle, [one, two, three], tmp_path, "--jobs", "400") as proxy,
+        client(near, Task([address(middle)], 2400, model="steady", in_flight=400, library="tritonclient")) as running,
+    ):
+        running.wait_for_answers(800)
+        assert min(proxy.requests(each) for each in (one, two, three)) >= 100
+        two.disconnect()
+        running.finish()
 
 
 def test_nvidias_client_gets_its_own_rows_through_envoy(hosts: Network, models: Path, program: Path, tmp_path: Path) -> None:
