@@ -61,7 +61,7 @@ def test_a_thread_of_its_own_asks_until_the_end(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(supervisor, "LOOK_S", 0.001)
     asked = threading.Semaphore(0)
     progress = Progress(lambda: None)
-    progress.start(lambda: [("loop", lambda: asked.release() or False)])  # type: ignore[func-returns-value]
+    progress.start(lambda: [("loop", lambda: asked.release() or False)])
     wait_until(lambda: progress.stuck == {"loop"})
     progress.close()
     wait_until(lambda: all(thread.name != "progress" for thread in threading.enumerate()))
@@ -108,6 +108,7 @@ def test_a_stuck_event_loop_of_http_makes_the_server_not_ready_for_grpc(serve: S
     with serve() as running, triton.InferenceServerClient(running.grpc) as client:
         http = running.server._http
         assert http is not None
+        wait_until(lambda: http._loop, WAIT_S)
         assert http._loop is not None
         assert client.is_server_ready()
         http._loop.call_soon_threadsafe(gate.wait, WAIT_S)
