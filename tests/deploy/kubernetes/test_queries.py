@@ -266,7 +266,7 @@ def test_farms_of_one_name_in_two_namespaces_are_not_added(
     farms: dict[str, list[Manifest]], monitoring: list[Manifest], tmp_path: Path, scaling: Manifest
 ) -> None:
     (of_chart,) = [each.text for each in expressions(farms, monitoring) if each.place == "busy-share.yaml"]
-    of_chart = of_chart.replace('release="sonic"', f'release="{FARM}"')
+    of_chart = of_chart.replace('release="hypersonic-farm"', f'release="{FARM}"')
     other = {name.replace("server-", "other-"): values for name, values in servers(4, 1.0).items()}
     given = servers(4, 0.5) | {name.replace(f'"{NAMESPACE}"', '"test"'): values for name, values in other.items()}
     yielded = evaluate(given, [query_of(scaling), of_chart], tmp_path)

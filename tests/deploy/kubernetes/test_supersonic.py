@@ -232,11 +232,11 @@ def test_the_real_chart_scales_by_a_query_that_works(chart: Path, tmp_path: Path
     others = {"hypersonic_instance_busy_seconds_total": 0.0}
     wanted = []
     for share, waiting_us in ((0.0, 0.0), (1.0, 200_000.0)):
-        given = series("a", {**others, busy: share, waiting: waiting_us}, RELEASE)
+        given = series("a", {**others, busy: share, waiting: waiting_us}, release=RELEASE)
         wanted.append(decide(scaled, 4, evaluate(given, [query], tmp_path)[query]))
     assert wanted == ([1, 5] if more else [1, 8])
     assert decide(scaled, 4, evaluate({}, [query], tmp_path)[query]) == 4, "without a value the number of servers stays"
     if more:
         elsewhere = {name.replace(f'namespace="{NAMESPACE}"', 'namespace="b"'): row for name, row in given.items()}
-        quiet = series("a", {**others, busy: 0.0}, RELEASE)
+        quiet = series("a", {**others, busy: 0.0}, release=RELEASE)
         assert decide(scaled, 4, evaluate({**quiet, **elsewhere}, [query], tmp_path)[query]) == 1
