@@ -229,7 +229,7 @@ def test_the_real_chart_scales_by_a_query_that_works(chart: Path, tmp_path: Path
     (scaled,) = [each for each in install(chart, *more, data=tmp_path / "helm") if each["kind"] == "ScaledObject"]
     query = scaled["spec"]["triggers"][0]["metadata"]["query"].strip()
     busy, waiting = "fpga_compute_unit_busy_seconds_total", "nv_inference_queue_duration_us"
-    others = {"hypersonic_instance_busy_seconds_total": 0.0}
+    others = dict.fromkeys(("hypersonic_instance_busy_seconds_total", "fpga_model_card_wait_seconds_total"), 0.0)
     wanted = []
     for share, waiting_us in ((0.0, 0.0), (1.0, 200_000.0)):
         given = series("a", {**others, busy: share, waiting: waiting_us}, release=RELEASE)
