@@ -12,17 +12,19 @@
 
 The path of a call; each resource is FIFO::
 
-    job or arrival -> balancer -> site's link -> server's link -> server's cores -> queue -> slot -> compute unit
-    client <- site's link <- server's link <-----------------------------------------------------------'
+    job or arrival -> site's link -> proxy -> balancer -> server's link, cores -> card's link -> queue -> slot -> compute unit
+    client <- site's link <- proxy <- server's link <------------------------------------------------------------'
 
 - Links are full duplex and pipelined: the second one begins with the first byte, not after the last.
-- A queue is served by all units of its server. The batching rule is handed in (batching.py), because `plan` does not
+- A server may host several models: each has a queue and units of its own, and they share the link between host and cards.
+  Or they take turns on its cards, by a rule that is handed in too (turns.py).
+- Servers may differ in cards and models; a call goes to those that host its model. The proxy is left out if there is none.
+- A queue is served by all units of its model and server. The batching rule is handed in (batching.py), because `plan` does not
   import `server`; the command passes the server's own one.
 - Refused and lost attempts are retried as the project's client does, with its pauses and its token bucket.
 - A request past its deadline leaves the queue; an execution that has begun is finished, and its answer is thrown away.
 
-Not simulated: packets and TCP (a link is work-conserving and shares nothing unfairly), the copy of rows to a card as a
-separate step (it is a part of the service time, or hidden behind it), the processor time of answers, a card that hangs before
+Not simulated: packets and TCP (a link is work-conserving and shares nothing unfairly), the processor time of answers, a card that hangs before
 it fails, priorities, and clients that prefer a server they know.
 
 Checks, in tests/plan/farm: exponential service against exact mean-value analysis (mva.py), single queues against closed
@@ -33,16 +35,20 @@ simulation takes, and bench/farm_overload.py checks what overload.py says about 
 from hypersonic.plan.farm.batching import Batching, Queued, Take, Wait
 from hypersonic.plan.farm.errors import FarmError
 from hypersonic.plan.farm.loads import Call, ClosedLoop, Load, OpenLoop, Retry
-from hypersonic.plan.farm.machines import Balancing, Failure, Farm, Link, Server
-from hypersonic.plan.farm.result import Counts, Result, Second, Spread, Utilisation
+from hypersonic.plan.farm.machines import Balancing, Failure, Farm, Hosted, Link, Proxy, Server
+from hypersonic.plan.farm.result import Counts, Mix, Result, Second, ServerUse, Spread, Utilisation
 from hypersonic.plan.farm.service import Constant, Exponential, Histogram, Linear, ServiceTime
-from hypersonic.plan.farm.simulate import simulate
+from hypersonic.plan.farm.simulate import simulate, simulate_mix
+from hypersonic.plan.farm.turns import CardState, Guest, Later, TurnRule, Turns
+from hypersonic.plan.farm.turns import Load as LoadCard
 
 __all__ = [
-    "Farm", "Server", "Link", "Balancing", "Failure",
+    "Farm", "Server", "Hosted", "Proxy", "Link", "Balancing", "Failure",
     "Call", "ClosedLoop", "OpenLoop", "Load", "Retry",
     "ServiceTime", "Constant", "Exponential", "Linear", "Histogram",
     "Batching", "Queued", "Take", "Wait",
+    "Turns", "TurnRule", "CardState", "Guest", "LoadCard", "Later",
     "simulate", "Result", "Spread", "Utilisation", "Counts", "Second",
+    "simulate_mix", "Mix", "ServerUse",
     "FarmError",
 ]  # fmt: skip

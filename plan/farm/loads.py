@@ -16,11 +16,13 @@ class Call:
     Attributes:
         rows: 1 or more.
         request_bytes, answer_bytes: on the wire, headers included.
+        model: the one that is called.
     """
 
     rows: int
     request_bytes: float
     answer_bytes: float
+    model: str = ""
 
     def __post_init__(self) -> None:
         check_count(1, rows=self.rows)
@@ -54,40 +56,53 @@ class Retry:
 class ClosedLoop:
     """A fixed number of jobs. Each works on an event, calls, waits for the answer, and goes on with the next event.
 
+    With asynchronous calls (SONIC's main mode) a job works on other events while it waits: in_flight of them are begun, and the
+    own work of one is done at a time.
+
     Attributes:
         jobs: each is a client with a retry budget of its own.
         own_work_s, own_work_cv: the job's own time per event, without its calls, gamma distributed; cv is the standard
             deviation over the mean, 0 = constant.
-        calls_per_event: one after the other, with equal parts of the own work before each.
+        call: or the different calls of an event, in order.
+        calls_per_event: one after the other, with equal parts of the own work before each; with several calls in `call`, how
+            often they are repeated.
         deadline_s: of a call with all its retries; None = none.
         retry: None = no retries.
         client_bits_per_s: of a job's own network, which delays a call without being shared. A job whose call has failed goes on
             as after an answer, and the event counts.
+        in_flight: events that a job has begun, 1 = synchronous calls.
     """
 
     jobs: int
     own_work_s: float
-    call: Call
+    call: Call | tuple[Call, ...]
     own_work_cv: float = 0.3
     calls_per_event: int = 1
     deadline_s: float | None = None
     retry: Retry | None = None
     client_bits_per_s: float = math.inf
+    in_flight: int = 1
 
     def __post_init__(self) -> None:
-        check_count(1, jobs=self.jobs, calls_per_event=self.calls_per_event)
+        check_count(1, jobs=self.jobs, calls_per_event=self.calls_per_event, in_flight=self.in_flight, calls=len(self.calls))
         check_positive(own_work_s=self.own_work_s, client_bits_per_s=self.client_bits_per_s)
         check_not_negative(own_work_cv=self.own_work_cv)
         if self.deadline_s is not None:
             check_positive(deadline_s=self.deadline_s)
 
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of an event, in order."""
+        return _sequence(self.call) * self.calls_per_event
+
 
 @dataclass(frozen=True)
 class OpenLoop:
-    """Calls at a given rate, whether earlier ones are answered or not.
+    """Events at a given rate, whether earlier ones are finished or not.
 
     Attributes:
-        rate_per_s: of new requests, without retries.
+        rate_per_s: of new events, without retries.
+        call: of an event, or its calls, one after the other.
         poisson: exponential times between them, or constant ones.
         deadline_s, retry, client_bits_per_s: as in ClosedLoop.
         clients: number of clients that take turns, each with a retry budget.
@@ -97,7 +112,7 @@ class OpenLoop:
     """
 
     rate_per_s: float
-    call: Call
+    call: Call | tuple[Call, ...]
     poisson: bool = True
     deadline_s: float | None = None
     retry: Retry | None = None
@@ -108,7 +123,7 @@ class OpenLoop:
     client_bits_per_s: float = math.inf
 
     def __post_init__(self) -> None:
-        check_count(1, clients=self.clients)
+        check_count(1, clients=self.clients, calls=len(self.calls))
         check_positive(rate_per_s=self.rate_per_s, client_bits_per_s=self.client_bits_per_s, until_s=self.until_s)
         check_not_negative(ramp_s=self.ramp_s)
         if self.deadline_s is not None:
@@ -120,6 +135,15 @@ class OpenLoop:
                     f"the rate starts at {self.start_rate_per_s:g}/s and ramp_s is 0; give the seconds in which it reaches "
                     f"{self.rate_per_s:g}/s"
                 )
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of an event, in order."""
+        return _sequence(self.call)
+
+
+def _sequence(call: Call | tuple[Call, ...]) -> tuple[Call, ...]:
+    return call if isinstance(call, tuple) else (call,)
 
 
 Load = ClosedLoop | OpenLoop

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from hypersonic.plan.farm.batching import Batching
 from hypersonic.plan.farm.errors import FarmError, check_count, check_not_negative, check_positive
 from hypersonic.plan.farm.service import NO_TIME, ServiceTime
+from hypersonic.plan.farm.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,42 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Server:
-    """A server of one model, with its cards.
+class Hosted:
+    """A model on the cards of a server, with compute units of its own.
+
+    Attributes:
+        service: of one execution on one compute unit, as a function of its rows. It includes transfers that do not overlap; if
+            they overlap, the time per row is the largest of clocks, PCIe and memory bank.
+        units_per_card: all units of a server's cards serve one queue.
+        batching: None = each request is an execution of its own.
+        slots_per_unit: executions that are formed ahead for a unit, the running one included.
+        queue_limit: most requests that wait in the queue (not in slots); the next is refused; 0 = no limit.
+        model: its name, by which calls find it.
+        transfer: how long a call occupies the link between host and card, which all models of a card share. It comes before the
+            queue, so it overlaps with other executions.
+        xclbin: models with equal ones are on a card together; "" = one of its own. Only models that take turns need it.
+        load_s: how long its xclbin takes to load.
+    """
+
+    service: ServiceTime
+    units_per_card: int = 1
+    batching: Batching | None = None
+    slots_per_unit: int = 1
+    queue_limit: int = 0
+    model: str = ""
+    transfer: ServiceTime = NO_TIME
+    xclbin: str = ""
+    load_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count(1, units_per_card=self.units_per_card, slots_per_unit=self.slots_per_unit)
+        check_count(0, queue_limit=self.queue_limit)
+        check_not_negative(load_s=self.load_s)
+
+
+@dataclass(frozen=True)
+class Server(Hosted):
+    """A server with its cards, and the model on them; further models are `others`.
 
     A request that has been received costs its bytes and its processor time even if it is then refused. admission_limit is
     checked before that: the most calls in progress on the server, from the first byte of the request to the last byte of the
@@ -53,41 +89,63 @@ class Server:
     A request whose deadline has passed leaves the queue without an execution, because gRPC cancels it on the server too.
 
     Attributes:
-        service: of one execution on one compute unit, as a function of its rows. It includes transfers that do not overlap; if
-            they overlap, the time per row is the largest of clocks, PCIe and memory bank.
-        cards, units_per_card: all units serve one queue.
+        cards: on each of them all models have their units, unless they take turns.
         link: between the site's link and this server.
         cpu_cores, request_cpu: the cores, and the time that one of them works on a request before it is queued.
-        batching: None = each request is an execution of its own.
-        slots_per_unit: executions that are formed ahead for a unit, the running one included.
-        queue_limit: most requests that wait in the queue (not in slots); the next is refused; 0 = no limit.
+        others: further models on the same cards.
+        turns: None = all models are on all cards at the same time.
     """
 
-    service: ServiceTime
     cards: int = 1
-    units_per_card: int = 1
     link: Link = Link()
     cpu_cores: int = 1
     request_cpu: ServiceTime = NO_TIME
-    batching: Batching | None = None
-    slots_per_unit: int = 1
-    queue_limit: int = 0
     admission_limit: int = 0
+    others: tuple[Hosted, ...] = ()
+    turns: Turns | None = None
 
     def __post_init__(self) -> None:
-        check_count(
-            1,
-            cards=self.cards,
-            units_per_card=self.units_per_card,
-            cpu_cores=self.cpu_cores,
-            slots_per_unit=self.slots_per_unit,
-        )
-        check_count(0, queue_limit=self.queue_limit, admission_limit=self.admission_limit)
+        super().__post_init__()
+        check_count(1, cards=self.cards, cpu_cores=self.cpu_cores)
+        check_count(0, admission_limit=self.admission_limit)
+        names = [each.model for each in self.hosted]
+        if len({*names}) < len(names):
+            raise FarmError(f"a server hosts the models {names}, expected different names; give each model once")
+
+    @property
+    def hosted(self) -> tuple[Hosted, ...]:
+        """All models."""
+        return (self, *self.others)
 
     @property
     def units(self) -> int:
-        """The number of compute units of all cards."""
+        """The number of compute units of all cards, of its first model."""
         return self.cards * self.units_per_card
+
+    @property
+    def xclbins(self) -> dict[str, tuple[Hosted, ...]]:
+        """The models by xclbin."""
+        names = list(dict.fromkeys(each.xclbin or each.model for each in self.hosted))
+        return {name: tuple(each for each in self.hosted if (each.xclbin or each.model) == name) for name in names}
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """Proxies such as Envoy between the site's link and the servers, each on a machine of its own; calls take turns on them.
+
+    Attributes:
+        count: proxies.
+        link: of one of them, which a request crosses before its server's, and an answer after it.
+        cpu_cores, request_cpu: the cores of one, and the time that one core works on a request and its answer.
+    """
+
+    count: int = 1
+    link: Link = Link()
+    cpu_cores: int = 1
+    request_cpu: ServiceTime = NO_TIME
+
+    def __post_init__(self) -> None:
+        check_count(1, count=self.count, cpu_cores=self.cpu_cores)
 
 
 @dataclass(frozen=True)
@@ -132,6 +190,7 @@ class Farm:
         link: the site's, which all calls share.
         detection_s: how long the balancer still sends calls to a server without a card in service, and none to a server that
             has one again (the interval of health checks).
+        proxy: None = jobs call the servers directly.
     """
 
     servers: tuple[Server, ...]
@@ -139,6 +198,7 @@ class Farm:
     balancing: Balancing = Balancing.LEAST_OF_TWO
     failures: tuple[Failure, ...] = ()
     detection_s: float = 1.0
+    proxy: Proxy | None = None
 
     def __post_init__(self) -> None:
         check_count(1, servers=len(self.servers))
@@ -149,8 +209,21 @@ class Farm:
                     f"card {failure.card} of server {failure.server} fails, but there are {len(self.servers)} servers, with "
                     f"{sorted({server.cards for server in self.servers})} cards each; indices begin at 0"
                 )
+            if self.servers[failure.server].turns:
+                raise FarmError(
+                    f"a card of server {failure.server} fails, whose models take turns; expected a server without turns: leave "
+                    "the card out of its cards"
+                )
 
     @property
     def units(self) -> int:
         """The number of compute units of all servers."""
         return sum(server.units for server in self.servers)
+
+
+def check_hosts(farm: Farm, models: Iterable[str]) -> None:
+    """Raise FarmError for a model that no server hosts."""
+    hosted = {each.model for server in farm.servers for each in server.hosted}
+    for model in models:
+        if model not in hosted:
+            raise FarmError(f"a call is for model {model!r}, expected one of {sorted(hosted)}; host it on a server")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -98,14 +99,15 @@ class Result:
         measured_s: the length of the measured time.
         throughput_per_s: requests per second that units finished, in time or not.
         goodput_per_s: answers per second that clients received within their deadline.
-        events_per_s: events per second that jobs finished, 0 in an open loop.
-        event_s: time per event, with count 0 in an open loop.
+        events_per_s: events per second that were finished.
+        event_s: time of an event, in an open loop that of its calls; of an asynchronous job with the waits for its other events.
         call_s: the wait of a call that was answered, from its first attempt to its answer.
         queue_s: the time that a request waited on the server for a unit, in the queue and in slots.
+        model_s: call_s by model.
         attempts_per_request: 1 without retries.
         refused_share: requests that ended refused, of those that ended.
         queue_ms_per_execution, requests_per_execution: sum of the queue times, and number of requests, over the number of
-            executions.
+            executions of all loads.
         series: the whole run, second by second.
     """
 
@@ -116,6 +118,7 @@ class Result:
     event_s: Spread
     call_s: Spread
     queue_s: Spread
+    model_s: Mapping[str, Spread]
     attempts_per_request: float
     refused_share: float
     queue_ms_per_execution: float
@@ -123,3 +126,38 @@ class Result:
     utilisation: Utilisation
     counts: Counts
     series: tuple[Second, ...]
+
+
+@dataclass(frozen=True)
+class ServerUse:
+    """The share of time, 0 to 1, for which the parts of one server were busy.
+
+    Attributes:
+        link_requests, link_answers: its link.
+        cpu: its cores.
+        transfers: the links between host and cards.
+        units: by model, the compute units on all cards.
+        present: by model, the share of time for which these units were in service; below 1 for models that take turns.
+    """
+
+    link_requests: float
+    link_answers: float
+    cpu: float
+    transfers: float
+    units: Mapping[str, float]
+    present: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Mix:
+    """The results of several loads on one farm.
+
+    Attributes:
+        loads: in the order of the loads.
+        servers: in the order of the servers.
+        proxy: the share of time for which the busiest part of the proxies works.
+    """
+
+    loads: tuple[Result, ...]
+    servers: tuple[ServerUse, ...]
+    proxy: float

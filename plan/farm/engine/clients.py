@@ -12,22 +12,24 @@ from hypersonic.plan.farm.engine.clock import Clock
 from hypersonic.plan.farm.engine.meter import Meter
 from hypersonic.plan.farm.engine.network import Network
 from hypersonic.plan.farm.engine.request import Request
-from hypersonic.plan.farm.loads import Load
-from hypersonic.plan.farm.machines import Farm
+from hypersonic.plan.farm.loads import Call, ClosedLoop, Load
 
 
 class Clients:
     """All clients of a load.
 
     Attributes:
+        client_bits_per_s: of each client's own network.
         unfinished: the number of requests that have not ended.
+
+    Args:
+        seed: different for each load of a simulation.
     """
 
-    def __init__(self, farm: Farm, load: Load, count: int, clock: Clock, meter: Meter, seed: int) -> None:
-        self._clock, self._meter = clock, meter
-        self.network = Network(
-            farm, load.call, load.client_bits_per_s, clock, meter, seed, answered=self._answered, failed=self._attempt_failed
-        )
+    def __init__(self, network: Network, load: Load, clock: Clock, meter: Meter, seed: str) -> None:
+        self._clock, self._meter, self.network = clock, meter, network
+        self.client_bits_per_s = load.client_bits_per_s
+        count, self._events = (load.jobs, load.in_flight) if isinstance(load, ClosedLoop) else (load.clients, 1)
         self._deadline_s = math.inf if load.deadline_s is None else load.deadline_s
         #: requests with a deadline, in the order of deadlines; those at the head may be over
         self._deadlines: deque[Request] = deque()
@@ -36,14 +38,15 @@ class Clients:
         self._random = Random(f"{seed} pauses").random
         self.unfinished = 0
 
-    def request(self, client: int, ended: Callable[[Request], None]) -> None:
+    def request(self, call: Call, client: int, ended: Callable[[Request], None]) -> None:
         """Begin a request.
 
         Args:
+            client: its number; of a job with several events in flight, the number of the event.
             ended: called with it when it is answered, refused or past its deadline.
         """
         now_s = self._clock.now
-        request = Request(client, now_s, now_s + self._deadline_s, ended)
+        request = Request(self, call, client, now_s, now_s + self._deadline_s, ended)
         self.unfinished += 1
         self._meter.requests[int(now_s)] += 1
         if self._deadline_s < math.inf:
@@ -56,20 +59,25 @@ class Clients:
         if request.over:
             return
         self._meter.attempts[int(self._clock.now)] += 1
-        self.network.send(request)
+        self.network.send(request, 8.0 * request.call.request_bytes / self.client_bits_per_s)
 
-    def _answered(self, request: Request) -> None:
+    def served(self, queue_s: float) -> None:
+        """Record a request that a unit finished."""
+        self._meter.served(self._clock.now, queue_s)
+
+    def answered(self, request: Request) -> None:
+        """End a request with its answer, unless it has ended before."""
         now_s = self._clock.now
         if request.over:
             self._meter.wasted += 1
             return
         if self._retry is not None:
-            tokens = self._tokens[request.client] + self._retry.per_success
-            self._tokens[request.client] = min(self._retry.tokens, tokens)
-        self._meter.answered(now_s, now_s - request.sent_s)
+            client = request.client // self._events
+            self._tokens[client] = min(self._retry.tokens, self._tokens[client] + self._retry.per_success)
+        self._meter.answered(now_s, now_s - request.sent_s, request.call.model)
         self._end(request)
 
-    def _attempt_failed(self, request: Request) -> None:
+    def attempt_failed(self, request: Request) -> None:
         """Try again after a pause, or end the request."""
         if request.over:
             return
@@ -78,8 +86,9 @@ class Clients:
         self._meter.refusals[int(now_s)] += 1
         if retry is not None and request.retries < retry.retries:
             pause_s = self._random() * min(retry.cap_s, retry.base_s * 2.0 ** min(request.retries, 60))
-            if now_s + pause_s < request.deadline_s and self._tokens[request.client] >= 1:
-                self._tokens[request.client] -= 1
+            client = request.client // self._events
+            if now_s + pause_s < request.deadline_s and self._tokens[client] >= 1:
+                self._tokens[client] -= 1
                 request.retries += 1
                 self._clock.at(now_s + pause_s, self._send, request)
                 return

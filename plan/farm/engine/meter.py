@@ -61,17 +61,20 @@ class Meter:
         #: after the warm-up
         self.event_waits: list[float] = []
         self.call_waits: list[float] = []
+        #: by the model that was called
+        self.model_waits: dict[str, list[float]] = {}
         self.queue_waits: list[float] = []
         self.events = self.finished = self.measured_runs = self.measured_requests = self.measured_attempts = 0
         self.measured_refused = self.measured_ended = 0
 
-    def answered(self, now_s: float, wait_s: float) -> None:
-        """Record an answer that a client received in time."""
+    def answered(self, now_s: float, wait_s: float, model: str) -> None:
+        """Record an answer of a model that a client received in time."""
         second = int(now_s)
         self.answers[second] += 1
         self.waits[second].append(wait_s)
         if now_s >= self.warmup_s:
             self.call_waits.append(wait_s)
+            self.model_waits.setdefault(model, []).append(wait_s)
             self.measured_ended += 1
 
     def refused_request(self, now_s: float) -> None:

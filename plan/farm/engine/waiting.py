@@ -34,6 +34,11 @@ class WaitingRequests:
         self._batching = batching
         self.waiting = self.dropped = 0
 
+    @property
+    def oldest_s(self) -> float | None:
+        """When the oldest waiting request was queued; None without one."""
+        return next((each.enqueued_s for each in self._requests if not each.over), None)
+
     def append(self, request: Request) -> None:
         """Queue a request."""
         request.queued = True
