@@ -29,6 +29,11 @@ class ServiceTime(Protocol):
         """Return the mean in seconds for so many rows."""
         ...
 
+    @property
+    def cv2(self) -> float:
+        """The squared coefficient of variation at a given number of rows."""
+        ...
+
     def sampler(self, random: Random) -> Sampler:
         """Return a function from rows to a time in seconds, which draws from `random`."""
         ...
@@ -50,6 +55,11 @@ class Constant:
     def mean_s(self, rows: int) -> float:  # noqa: ARG002 - the protocol's
         """Return the constant."""
         return self.seconds
+
+    @property
+    def cv2(self) -> float:
+        """No variation."""
+        return 0.0
 
     def sampler(self, random: Random) -> Sampler:  # noqa: ARG002 - the protocol's
         """Return a function that returns the constant."""
@@ -78,6 +88,11 @@ class Exponential:
         """Return the mean."""
         return self.mean
 
+    @property
+    def cv2(self) -> float:
+        """That of the exponential distribution."""
+        return 1.0
+
     def sampler(self, random: Random) -> Sampler:
         """Return a function that draws exponential times."""
         mean, uniform, log = self.mean, random.random, math.log
@@ -99,6 +114,11 @@ class Linear:
     def mean_s(self, rows: int) -> float:
         """Return the time for so many rows."""
         return self.fixed_s + self.row_s * rows
+
+    @property
+    def cv2(self) -> float:
+        """No variation."""
+        return 0.0
 
     def sampler(self, random: Random) -> Sampler:  # noqa: ARG002 - the protocol's
         """Return a function that computes the time."""
@@ -157,6 +177,14 @@ class Histogram:
     def mean_s(self, rows: int) -> float:  # noqa: ARG002 - the protocol's
         """Return the measured mean, or that of the times that are drawn."""
         return self._drawn_mean_s if self.mean is None else self.mean
+
+    @property
+    def cv2(self) -> float:
+        """That of the times that are drawn."""
+        sizes = [high - low for low, high in pairwise((0, *self.counts))]
+        squares = [(low * low + low * high + high * high) / 3 for low, high in self._edges_s]
+        mean_square = sum(size * square for size, square in zip(sizes, squares, strict=True)) / self.counts[-1]
+        return mean_square / self._drawn_mean_s**2 - 1
 
     def sampler(self, random: Random) -> Sampler:
         """Return a function that draws times by the inverse of the cumulative counts."""

@@ -7,6 +7,7 @@ server/backends/fpga/turn_rule.py; `hypersonic plan` passes it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -80,3 +81,18 @@ class Turns:
 
     def __post_init__(self) -> None:
         check_positive(residency_s=self.residency_s)
+
+    def times_s(self, xclbins: int, cards: int, load_s: float) -> tuple[float, float]:
+        """Return the length of a round in which all xclbins have had a turn, and how long each is on no card in it.
+
+        It holds while all models have requests. A card changes after a load and a residency; and a model takes a busy card only
+        when it has waited for a residency.
+
+        Args:
+            load_s: the mean load.
+        """
+        if xclbins <= cards:
+            return math.inf, 0.0
+        away = xclbins - cards
+        turn_s = max((self.residency_s + load_s) / cards, self.residency_s / away)
+        return xclbins * turn_s, away * turn_s + load_s
