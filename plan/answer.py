@@ -24,7 +24,7 @@ class Plan:
         required_per_s: the events per second of the workload.
         needed: cards for it, 0 = no number is enough.
         capacity: of the site with the given cards, or with those that are needed.
-        at_load: the simulation of the workload, None if it was not asked for or the load is above 1.5 of the saturation.
+        at_load: the simulation of the workload, None if it was not asked for.
         points: at RATIOS.
         reached: True if the capacity's cards reach the target.
     """

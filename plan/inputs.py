@@ -91,20 +91,22 @@ class ModelCost:
 
     Attributes:
         input_bytes, output_bytes: of a row on the wire.
-        ii: clocks between two rows in the core; a row takes its bytes / 64 clocks at least.
+        ii: clocks between two rows in the core, which may be a fraction; a row takes its bytes / 64 clocks at least.
         units: compute units per card.
         half_bytes, packed_bytes: (input, output) of a row in FP16, and with each number in the smallest whole number of bytes
             that holds the network's own type; None if it is not known or not smaller.
-        measured: a server's executions, which then replace clocks, PCIe and memory bank.
+        service_ms: time of a call on a compute unit, 0 = it follows from the clocks.
+        measured: a server's executions, or those of service_ms, which then replace clocks, PCIe and memory bank.
     """
 
     name: str
     input_bytes: int
     output_bytes: int
-    ii: int = 1
+    ii: float = 1
     units: int = 1
     half_bytes: tuple[int, int] | None = None
     packed_bytes: tuple[int, int] | None = None
+    service_ms: float = 0.0
     measured: Service | None = None
 
     @property
@@ -226,8 +228,9 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "model": {
         "input_bytes": Rule(1, 1 << 30, whole=True),
         "output_bytes": Rule(1, 1 << 30, whole=True),
-        "ii": Rule(1, 1 << 31, whole=True),
+        "ii": Rule(1, 1 << 31),
         "units": Rule(1, 1024, whole=True),
+        "service_ms": Rule(0, unit="milliseconds"),
     },
     "site": {
         "cards": Rule(0, 1_000_000, whole=True),

@@ -101,7 +101,7 @@ def event_bytes(question: Question) -> tuple[int, int]:
 def card_of(question: Question) -> CardRate:
     """Return the predicted rate of one card in one server (firmware/estimate/rates.py). Raises PlatformError."""
     model, site = question.model, question.site
-    clocks = least_clocks(model.ii, model.row_bytes) * question.workload.rows * question.workload.calls
+    clocks = max(model.ii, least_clocks(1, model.row_bytes)) * question.workload.rows * question.workload.calls
     return card_rate(
         find_platform(site.platform), clocks, event_bytes(question), units=model.units,
         network_gbps=site.server_gbps, kernel_mhz=site.kernel_mhz,
@@ -188,7 +188,8 @@ def _of_cards(question: Question, cards: int) -> list[Limit]:
         what = (
             f"{1e3 * model.measured.mean_s:.3g} ms for {model.measured.rows:,.0f} rows, {units} compute unit{'s' * (units > 1)}"
         )
-        return [Limit("compute units", rate, what, question.mark("model.metrics"), "card")]
+        mark = question.mark("model.service_ms" if model.service_ms else "model.metrics")
+        return [Limit("compute units", rate, what, mark, "card")]
     file, each_of = f"platforms/{question.site.platform}.toml", f", {cards} cards" if cards > 1 else ""
     marks, clock = {True: Mark(Basis.MEASURED, file), False: Mark(Basis.ASSUMED, file)}, question.mark("site.kernel_mhz")
     return [

@@ -42,7 +42,6 @@ def make_plan(question: Question, *, batching: Batching | None = None, simulate:
             cards += max(1, cards // 10)
             capacity = capacity_of(question, cards)
             at_load = _at_load(question, capacity, required, batching, seed)
-            assert at_load is not None  # more cards never load the site more
         needed = cards
     fits = required <= capacity.events_per_s * question.target.headroom * (1 + 1e-9)
     reached = fits and (_reaches(question, capacity, at_load) if at_load else not simulate)
@@ -86,9 +85,8 @@ def _most_useful(question: Question) -> int:
 
 def _at_load(
     question: Question, capacity: Capacity, required: float, batching: Batching | None, seed: int
-) -> SimulatedPoint | None:
-    ratio = required / capacity.events_per_s
-    return simulate_load(question, capacity, ratio, batching=batching, seed=seed) if ratio <= max(RATIOS) else None
+) -> SimulatedPoint:
+    return simulate_load(question, capacity, required / capacity.events_per_s, batching=batching, seed=seed)
 
 
 def _reaches(question: Question, capacity: Capacity, point: SimulatedPoint) -> bool:

@@ -82,6 +82,11 @@ def parse_service(text: str, model: str, place: str) -> Service:
     )
 
 
+def constant_service(seconds: float, rows: int) -> Service:
+    """Return executions that always take that long for one request of so many rows."""
+    return Service((seconds * (1 - 1e-9), seconds * (1 + 1e-9)), (0, 1), seconds, rows, 1.0)
+
+
 def service_data(service: Service) -> dict[str, Any]:
     """Return measured executions as a JSON object; an infinite bound is None."""
     return {**asdict(service), "bounds_s": [bound if math.isfinite(bound) else None for bound in service.bounds_s]}

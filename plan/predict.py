@@ -13,6 +13,7 @@ The time of an event is the mean of the own work, plus the simulated mean time o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hypersonic.plan.farm import (
@@ -37,6 +38,8 @@ from hypersonic.plan.points import SimulatedPoint, SitePart
 LEAST_SERVERS, MOST_SERVERS, MOST_JOBS = 2, 4, 4000
 #: the lengths of warm-up and measurement: at least this many cycles of a job, and this many calls
 _CYCLES, _CALLS = 2.0, 4000
+#: the largest load that is simulated
+MOST_RATIO = 1.5
 #: executions that the server forms ahead for a unit, the running one included (SLOTS of firmware/publish/config_pbtxt.py)
 _SLOTS = 2
 
@@ -74,7 +77,8 @@ def simulate_load(
 ) -> SimulatedPoint:
     """Simulate `ratio` of the saturation's jobs on the site of `capacity`.
 
-    Raises FarmError, PlatformError.
+    Above MOST_RATIO the simulation is that of MOST_RATIO, and every further job makes all wait as the law says. Raises FarmError,
+    PlatformError.
 
     Args:
         batching: the servers' rule (None: each request is an execution).
@@ -83,16 +87,20 @@ def simulate_load(
     """
     part, work, model = part_of(question, capacity, size), question.workload, question.model
     cycle_s, own_s = capacity.unqueued.ideal_s / work.calls, capacity.unqueued.own_s / work.calls
-    jobs = max(1, round(ratio * capacity.jobs * part.share))
+    loaded = min(ratio, MOST_RATIO)
+    asked = loaded * capacity.jobs * part.share
+    jobs = math.ceil(asked)
     kept = min(1.0, max(size.most_jobs / (capacity.jobs * part.share), 1 - 0.9 * own_s / cycle_s))
     simulated, left_out_s = max(1, round(jobs * kept)), (1 - kept) * cycle_s
     call = Call(work.rows, work.rows * model.input_bytes, work.rows * model.output_bytes)
-    load = ClosedLoop(simulated, max(1e-6, own_s - left_out_s), call)
-    overload = max(1.0, ratio / (1 - failing))  # of the cards that are left
+    whole_s = (jobs / asked - 1) * cycle_s  # a part of a job is a job that calls less often
+    load = ClosedLoop(simulated, max(1e-6, own_s - left_out_s + whole_s), call)
+    overload = max(1.0, loaded / (1 - failing))  # of the cards that are left
     half_s = max(_CYCLES, _CALLS / simulated) * kept * cycle_s * overload
     farm = farm_of(question, capacity, part, batching, failing=failing, at_s=half_s / 2)
     result = simulate_farm(farm, load, seconds=2 * half_s, warmup_s=half_s, seed=seed)
-    total, waiting_s = ratio * capacity.jobs, (overload - 1) * left_out_s
+    total = ratio * capacity.jobs
+    waiting_s = (overload - 1) * (left_out_s - whole_s) + (ratio - loaded) / (1 - failing) * cycle_s
     return SimulatedPoint(
         ratio,
         total,

@@ -25,7 +25,7 @@ from hypersonic.plan.inputs import (
     check_value,
     field_names,
 )
-from hypersonic.plan.measured import read_service, service_of
+from hypersonic.plan.measured import constant_service, read_service, service_of
 from hypersonic.plan.models import ZOO, find_zoo_model, is_published, read_model
 
 #: the sections of a file
@@ -71,7 +71,11 @@ def read_file(path: Path) -> Given:
 
     Raises PlanError, which names the file and the field; ModuleNotFoundError if YAML is not installed; OSError.
     """
-    document = _load(path)
+    return of_document(path, load_document(path))
+
+
+def of_document(path: Path, document: Any) -> Given:
+    """Return the values of what a file says. Raises PlanError, which names the file and the field."""
     if isinstance(document, dict) and "inputs" in document and "schema" in document:
         return _read_plan(path, document)
     return Given(values := _values(path, document), {name: Mark(Basis.READ, str(path)) for name in values})
@@ -103,12 +107,12 @@ def _values(path: Path, document: Any) -> dict[str, Any]:
         )
     values: dict[str, Any] = {}
     for section, content in document.items():
-        _check_known(path, str(section), SECTIONS, "a section")
+        check_known(path, str(section), SECTIONS, "a section")
         entries = {"name": content} if section == "model" and isinstance(content, str) else content
         if not isinstance(entries, dict):
             raise PlanError(f"{path}: {section} is {entries!r:.80}, expected its fields: {', '.join(field_names(section))}")
         for name, value in entries.items():
-            _check_known(path, str(name), field_names(section), f"a field of {section}")
+            check_known(path, str(name), field_names(section), f"a field of {section}")
             values[f"{section}.{name}"] = _checked(path, f"{section}.{name}", value)
     if not values.get("site.server_gbps"):
         raise PlanError(
@@ -123,17 +127,20 @@ def make_question(given: Given) -> Question:
 
     Reads the manifest or the metrics that the values name. Raises PlanError, ManifestError, OSError.
     """
-    cost, found = _model_of(given)
+    cost, found = model_of(given)
     everything = found.under(given)
     model = replace(cost, **{name: value for name, value in everything.section("model").items() if name in RULES["model"]})
     if model.row_bytes != cost.row_bytes:
         model = replace(model, half_bytes=None, packed_bytes=None)
+    workload = Workload(**everything.section("workload"))
+    if model.service_ms:
+        model = replace(model, measured=constant_service(model.service_ms / 1e3, workload.rows))
     marks = {**everything.marks, **{name: found.marks[name] for name in ("model.metrics",) if name in found.marks}}
-    parts = (Workload(**everything.section("workload")), model, Site(**everything.section("site")))
+    parts = (workload, model, Site(**everything.section("site")))
     return Question(*parts, Target(**everything.section("target")), marks)
 
 
-def _model_of(given: Given) -> tuple[ModelCost, Given]:
+def model_of(given: Given) -> tuple[ModelCost, Given]:
     """Return the model's cost and the other values that follow from it; values of files and options override these."""
     values = given.values
     name, repository, metrics = (str(values.get(f"model.{each}") or "") for each in ("name", "repository", "metrics"))
@@ -184,7 +191,8 @@ def _checked(path: Path, name: str, value: Any) -> Any:
     return value
 
 
-def _check_known(path: Path, name: str, known: tuple[str, ...], what: str) -> None:
+def check_known(path: Path, name: str, known: tuple[str, ...], what: str) -> None:
+    """Raise PlanError for a name that is not one of the known ones, with the nearest of them."""
     if name in known:
         return
     near = get_close_matches(name, known, 1, cutoff=0.5)
@@ -192,7 +200,8 @@ def _check_known(path: Path, name: str, known: tuple[str, ...], what: str) -> No
     raise PlanError(f"{path}: {name!r:.80} is not {what}, expected one of {', '.join(known)}{hint}")
 
 
-def _load(path: Path) -> Any:
+def load_document(path: Path) -> Any:
+    """Return what a YAML or JSON file says. Raises PlanError; ModuleNotFoundError if YAML is not installed; OSError."""
     with path.open("rb") as file:
         raw = file.read(_MAX_BYTES + 1)
     if len(raw) > _MAX_BYTES:

@@ -25,21 +25,23 @@ def show_plan(plan: Plan) -> None:
 def answer_lines(plan: Plan) -> Iterator[str]:
     """Yield the answer in sentences."""
     question, capacity = plan.question, plan.capacity
-    asked = f"{_number(plan.jobs)} jobs, {_number(plan.required_per_s)} events/s"
+    asked = f"{number(plan.jobs)} jobs, {number(plan.required_per_s)} events/s"
     place = "as measured" if question.model.measured else f"on {question.site.platform}"
+    if question.model.service_ms:
+        place = f"with {question.model.service_ms:g} ms a call"
     name = f"{question.model.name} {place}"
     if not plan.needed:
         (site,) = (limit for limit in capacity.limits if limit.scope == "site")
         most = site.events_per_s * question.target.headroom
         yield (
-            f"{name}: no number of cards serves {asked}. The {site.part} carries {site.events_per_s:,.0f} events/s, and "
-            f"{most:,.0f} with a headroom of {question.target.headroom:g}: {most * capacity.unqueued.ideal_s:,.0f} jobs."
+            f"{name}: no number of cards serves {asked}. The {site.part} carries {number(site.events_per_s)} events/s, and "
+            f"{number(most)} with a headroom of {question.target.headroom:g}: {number(most * capacity.unqueued.ideal_s)} jobs."
         )
     else:
-        yield f"{name}: {asked} take {_count(plan.needed, 'card')}, with {question.target.headroom:g} of the capacity in use."
+        yield f"{name}: {asked} take {count_of(plan.needed, 'card')}, with {question.target.headroom:g} of the capacity in use."
     yield (
-        f"Capacity of {_site(plan)}: {capacity.jobs:,.0f} jobs ({plan.jobs_per_card:,.0f} a card), "
-        f"{_number(capacity.events_per_s)} events/s, limited by {_with_article(capacity.binding.part)}. The load is "
+        f"Capacity of {_site(plan)}: {number(capacity.jobs)} jobs ({number(plan.jobs_per_card)} a card), "
+        f"{number(capacity.events_per_s)} events/s, limited by {_with_article(capacity.binding.part)}. The load is "
         f"{plan.load:.0%} of it."
     )
     requests, answers = plan.gbps
@@ -47,7 +49,7 @@ def answer_lines(plan: Plan) -> Iterator[str]:
     idle, cpu_s = capacity.unqueued, question.workload.cpu_s
     yield (
         f"An event takes {idle.ideal_s:.4g} s when nothing queues ({idle.ideal_s / cpu_s - 1:+.1%} against {cpu_s:g} s on a "
-        f"processor): own work {idle.own_s:.4g} s, {_count(idle.calls, 'call')} of {1e3 * idle.call_s:.3g} ms "
+        f"processor): own work {idle.own_s:.4g} s, {count_of(idle.calls, 'call')} of {1e3 * idle.call_s:.3g} ms "
         f"(network {1e3 * idle.network_s:.3g}, server {1e3 * idle.server_s:.3g}, card {1e3 * idle.card_s:.3g})."
     )
     if plan.at_load:
@@ -69,11 +71,11 @@ def _target(plan: Plan) -> str:
 def _limits(plan: Plan) -> Table:
     idle = plan.capacity.unqueued.ideal_s
     rows = (
-        (limit.part, f"{limit.events_per_s:,.0f}", f"{limit.events_per_s * idle:,.0f}", limit.what, str(limit.mark))
+        (limit.part, number(limit.events_per_s), number(limit.events_per_s * idle), limit.what, str(limit.mark))
         for limit in plan.capacity.limits
     )
     title = f"limits of {_site(plan)}, the lowest first"
-    return _table(title, ("limit", "events/s", "jobs", "follows from", "source"), rows, right=(1, 2))
+    return table_of(title, ("limit", "events/s", "jobs", "follows from", "source"), rows, right=(1, 2))
 
 
 def _latencies(plan: Plan) -> Iterator[Table]:
@@ -81,27 +83,27 @@ def _latencies(plan: Plan) -> Iterator[Table]:
         return
     rows = (
         (
-            f"{point.ratio:g}", f"{point.jobs:,.0f}", f"{point.events_per_s:,.0f}", f"{point.event_s:.4g}",
-            f"{point.law_s:.4g}",            f"{1e3 * point.p50_s:,.3g}", f"{1e3 * point.p99_s:,.3g}", f"{point.busy:.0%}",
+            f"{point.ratio:g}", number(point.jobs), number(point.events_per_s), f"{point.event_s:.4g}",
+            f"{point.law_s:.4g}", f"{1e3 * point.p50_s:,.3g}", f"{1e3 * point.p99_s:,.3g}", f"{point.busy:.0%}",
         )
         for point in plan.points
     )  # fmt: skip
     part = plan.part
-    of = "" if part.share == 1 else f", {_count(part.servers, 'server')} of {part.all_servers} with their share of the jobs"
+    of = "" if part.share == 1 else f", {count_of(part.servers, 'server')} of {part.all_servers} with their share of the jobs"
     head = ("of saturation", "jobs", "events/s", "time per event, s", "by the law, s", "call p50, ms", "p99, ms", "units busy")
-    yield _table(f"latencies, simulated{of}", head, rows, right=range(8))
+    yield table_of(f"latencies, simulated{of}", head, rows, right=range(8))
 
 
 def _changes(plan: Plan) -> Table:
     rows = (
         (
-            each.name, f"x {each.gain:.2f}", f"{each.jobs:,.0f}", f"{each.cards:,}" if each.cards else "none is enough",
+            each.name, f"x {each.gain:.2f}", number(each.jobs), f"{each.cards:,}" if each.cards else "none is enough",
             each.binding,
         )
         for each in plan.changes
     )  # fmt: skip
     title = "what would change it most, with the same cards"
-    return _table(title, ("change", "capacity", "jobs", "cards needed", "then limits"), rows, right=(1, 2, 3))
+    return table_of(title, ("change", "capacity", "jobs", "cards needed", "then limits"), rows, right=(1, 2, 3))
 
 
 def _inputs(plan: Plan) -> Table:
@@ -115,7 +117,7 @@ def _inputs(plan: Plan) -> Table:
             replaced = question.model.measured and field in ("site.kernel_mhz", "model.ii")
             if (value or field in question.marks) and not replaced:
                 rows.append((field, f"{value:,g}", rule.unit, str(question.mark(field))))
-    return _table("inputs", ("field", "value", "unit", "source"), rows, right=(1,))
+    return table_of("inputs", ("field", "value", "unit", "source"), rows, right=(1,))
 
 
 def platform_mhz(name: str) -> float:
@@ -125,7 +127,12 @@ def platform_mhz(name: str) -> float:
     return find_platform(name).kernel_clock_mhz
 
 
-def _table(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]], right: Iterable[int] = ()) -> Table:
+def table_of(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]], right: Iterable[int] = ()) -> Table:
+    """Return a table of a plan.
+
+    Args:
+        right: the columns of numbers.
+    """
     table, numbers = Table(title=title, title_justify="left"), set(right)
     for index, name in enumerate(head):
         table.add_column(name, justify="right" if index in numbers else "left", overflow="fold")
@@ -134,7 +141,7 @@ def _table(title: str, head: Iterable[str], rows: Iterable[tuple[str, ...]], rig
     return table
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Return a number with at least three digits."""
     return f"{value:,.0f}" if value >= 100 or value == round(value) else f"{value:.3g}"
 
@@ -148,8 +155,9 @@ def _with_article(part: str) -> str:
 
 
 def _site(plan: Plan) -> str:
-    return f"{_count(plan.capacity.cards, 'card')} in {_count(plan.capacity.servers, 'server')}"
+    return f"{count_of(plan.capacity.cards, 'card')} in {count_of(plan.capacity.servers, 'server')}"
 
 
-def _count(number: float, what: str) -> str:
-    return f"{number:,.0f} {what}{'' if math.isclose(number, 1) else 's'}"
+def count_of(count: float, what: str) -> str:
+    """Return `1 card` or `3 cards`."""
+    return f"{count:,.0f} {what}{'' if math.isclose(count, 1) else 's'}"

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hypersonic.plan.answer import Plan
-    from hypersonic.plan.farm import Batching
+    from hypersonic.plan.farm import Batching, CardState, Guest, Later, LoadCard
     from hypersonic.plan.inputs import Question
     from hypersonic.server.core.scheduling.rule import BatchRule
 
@@ -36,6 +36,7 @@ examples:
         model: facile
         site: {platform: u250, server_gbps: 25, switch_gbps: 400, rtt_ms: 0.5}
         target: {added_percent: 3, headroom: 0.8}
+      or a farm of several models, kinds of cards and classes of jobs, with sections models, pools, workloads, site, target
   hypersonic plan --check
       the published figures of the SONIC programme, computed by the same law
 
@@ -55,8 +56,9 @@ _OPTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
     "model": {
         "--input-bytes": ("model.input_bytes", "N", "bytes of a row's inputs on the wire (default: the model's own)"),
         "--output-bytes": ("model.output_bytes", "N", "bytes of a row's results (default: the model's own)"),
-        "--ii": ("model.ii", "CLOCKS", "clocks between two rows in the core (default: the model's own)"),
+        "--ii": ("model.ii", "CLOCKS", "clocks between two rows in the core, such as 1.125 (default: the model's own)"),
         "--units": ("model.units", "N", "compute units on a card (default: the model's own, 1 for a zoo model)"),
+        "--service-ms": ("model.service_ms", "MS", "time of a call on a compute unit, in place of clocks, PCIe and memory bank"),
     },
     "site": {
         "--cards": ("site.cards", "N", "cards (default: as many as the target needs)"),
@@ -77,7 +79,7 @@ _OPTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
     },
 }  # fmt: skip
 
-_WHOLE = ("jobs", "rows", "calls", "input_bytes", "output_bytes", "ii", "units", "cards", "cards_per_server", "cores")
+_WHOLE = ("jobs", "rows", "calls", "input_bytes", "output_bytes", "units", "cards", "cards_per_server", "cores")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -137,6 +139,12 @@ def run(args: argparse.Namespace) -> int:
         check_path(args.plot, simulated=args.simulate)
     if args.json and not args.json.absolute().parent.is_dir():
         raise PlanError(f"--json is {str(args.json)!r}, and {args.json.absolute().parent} is not a directory; make it first")
+    if args.file:
+        from hypersonic.plan.mix.read import is_mixed
+        from hypersonic.plan.read import load_document
+
+        if is_mixed(document := load_document(args.file)):
+            return _run_mixed(args, document)
     question = _question(args)
     check_question(question)
     batching = server_batching(question) if args.simulate else None
@@ -147,6 +155,40 @@ def run(args: argparse.Namespace) -> int:
     if args.plot:
         _draw(plan, args.plot)
     return 0 if plan.reached else 1
+
+
+def _run_mixed(args: argparse.Namespace, document: Any) -> int:
+    """Plan a farm of several models, which only a file describes."""
+    import json
+
+    from hypersonic.plan.errors import PlanError
+    from hypersonic.plan.mix.make import as_data, plan_mixed
+    from hypersonic.plan.mix.read import read_mixed
+    from hypersonic.plan.mix.report import show_mixed
+
+    given = [option for options in _OPTIONS.values() for option, (name, _, _) in options.items() if hasattr(args, name)]
+    given += [name for name in ("model.repository", "model.metrics", "site.platform") if hasattr(args, name)]
+    given += ["MODEL"] * bool(args.model) + ["--plot"] * bool(args.plot)
+    if given:
+        raise PlanError(f"{args.file} is a farm of several models, and {given[0]} is for a farm of one; change the file instead")
+    plan = plan_mixed(read_mixed(args.file, document), rule=server_turns, simulate=args.simulate, seed=args.seed)
+    show_mixed(plan)
+    if args.json:
+        args.json.write_text(json.dumps(as_data(plan, document.get("inputs", document)), indent=1, allow_nan=False) + "\n")
+    return 0 if plan.reached else 1
+
+
+def server_turns(cards: Sequence[CardState], away: Sequence[Guest], now_ns: int) -> LoadCard | Later:
+    """Return the next load by server/backends/fpga/turn_rule.py's choose_turn, in the simulation's types."""
+    from hypersonic.plan.farm import Later, LoadCard
+    from hypersonic.server.backends.fpga import turn_rule
+
+    states = [
+        turn_rule.CardState(card.number, tuple(turn_rule.Guest(*guest) for guest in card.guests), card.loaded_ns, card.kept)
+        for card in cards
+    ]
+    choice = turn_rule.choose_turn(states, [turn_rule.Guest(*guest) for guest in away], now_ns)
+    return LoadCard(*choice) if isinstance(choice, turn_rule.Load) else Later(*choice)
 
 
 def _draw(plan: Plan, file: Path) -> None:

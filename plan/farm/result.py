@@ -99,6 +99,7 @@ class Result:
         measured_s: the length of the measured time.
         throughput_per_s: requests per second that units finished, in time or not.
         goodput_per_s: answers per second that clients received within their deadline.
+        refused_per_s: requests per second that ended refused.
         events_per_s: events per second that were finished.
         event_s: time of an event, in an open loop that of its calls; of an asynchronous job with the waits for its other events.
         call_s: the wait of a call that was answered, from its first attempt to its answer.
@@ -114,6 +115,7 @@ class Result:
     measured_s: float
     throughput_per_s: float
     goodput_per_s: float
+    refused_per_s: float
     events_per_s: float
     event_s: Spread
     call_s: Spread

@@ -69,6 +69,7 @@ def _result(clients: Clients, meter: Meter, shared: Meter) -> Result:
         measured_s=measured_s,
         throughput_per_s=meter.finished / measured_s,
         goodput_per_s=call.count / measured_s,
+        refused_per_s=meter.measured_refused / measured_s,
         events_per_s=meter.events / measured_s,
         event_s=event,
         call_s=call,

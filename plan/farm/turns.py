@@ -73,10 +73,11 @@ class Turns:
     """The models of a server take turns on its cards, one xclbin on a card at a time, and an xclbin on one card at a time.
 
     Attributes:
+        rule: None = the farm is only computed, and not simulated.
         residency_s: the shortest time that models stay on a card.
     """
 
-    rule: TurnRule
+    rule: TurnRule | None
     residency_s: float = 5.0
 
     def __post_init__(self) -> None:

@@ -30,7 +30,9 @@ class Table:
     """The turns of a server. At the start each card has one of the first xclbins."""
 
     def __init__(self, server: Server, turns: Turns, stations: dict[str, Station], clock: Clock) -> None:
-        self._turns, self._clock = turns, clock
+        if turns.rule is None:
+            raise FarmError("models take turns and turns.rule is None, expected the rule of the turns; pass the server's own one")
+        self._rule, self._residency_ns, self._clock = turns.rule, round(turns.residency_s * 1e9), clock
         self._stations = {name: [stations[each.model] for each in hosted] for name, hosted in server.xclbins.items()}
         self._xclbin = {each.model: name for name, hosted in server.xclbins.items() for each in hosted}
         self._load_s = {name: max(each.load_s for each in hosted) for name, hosted in server.xclbins.items()}
@@ -49,7 +51,7 @@ class Table:
             now_ns = self._ns(self._clock.now)
             on = {card.xclbin for card in self._cards}
             away = [self._guest(model) for model, name in self._xclbin.items() if name not in on]
-            choice = self._turns.rule([self._state(index) for index in range(len(self._cards))], away, now_ns)
+            choice = self._rule([self._state(index) for index in range(len(self._cards))], away, now_ns)
             if not isinstance(choice, Load):
                 if 0 < choice.until_ns <= now_ns:
                     raise FarmError(
@@ -97,7 +99,7 @@ class Table:
         station, cards = self._by_model[model], frozenset(range(len(self._cards)))
         since_s = station.waits_since_s
         return Guest(
-            model, self._xclbin[model], cards, 0, round(self._turns.residency_s * 1e9),
+            model, self._xclbin[model], cards, 0, self._residency_ns,
             0 if since_s is None else self._ns(since_s), station.queue.waiting, self._ns(station.used_s),
         )  # fmt: skip
 
