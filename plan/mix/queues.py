@@ -63,6 +63,8 @@ def solve_queue(arrivals: Callable[[float], float], most: float, service_s: floa
         most: requests that have room, the ones in service included; infinite = no limit.
         variation: the wait in an open queue over that of M/M/c.
     """
+    variation = max(variation, _LEAST)
+
     def step(n: int) -> float:
         if n < servers:
             ratio = arrivals(n) * service_s / (n + 1)
@@ -91,8 +93,8 @@ def solve_queue(arrivals: Callable[[float], float], most: float, service_s: floa
     return QueueState(wait_s * scale**open_like, max(0.0, 1 - rate / offered))
 
 
-#: a load that counts as 1
-_FULL = 0.9999
+#: a load that counts as 1, and the least variation: 0 would be a clock
+_FULL, _LEAST = 0.9999, 0.01
 #: the logarithm of the smallest probability, over the largest, that counts
 _NEGLIGIBLE = -30.0
 

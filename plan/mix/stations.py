@@ -90,7 +90,7 @@ class Station:
         Args:
             less: by how much the arrivals vary less than arrivals_cv2.
         """
-        return max(1e-2, self.factor * (max(0.0, self.arrivals_cv2 - less) + self.service(rates)[1]) / 2)
+        return max(0.0, self.factor * (max(0.0, self.arrivals_cv2 - less) + self.service(rates)[1]) / 2)
 
 
 @dataclass(frozen=True)
