@@ -282,13 +282,32 @@ class _Solver:
         if not all(by_model.values()):
             return
         found = balance(kinds, by_model)
-        self._shares = dict(found.shares)
+        self._shares = {model: self._within(model, shares, by_model[model]) for model, shares in found.shares.items()}
         for group, factor in zip(layout.groups, found.factors, strict=True):
             stations = (*group.ahead, *group.units.values())
             waiting = [self._waiting(station) for station in stations]
             clear = max(waiting) / sum(waiting) if any(waiting) else 1.0
             for station in stations:
                 station.factor = 1 - (1 - factor) * clear
+
+    def _within(self, model: str, shares: Sequence[float], rate: float) -> tuple[float, ...]:
+        """Return the shares with no kind of servers overloaded while another has room: its calls in flight would grow till then."""
+        room = []
+        for group in self._layout.groups:
+            station = group.units.get(model)
+            times = [time_s for call, time_s in station.times_s.items() if call.model == model] if station else []
+            most = station.copies * station.servers * station.present * len(times) / sum(times) if station and any(times) else 0.0
+            room.append(most / rate)
+        total = sum(room)
+        if total <= 1 and total:
+            return tuple(most / total for most in room)
+        over = sum(max(0.0, share - most) for share, most in zip(shares, room, strict=True))
+        left = [max(0.0, most - share) for share, most in zip(shares, room, strict=True)]
+        if not over or not sum(left):
+            return tuple(shares)
+        return tuple(
+            min(share, most) + over * free / sum(left) for share, most, free in zip(shares, room, left, strict=True)
+        )
 
     def _waiting(self, station: Station) -> float:
         """The calls that would wait at a station of a server if calls went to random servers.
