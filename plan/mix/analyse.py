@@ -289,6 +289,9 @@ class _Solver:
             clear = max(waiting) / sum(waiting) if any(waiting) else 1.0
             for station in stations:
                 station.factor = 1 - (1 - factor) * clear
+            for model, station in group.units.items():
+                if sum(other.count for other in layout.groups if other.hosts(model)) == 1:
+                    station.factor = 1.0  # there is no choice
 
     def _within(self, model: str, shares: Sequence[float], rate: float) -> tuple[float, ...]:
         """Return the shares with no kind of servers overloaded while another has room: its calls in flight would grow till then."""

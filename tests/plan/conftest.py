@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from tests.host.conftest import image
 from tests.server.conftest import serve
 
-__all__ = ["serve"]
+__all__ = ["image", "serve"]
