@@ -83,9 +83,7 @@ def _most_useful(question: Question) -> int:
     return max(1, cards_for(replace(question, site=replace(question.site, switch_gbps=0.0, background_gbps=0.0)), site))
 
 
-def _at_load(
-    question: Question, capacity: Capacity, required: float, batching: Batching | None, seed: int
-) -> SimulatedPoint:
+def _at_load(question: Question, capacity: Capacity, required: float, batching: Batching | None, seed: int) -> SimulatedPoint:
     return simulate_load(question, capacity, required / capacity.events_per_s, batching=batching, seed=seed)
 
 

@@ -77,8 +77,8 @@ def simulate_load(
 ) -> SimulatedPoint:
     """Simulate `ratio` of the saturation's jobs on the site of `capacity`.
 
-    Above MOST_RATIO the simulation is that of MOST_RATIO, and every further job makes all wait as the law says. Raises FarmError,
-    PlatformError.
+    Above MOST_RATIO the simulation is that of MOST_RATIO, and every further job makes all wait as the law says. Raises
+    FarmError, PlatformError.
 
     Args:
         batching: the servers' rule (None: each request is an execution).

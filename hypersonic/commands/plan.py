@@ -58,7 +58,7 @@ _OPTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "--output-bytes": ("model.output_bytes", "N", "bytes of a row's results (default: the model's own)"),
         "--ii": ("model.ii", "CLOCKS", "clocks between two rows in the core, such as 1.125 (default: the model's own)"),
         "--units": ("model.units", "N", "compute units on a card (default: the model's own, 1 for a zoo model)"),
-        "--service-ms": ("model.service_ms", "MS", "time of a call on a compute unit, in place of clocks, PCIe and memory bank"),
+        "--service-ms": ("model.service_ms", "MS", "time of a call on a compute unit (default: it follows from the clocks)"),
     },
     "site": {
         "--cards": ("site.cards", "N", "cards (default: as many as the target needs)"),
@@ -170,7 +170,9 @@ def _run_mixed(args: argparse.Namespace, document: Any) -> int:
     given += [name for name in ("model.repository", "model.metrics", "site.platform") if hasattr(args, name)]
     given += ["MODEL"] * bool(args.model) + ["--plot"] * bool(args.plot)
     if given:
-        raise PlanError(f"{args.file} is a farm of several models, and {given[0]} is for a farm of one; change the file instead")
+        raise PlanError(
+            f"{args.file} is a farm of several models, and {given[0]} is for a farm of one; change the file instead"
+        )
     plan = plan_mixed(read_mixed(args.file, document), rule=server_turns, simulate=args.simulate, seed=args.seed)
     show_mixed(plan)
     if args.json:

@@ -24,8 +24,8 @@ The path of a call; each resource is FIFO::
 - Refused and lost attempts are retried as the project's client does, with its pauses and its token bucket.
 - A request past its deadline leaves the queue; an execution that has begun is finished, and its answer is thrown away.
 
-Not simulated: packets and TCP (a link is work-conserving and shares nothing unfairly), the processor time of answers, a card that hangs before
-it fails, priorities, and clients that prefer a server they know.
+Not simulated: packets and TCP (a link is work-conserving and shares nothing unfairly), the processor time of answers, a
+card that hangs before it fails, priorities, and clients that prefer a server they know.
 
 Checks, in tests/plan/farm: exponential service against exact mean-value analysis (mva.py), single queues against closed
 formulas (queues.py), saturation against the published figures of a T4 and a U250. bench/farm_speed.py prints how long a

@@ -101,7 +101,7 @@ class Result:
         goodput_per_s: answers per second that clients received within their deadline.
         refused_per_s: requests per second that ended refused.
         events_per_s: events per second that were finished.
-        event_s: time of an event, in an open loop that of its calls; of an asynchronous job with the waits for its other events.
+        event_s: time of an event, in an open loop that of its calls; of an asynchronous job with the waits for its others.
         call_s: the wait of a call that was answered, from its first attempt to its answer.
         queue_s: the time that a request waited on the server for a unit, in the queue and in slots.
         model_s: call_s by model.

@@ -122,7 +122,11 @@ class _Solver:
         calls, asked = self._calls(self._rates), self._calls([_rate(load, self._unqueued_s(load)) for load in self._loads])
         parts = [
             PartFigures(
-                each.name, min(1.0, each.load(self._here(each, calls))), each.load(self._here(each, asked)), each.wait_s, each.kind
+                each.name,
+                min(1.0, each.load(self._here(each, calls))),
+                each.load(self._here(each, asked)),
+                each.wait_s,
+                each.kind,
             )
             for each in self._stations
         ]
@@ -255,8 +259,8 @@ class _Solver:
     def _regularity(self, station: Station, visits: Sequence[float], traffic: Sequence[float], mean_s: float) -> float:
         """Return by how much the calls of jobs vary less than random ones, for the time in which the queue forgets.
 
-        A job calls once in a while, about as regularly as its own work. So in times longer than that while, the numbers of calls
-        vary as little as the own work.
+        A job calls once in a while, about as regularly as its own work. So in times longer than that while, the numbers of
+        calls vary as little as the own work.
         """
         total, less = sum(traffic), 0.0
         load = min(0.99, total * mean_s / (station.copies * station.servers))
@@ -294,12 +298,17 @@ class _Solver:
                     station.factor = 1.0  # there is no choice
 
     def _within(self, model: str, shares: Sequence[float], rate: float) -> tuple[float, ...]:
-        """Return the shares with no kind of servers overloaded while another has room: its calls in flight would grow till then."""
+        """Return the shares with no kind of servers overloaded while another has room.
+
+        The balancer sees to that: the calls in flight on the overloaded ones grow until the others are chosen.
+        """
         room = []
         for group in self._layout.groups:
             station = group.units.get(model)
             times = [time_s for call, time_s in station.times_s.items() if call.model == model] if station else []
-            most = station.copies * station.servers * station.present * len(times) / sum(times) if station and any(times) else 0.0
+            most = (
+                station.copies * station.servers * station.present * len(times) / sum(times) if station and any(times) else 0.0
+            )
             room.append(most / rate)
         total = sum(room)
         if total <= 1 and total:
@@ -308,9 +317,7 @@ class _Solver:
         left = [max(0.0, most - share) for share, most in zip(shares, room, strict=True)]
         if not over or not sum(left):
             return tuple(shares)
-        return tuple(
-            min(share, most) + over * free / sum(left) for share, most, free in zip(shares, room, left, strict=True)
-        )
+        return tuple(min(share, most) + over * free / sum(left) for share, most, free in zip(shares, room, left, strict=True))
 
     def _waiting(self, station: Station) -> float:
         """The calls that would wait at a station of a server if calls went to random servers.

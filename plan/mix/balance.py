@@ -60,26 +60,27 @@ def balance(kinds: Sequence[Kind], rates: Mapping[str, float]) -> Balance:
     hosts = {model: [index for index, kind in enumerate(kinds) if model in kind.models] for model in rates}
     counts = {model: sum(kinds[index].count for index in indices) for model, indices in hosts.items()}
     if sum(rates.values()) >= sum(kind.count * _capacity(kind) for kind in kinds):
-        weights = {model: [kinds[i].count * _capacity(kinds[i]) if i in hosts[model] else 0.0 for i in range(len(kinds))] for model in rates}
-        return Balance({model: tuple(each / sum(found) for each in found) for model, found in weights.items()}, (1.0,) * len(kinds))
+        rooms = {m: [each.count * _capacity(each) if m in each.models else 0.0 for each in kinds] for m in rates}
+        return Balance({m: tuple(room / sum(each) for room in each) for m, each in rooms.items()}, (1.0,) * len(kinds))
     levels, births, pulls = _fixed_point(kinds, rates, hosts, counts)
     shares = {}
     for model, indices in hosts.items():
         weights = [
-            kind.count * sum(p * pull for p, pull in zip(levels[index], pulls[model], strict=False)) if index in indices else 0.0
+            (index in indices) * kind.count * sum(p * pull for p, pull in zip(levels[index], pulls[model], strict=False))
             for index, kind in enumerate(kinds)
         ]
         shares[model] = tuple(weight / sum(weights) for weight in weights)
     waits_s = [_wait_s(*each) for each in zip(kinds, levels, births, strict=True)]
     together = [max((counts[model] for model in rates if model in kind.models), default=1) for kind in kinds]
-    overall = sum(kind.load * kind.count * _capacity(kind) for kind in kinds) / sum(kind.count * _capacity(kind) for kind in kinds)
+    room = sum(kind.count * _capacity(kind) for kind in kinds)
+    overall = sum(kind.load * kind.count * _capacity(kind) for kind in kinds) / room
     return Balance(shares, tuple(_factor(*each, overall) for each in zip(kinds, waits_s, together, strict=True)))
 
 
 def _fixed_point(
     kinds: Sequence[Kind], rates: Mapping[str, float], hosts: Mapping[str, Sequence[int]], counts: Mapping[str, int]
 ) -> tuple[list[list[float]], list[list[float]], dict[str, list[float]]]:
-    """Return for each kind the probabilities of 0, 1, .. calls in flight and the rates of calls then; and the pulls by model."""
+    """Return for each kind the probabilities of 0, 1, .. calls in flight, and the rates of calls then; the pulls by model."""
     most = min(_MOST, 60 + 3 * max(round(kind.stations * (1 + kind.delay_s / kind.service_s)) for kind in kinds))
     deaths = [rates_of(_rounded(kind.delay_s), _rounded(kind.service_s), kind.stations, most) for kind in kinds]
     levels = [[1.0] + [0.0] * most for _ in kinds]
@@ -148,7 +149,8 @@ def _factor(kind: Kind, wait_s: float, together: int, overall: float) -> float:
     """Return the wait over that of random calls, for a number of servers.
 
     The fixed point is that of many servers. For equal servers, two of them are almost one with twice the stations, and the wait
-    of n lies between as (2 / n)**1.5, which was fitted to simulations. Servers of several kinds get the same correction as equal ones with their overall load.
+    of n lies between as (2 / n)**1.5, which was fitted to simulations. Servers of several kinds get the
+    same correction as equal ones with their overall load.
     """
     load, overall = min(kind.load, 0.999), min(max(overall, 0.01), 0.999)
     random_s = _random_wait_s(load, kind, kind.stations)

@@ -143,7 +143,10 @@ def as_data(plan: MixedPlan, inputs: Mapping[str, Any]) -> dict[str, Any]:
     }
     if plan.simulated:
         data["simulated"] = {
-            name: {**dict(zip(("events_per_s", "event_s"), plan.simulated_event(index), strict=True)), "call_s": asdict(each.call_s)}
+            name: {
+                **dict(zip(("events_per_s", "event_s"), plan.simulated_event(index), strict=True)),
+                "call_s": asdict(each.call_s),
+            }
             for index, (name, each) in enumerate(zip(plan.mixed.workloads, plan.simulated.loads, strict=True))
         }
     return {name: _finite(value) for name, value in data.items()}

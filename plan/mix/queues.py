@@ -52,7 +52,9 @@ class QueueState:
     refused: float
 
 
-def solve_queue(arrivals: Callable[[float], float], most: float, service_s: float, servers: int, variation: float) -> QueueState:
+def solve_queue(
+    arrivals: Callable[[float], float], most: float, service_s: float, servers: int, variation: float
+) -> QueueState:
     """Return the state of a queue at which `arrivals(n)` requests per second arrive while n are in it.
 
     It is a birth-death process. Times that vary less or more than exponential ones make waiting requests less or more likely:
@@ -89,8 +91,9 @@ def solve_queue(arrivals: Callable[[float], float], most: float, service_s: floa
     wait_s = sum(chance * (n - servers) for n, chance in chances.items() if n > servers) / total / rate
     load = min(_FULL, rate * service_s / servers)
     scale = variation * mean_wait_s(load, service_s, servers) / _open_wait_s(load, service_s, servers, variation)
-    open_like = chances.get(servers, 0.0) if mode > servers else 1.0  # above saturation the wait is that of jobs that are too many
-    return QueueState(wait_s * scale**open_like, max(0.0, 1 - rate / offered))
+    if mode > servers:  # near saturation the wait is that of jobs that are too many
+        scale **= chances.get(servers, 0.0)
+    return QueueState(wait_s * scale, max(0.0, 1 - rate / offered))
 
 
 #: a load that counts as 1, and the least variation: 0 would be a clock
@@ -112,7 +115,7 @@ def _mode(step: Callable[[int], float], most: float) -> int:
 
 def _open_wait_s(load: float, service_s: float, servers: int, variation: float) -> float:
     """Return the wait of the same process with constant arrivals."""
-    ratio, waits = load ** (1 / variation), chance_to_wait(load, servers)
+    ratio, waits = math.pow(load, 1 / variation), chance_to_wait(load, servers)
     waiting = waits * (1 - load) / (1 - ratio)
     return waiting * ratio / (1 - ratio) / (1 - waits + waiting) * service_s / (load * servers)
 

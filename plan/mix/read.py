@@ -58,8 +58,8 @@ def read_mixed(path: Path, document: Any) -> Mixed:
     for section in inputs:
         if section in SINGLE:
             raise PlanError(
-                f"{path}: {section} stands beside {', '.join(each for each in SEVERAL if each in inputs)}, expected either a farm "
-                f"of one model (workload, model) or of several ({', '.join(SEVERAL)}); move it into {section}s"
+                f"{path}: {section} stands beside {', '.join(each for each in SEVERAL if each in inputs)}, expected either a "
+                f"farm of one model (workload, model) or of several ({', '.join(SEVERAL)}); move it into {section}s"
             )
         check_known(path, str(section), (*SEVERAL, "site", "target"), "a section")
     site = _checked(path, "site", "site", inputs.get("site", {}))
@@ -128,10 +128,12 @@ def _pool(path: Path, name: str, content: Any, site: Mapping[str, Any], models: 
     place = f"pools.{name}"
     entry = {**{key: value for key, value in site.items() if key in _SITE}, **_checked(path, "pools", place, content)}
     if "cards" not in entry:
-        raise PlanError(f"{path}: {place}.cards is missing, expected the number of cards; a farm of several models is not sized")
+        raise PlanError(
+            f"{path}: {place}.cards is missing, expected the number of cards; a farm of several models is not sized"
+        )
     if not entry.get("server_gbps"):
         raise PlanError(
-            f"{path}: {place}.server_gbps is missing, expected the Gb/s of a server's link; write it there or in the section site"
+            f"{path}: {place}.server_gbps is missing, expected the Gb/s of a server's link; write it there or in site"
         )
     if not isinstance(entry.get("turns", False), bool):
         raise PlanError(f"{path}: {place}.turns is {entry['turns']!r:.80}, expected true or false")
@@ -156,8 +158,8 @@ def _workload(path: Path, name: str, content: Any, models: Mapping[str, PlannedM
     calls = entry.pop("calls", None)
     if not isinstance(calls, dict) or not calls:
         raise PlanError(
-            f"{path}: {place}.calls is {calls!r:.80}, expected the models that an event calls, each with its number of calls; write "
-            f"`calls: {{{next(iter(models))}: 1}}`"
+            f"{path}: {place}.calls is {calls!r:.80}, expected the models that an event calls, each with its number of calls; "
+            f"write `calls: {{{next(iter(models))}: 1}}`"
         )
     made = []
     for model, what in calls.items():
@@ -168,13 +170,13 @@ def _workload(path: Path, name: str, content: Any, models: Mapping[str, PlannedM
     work = JobClass(tuple(made), **entry)
     if bool(work.jobs) == bool(work.events_per_s):
         raise PlanError(
-            f"{path}: {place}.jobs is {work.jobs:g} and {place}.events_per_s is {work.events_per_s:g}, expected one of them above "
-            "0: jobs that wait for their answers, or events that arrive whether or not earlier ones are finished"
+            f"{path}: {place}.jobs is {work.jobs:g} and {place}.events_per_s is {work.events_per_s:g}, expected one of them "
+            "above 0: jobs that wait for their answers, or events that arrive whether or not earlier ones are finished"
         )
     if work.events_per_s and work.in_flight > 1:
         raise PlanError(
-            f"{path}: {place}.in_flight is {work.in_flight}, expected it only with {place}.jobs: events that arrive at a rate do "
-            "not wait for each other"
+            f"{path}: {place}.in_flight is {work.in_flight}, expected it only with {place}.jobs: events that arrive at a "
+            "rate do not wait for each other"
         )
     return work
 

@@ -14,6 +14,8 @@ from hypersonic.plan.report import count_of, number, table_of
 #: the parts that are shown
 _SHOWN = 12
 
+_Rows = list[tuple[str, ...]]
+
 
 def show_mixed(plan: MixedPlan) -> None:
     """Print the plan on standard output."""
@@ -27,9 +29,9 @@ def show_mixed(plan: MixedPlan) -> None:
 def mixed_lines(plan: MixedPlan) -> Iterator[str]:
     """Yield the answer in sentences."""
     mixed = plan.mixed
-    cards = sum(pool.in_service for pool in plan.pools.values())
+    serving = sum(pool.in_service for pool in plan.pools.values())
     yield (
-        f"{count_of(len(mixed.workloads), 'workload')}, {count_of(len(mixed.models), 'model')}, {count_of(cards, 'card')} in "
+        f"{count_of(len(mixed.workloads), 'workload')}, {count_of(len(mixed.models), 'model')}, {count_of(serving, 'card')} in "
         f"service in {count_of(len(mixed.pools), 'pool')}."
     )
     busiest = plan.figures.parts[0]
@@ -39,7 +41,8 @@ def mixed_lines(plan: MixedPlan) -> Iterator[str]:
             yield f"{name}: unbounded. More events arrive than a part can serve, so its queue grows for ever."
     for name, pool in plan.pools.items():
         if pool.needed > pool.in_service:
-            yield f"{name}: {count_of(pool.needed, 'card')} instead of {pool.in_service} would leave the headroom, by its {pool.part}."
+            cards = f"{count_of(pool.needed, 'card')} instead of {pool.in_service}"
+            yield f"{name}: {cards} would leave the headroom, by its {pool.part}."
     if plan.simulated is None:
         yield f"There is no simulation: {plan.why_not}."
     yield f"The target ({_target(plan)}) is {'reached' if plan.reached else 'NOT reached'}."
@@ -51,19 +54,19 @@ def _target(plan: MixedPlan) -> str:
     return f"at most {target.added_percent:g} % added to an event of a job{p99}, {target.headroom:g} of the capacity"
 
 
-def _tables(plan: MixedPlan) -> Iterator[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+def _tables(plan: MixedPlan) -> Iterator[tuple[str, tuple[str, ...], _Rows]]:
     yield (
         "workloads, computed and simulated",
-        ("workload", "events/s", "simulated", "time per event, s", "simulated", "idle farm", "call p50, ms", "p99, ms", "refused"),
+        ("workload", "events/s", "simulated", "time per event, s", "simulated", "idle farm", "p50, ms", "p99, ms", "refused"),
         list(_workloads(plan)),
     )
-    calls = [
+    calls: _Rows = [
         (f"{name}: {model}", _ms(wait_s), _ms(plan.simulated.loads[index].model_s[model].mean_s) if plan.simulated else "")
         for index, (name, load) in enumerate(zip(plan.mixed.workloads, plan.figures.loads, strict=True))
         for model, wait_s in load.call_s.items()
     ]
     yield "mean time of a call", ("workload and model", "computed, ms", "simulated, ms"), calls
-    pools = [
+    pools: _Rows = [
         (
             name, str(pool.cards), str(pool.failed), str(pool.spares), str(found.in_service), f"{found.asked:.0%}", found.part,
             str(found.needed or "?"),
@@ -71,7 +74,9 @@ def _tables(plan: MixedPlan) -> Iterator[tuple[str, tuple[str, ...], list[tuple[
         for (name, pool), found in zip(plan.mixed.pools.items(), plan.pools.values(), strict=True)
     ]  # fmt: skip
     yield "pools", ("pool", "cards", "failed", "spares", "in service", "asked", "busiest part", "cards needed"), pools
-    parts = [(part.name, f"{part.asked:.1%}", f"{part.busy:.1%}", _ms(part.wait_s)) for part in plan.figures.parts[:_SHOWN]]
+    parts: _Rows = [
+        (part.name, f"{part.asked:.1%}", f"{part.busy:.1%}", _ms(part.wait_s)) for part in plan.figures.parts[:_SHOWN]
+    ]
     yield "parts, the busiest first", ("part", "asked", "busy", "mean wait, ms"), parts
 
 

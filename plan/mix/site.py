@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from hypersonic.plan.errors import PlanError
 from hypersonic.plan.farm import (
@@ -225,7 +225,7 @@ def _server(mixed: Mixed, pool: Pool, cards: int, rule: TurnRule | None) -> Serv
     first, *others = (_hosted(mixed.models[model], model, pool) for model in pool.models)
     turns = Turns(rule, pool.residency_s) if pool.turns else None
     return Server(
-        first.service, first.units_per_card, None, 1, first.queue_limit, first.model, first.transfer, first.xclbin, first.load_s,
+        **{each.name: getattr(first, each.name) for each in fields(Hosted)},
         cards=cards, link=Link(pool.server_gbps * 1e9), cpu_cores=pool.cores, request_cpu=Constant(pool.request_cpu_ms / 1e3),
         others=tuple(others), turns=turns,
     )  # fmt: skip

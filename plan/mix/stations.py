@@ -80,9 +80,9 @@ class Station:
             return math.inf
         if not self.away_s:
             return self.variation(rates) * mean_wait_s(load, mean_s, self.servers)
-        each = sum(rates.get(call, 0.0) for call in self.times_s) / self.copies
+        each: float = sum(rates.get(call, 0.0) for call in self.times_s) / self.copies
         left_over_s = load * load / (2 * each * (1 - load)) if at_random else 0.0
-        return self.away_s**2 / (2 * self.round_s * (1 - load * self.present)) + left_over_s
+        return self.away_s * self.away_s / (2 * self.round_s * (1 - load * self.present)) + left_over_s
 
     def variation(self, rates: Mapping[Call, float], less: float = 0.0) -> float:
         """Return the wait over that of M/M/c, of arrivals and services as they vary, and of the balancer.
@@ -136,7 +136,7 @@ class Layout:
             yield from (*group.ahead, *group.units.values(), *group.back)
 
     def fixed_s(self, group: Group, call: Call) -> float:
-        """Return the time of a call when nothing queues: its delays, its transfers through the slowest link, and its services."""
+        """Return the time of a call when nothing queues: delays, transfers through the slowest link, and services."""
         farm, server = self.farm, group.server
         links = [farm.link, server.link, *([farm.proxy.link] if farm.proxy else ())]
         bit_s = max(1 / link.free_bits_per_s for link in links)
@@ -144,8 +144,9 @@ class Layout:
         services: list[ServiceTime] = [server.request_cpu, hosted.transfer, hosted.service]
         if farm.proxy:
             services.append(farm.proxy.request_cpu)
+        delays_s: float = 2 * sum(link.delay_s for link in links)
         return (
-            2 * sum(link.delay_s for link in links)
+            delays_s
             + 8 * (call.request_bytes + call.answer_bytes) * bit_s
             + sum(service.mean_s(call.rows) for service in services)
         )

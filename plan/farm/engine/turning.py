@@ -31,7 +31,9 @@ class Table:
 
     def __init__(self, server: Server, turns: Turns, stations: dict[str, Station], clock: Clock) -> None:
         if turns.rule is None:
-            raise FarmError("models take turns and turns.rule is None, expected the rule of the turns; pass the server's own one")
+            raise FarmError(
+                "models take turns and turns.rule is None, expected the rule of the turns; pass the server's own one"
+            )
         self._rule, self._residency_ns, self._clock = turns.rule, round(turns.residency_s * 1e9), clock
         self._stations = {name: [stations[each.model] for each in hosted] for name, hosted in server.xclbins.items()}
         self._xclbin = {each.model: name for name, hosted in server.xclbins.items() for each in hosted}
@@ -92,7 +94,9 @@ class Table:
 
     def _state(self, index: int) -> CardState:
         card = self._cards[index]
-        guests = () if card.changing else tuple(self._guest(model) for model, name in self._xclbin.items() if name == card.xclbin)
+        guests = (
+            () if card.changing else tuple(self._guest(model) for model, name in self._xclbin.items() if name == card.xclbin)
+        )
         return CardState(index, guests, self._ns(card.loaded_s), card.changing)
 
     def _guest(self, model: str) -> Guest:

@@ -90,7 +90,8 @@ FARMS: dict[str, tuple[Farm, tuple[Load, ...]]] = {
         (OpenLoop(20.0, A), OpenLoop(10.0, B), OpenLoop(20.0, C)),
     ),
     "models that take turns, overloaded by jobs": (
-        Farm((server(0.01, also("b", 0.02, load_s=1.0), load_s=2.0, turns=TURNS),)), (ClosedLoop(200, 1.0, A), ClosedLoop(200, 1.0, B)),
+        Farm((server(0.01, also("b", 0.02, load_s=1.0), load_s=2.0, turns=TURNS),)),
+        (ClosedLoop(200, 1.0, A), ClosedLoop(200, 1.0, B)),
     ),
     "full queues": (Farm((server(0.01, queue_limit=20),)), (OpenLoop(200.0, A),)),
     "fewer events than one in ten seconds": (Farm((server(2.0),)), (ClosedLoop(2, 30.0, A),)),

@@ -156,7 +156,9 @@ def agree(figures: Figures, found: Sequence[Measured]) -> None:
     ],
 )
 def test_two_models_on_servers_of_two_kinds(tmp_path: Path, loads: tuple[Load, ...]) -> None:
-    farm = Farm((Server(Constant(0.06), model="a", others=(Hosted(Constant(0.12), model="b"),)), Server(Constant(0.1), model="a")))
+    farm = Farm(
+        (Server(Constant(0.06), model="a", others=(Hosted(Constant(0.12), model="b"),)), Server(Constant(0.1), model="a"))
+    )
     with ExitStack() as stack:
         addresses = [
             stack.enter_context(sum_server(tmp_path / "fast", {"a": 0.06, "b": 0.12})),
@@ -179,6 +181,10 @@ def test_models_that_take_turns_on_a_card(tmp_path: Path, image: bytes, monkeypa
     with serving(repository.place) as server:
         found = asyncio.run(measure([server.addresses["GRPCInferenceService"]], loads, 18))
     one = Server(
-        Constant(0.002), model="a", load_s=0.5, turns=Turns(server_turns, 0.5), others=(Hosted(Constant(0.002), model="b", load_s=0.5),)
+        Constant(0.002),
+        model="a",
+        load_s=0.5,
+        turns=Turns(server_turns, 0.5),
+        others=(Hosted(Constant(0.002), model="b", load_s=0.5),),
     )
     agree(analyse(Farm((one,)), loads), found)
