@@ -17,7 +17,7 @@ SCHEMA = 1
 #: how often the slowest job calls before and while it is measured; at least and at most so many calls
 _CYCLES, _LEAST_CALLS, _MOST_CALLS = 3.0, 20_000, 2_000_000
 #: the rounds of models that take turns that are simulated
-_ROUNDS = 10
+_ROUNDS = 8
 
 
 @dataclass(frozen=True)

@@ -138,18 +138,14 @@ class Layout:
     def fixed_s(self, group: Group, call: Call) -> float:
         """Return the time of a call when nothing queues: delays, transfers through the slowest link, and services."""
         farm, server = self.farm, group.server
-        links = [farm.link, server.link, *([farm.proxy.link] if farm.proxy else ())]
+        links: list[Link] = [farm.link, server.link, *([farm.proxy.link] if farm.proxy else ())]
         bit_s = max(1 / link.free_bits_per_s for link in links)
         hosted = next(each for each in server.hosted if each.model == call.model)
         services: list[ServiceTime] = [server.request_cpu, hosted.transfer, hosted.service]
         if farm.proxy:
             services.append(farm.proxy.request_cpu)
-        delays_s: float = 2 * sum(link.delay_s for link in links)
-        return (
-            delays_s
-            + 8 * (call.request_bytes + call.answer_bytes) * bit_s
-            + sum(service.mean_s(call.rows) for service in services)
-        )
+        times_s = [2 * link.delay_s for link in links] + [service.mean_s(call.rows) for service in services]
+        return math.fsum(times_s) + 8 * (call.request_bytes + call.answer_bytes) * bit_s
 
 
 def lay_out(farm: Farm, calls: Sequence[Call], names: Sequence[str]) -> Layout:

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,8 +65,8 @@ def sum_server(place: Path, services_s: dict[str, float]) -> Iterator[str]:
     for model in services_s:
         (place / model / "1").mkdir(parents=True)
         (place / model / "config.pbtxt").write_text(CONFIG.replace('"sum"', f'"{model}"'))
-    ports = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
-    addresses = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
+    ports: dict[str, Any] = dict.fromkeys(("grpc_port", "http_port", "metrics_port"), 0)
+    addresses: dict[str, Any] = dict.fromkeys(("grpc_address", "http_address"), "127.0.0.1")
     backends = {model: SumBackend(Script(run_s=seconds)) for model, seconds in services_s.items()}
     server = RealServer(Options((place,), **ports, **addresses), backends)
     server.load()
