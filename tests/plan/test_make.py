@@ -12,9 +12,12 @@ from hypersonic.plan.answer import as_data
 from hypersonic.plan.changes import changes
 from hypersonic.plan.errors import PlanError
 from hypersonic.plan.inputs import ModelCost, Question, Site, Target, Workload
-from hypersonic.plan.limits import capacity_of
+from hypersonic.plan.limits import capacity_of, unqueued
 from hypersonic.plan.make import check_question, make_plan
+from hypersonic.plan.measured import constant_service
 from hypersonic.plan.predict import Size, farm_of, part_of, simulate_load
+from hypersonic.plan.read import Given, make_question
+from hypersonic.plan.report import answer_lines
 from tests.plan.questions import hlt
 
 
@@ -57,6 +60,47 @@ def test_an_event_of_many_calls_takes_as_long_as_the_law_says() -> None:
     point = simulate_load(question, capacity, 1.5)
     assert point.event_s == pytest.approx(1.5 * capacity.unqueued.ideal_s, rel=0.02)
     assert point.events_per_s == pytest.approx(capacity.events_per_s, rel=0.02)
+
+
+def test_times_far_above_saturation_are_those_of_the_law() -> None:
+    question = hlt(cards=1)
+    capacity = capacity_of(question, 1)
+    point = simulate_load(question, capacity, 8.0)
+    assert point.jobs == pytest.approx(8 * capacity.jobs)
+    assert point.event_s == pytest.approx(8 * capacity.unqueued.ideal_s, rel=0.01)
+    assert point.events_per_s == pytest.approx(capacity.events_per_s, rel=0.01)
+    assert point.p50_s == pytest.approx(8 * capacity.unqueued.ideal_s - capacity.unqueued.own_s, rel=0.01)
+    assert point.p50_s < point.p99_s
+
+
+def test_two_and_a_half_jobs_are_not_three() -> None:
+    """A card of long executions, which few jobs saturate: a part of a job is one that calls less often."""
+    model = ModelCost("long", 100, 100, service_ms=2000.0, measured=constant_service(2.0, 1))
+    question = Question(Workload(jobs=1, cpu_s=4.0, share=0.5, rows=1), model, Site(cards=1), Target())
+    capacity = capacity_of(question, 1)
+    assert capacity.jobs == pytest.approx(2, rel=0.01)
+    for ratio in (0.2, 0.35):
+        point = simulate_load(question, capacity, ratio)
+        assert point.events_per_s == pytest.approx(ratio * capacity.events_per_s, rel=0.03)
+
+
+def test_numbers_below_a_hundred_keep_their_digits() -> None:
+    work = Workload(jobs=3, cpu_s=330, share=0.67, rows=235, calls=235)
+    plan = make_plan(Question(work, ModelCost("emtrk", 9216, 16, ii=9680), Site(cards=1), Target()), simulate=False)
+    text = " ".join(answer_lines(plan))
+    assert "3 jobs, 0.027 events/s" in text
+    assert "62.4 jobs (62.4 a card), 0.561 events/s" in text
+
+
+def test_a_fraction_of_a_clock_and_a_service_time_give_the_rate() -> None:
+    fraction = make_question(Given({"model.name": "facile", "workload.jobs": 1, "model.ii": 2.5}))
+    (kernel,) = (limit for limit in capacity_of(fraction, 1).limits if limit.part == "kernel")
+    assert kernel.events_per_s == pytest.approx(300e6 / 2.5 / 16_000)
+    given = make_question(Given({"model.name": "facile", "workload.jobs": 1, "model.service_ms": 4.0}))
+    limits = {limit.part: limit for limit in capacity_of(given, 3).limits}
+    assert limits["compute units"].events_per_s == pytest.approx(3 / 0.004)
+    assert "kernel" not in limits
+    assert simulate_load(given, capacity_of(given, 3), 0.2).p50_s == pytest.approx(unqueued(given).call_s, rel=0.02)
 
 
 def test_a_large_site_is_simulated_in_part_with_its_share_of_the_switch() -> None:
