@@ -11,6 +11,7 @@ from hypersonic.plan.farm.engine.clock import Clock
 from hypersonic.plan.farm.engine.drivers import Arrivals, Jobs
 from hypersonic.plan.farm.engine.meter import Meter, spread
 from hypersonic.plan.farm.engine.network import Machine, Network
+from hypersonic.plan.farm.engine.turning import Table
 from hypersonic.plan.farm.errors import FarmError, check_count
 from hypersonic.plan.farm.loads import ClosedLoop, Load
 from hypersonic.plan.farm.machines import Farm, check_hosts
@@ -38,6 +39,9 @@ def simulate_mix(farm: Farm, loads: Sequence[Load], *, seconds: float, warmup_s:
     check_hosts(farm, (call.model for load in loads for call in load.calls))
     clock, shared = Clock(), Meter(seconds, warmup_s)
     network = Network(farm, clock, shared, seed)
+    for machine in network.machines:
+        if machine.server.turns:
+            Table(machine.server, machine.server.turns, machine.stations, clock)
     meters = [shared if len(loads) == 1 else Meter(seconds, warmup_s) for _ in loads]
     crowds = []
     for index, (load, meter) in enumerate(zip(loads, meters, strict=True)):

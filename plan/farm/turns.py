@@ -39,7 +39,12 @@ class Guest(NamedTuple):
 
 
 class CardState(NamedTuple):
-    """A card. kept: it is being loaded."""
+    """A card.
+
+    Attributes:
+        guests: the models on it.
+        kept: it is being loaded.
+    """
 
     number: int
     guests: tuple[Guest, ...]

@@ -26,7 +26,7 @@ _ROUNDS, _BALANCED, _CLOSE = 120, 4, 1e-5
 
 @dataclass(frozen=True)
 class LoadFigures:
-    """What a load gets.
+    """The rates and times of a load.
 
     Attributes:
         events_per_s: that are finished, calls that were refused included.

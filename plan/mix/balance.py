@@ -40,7 +40,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Balance:
-    """What the balancer does.
+    """The shares of the kinds of servers, and the waits.
 
     Attributes:
         shares: by model, the part of its calls that goes to each kind.

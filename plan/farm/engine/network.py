@@ -10,7 +10,6 @@ from hypersonic.plan.farm.engine.clock import Clock
 from hypersonic.plan.farm.engine.meter import Meter, Shares
 from hypersonic.plan.farm.engine.request import Request
 from hypersonic.plan.farm.engine.station import Station
-from hypersonic.plan.farm.engine.turning import Table
 from hypersonic.plan.farm.engine.wires import Cores, Wire
 from hypersonic.plan.farm.machines import Balancing, Failure, Farm, Proxy, Server
 from hypersonic.plan.farm.service import NO_TIME
@@ -72,8 +71,6 @@ class Network:
                 hosted.model: Station(hosted, server, clock, meter, service, finished=self._reply, failed=self._refuse)
                 for hosted in server.hosted
             }
-            if server.turns:
-                Table(server, server.turns, stations, clock)
             self.machines.append(Machine(index, server, stations, cpu, meter))
         self.relays = [Relay(farm.proxy, cpu, meter) for _ in range(farm.proxy.count)] if farm.proxy else []
         self._passed = 0

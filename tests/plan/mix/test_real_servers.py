@@ -40,7 +40,7 @@ A, B = Call(1, 12.0, 4.0, "a"), Call(1, 12.0, 4.0, "b")
 
 @dataclass
 class Measured:
-    """What a load got: ends of events, and durations of calls by model, each with its time."""
+    """The record of a load: ends of events, and durations of calls by model, each with its time."""
 
     began_s: float
     events: list[float] = field(default_factory=list)
