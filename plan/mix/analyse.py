@@ -22,6 +22,8 @@ from hypersonic.plan.mix.stations import Group, Layout, Station, lay_out
 
 #: rounds over all stations, and every how many of them the balancer is asked again; the relative change at which they end
 _ROUNDS, _BALANCED, _CLOSE = 120, 4, 1e-5
+#: how far the variation of arrivals is followed along the calls of an event
+_CHAIN = 4
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class _Solver:
     def __init__(self, layout: Layout, loads: Sequence[Load]) -> None:
         self._layout, self._loads = layout, loads
         self._counts = [Counter(load.calls) for load in loads]
+        #: each call with the one before it in an event
+        self._pairs = [Counter(zip((None, *load.calls), load.calls, strict=False)) for load in loads]
         self._stations = list(layout.stations)
         #: by model, the part of its calls that goes to each kind of servers
         self._shares: dict[str, tuple[float, ...]] = {
@@ -239,16 +243,16 @@ class _Solver:
             station.wait_s = math.inf
             return
         jobs = [
-            (load, other_s, visit, flow / total)
+            (load, _job_rates(load, max(0.0, other_s - mean_s * visit)), visit, flow / total)
             for load, other_s, visit, flow in zip(self._loads, others_s, visits, traffic, strict=True)
             if visit and isinstance(load, ClosedLoop)
         ]
 
         def arrivals(n: float) -> float:
             found = open_rate
-            for load, other_s, visit, share in jobs:
+            for load, rates, visit, share in jobs:
                 waiting = n * station.copies * share / load.jobs
-                found += visit * load.jobs * _job_rate(load, other_s - mean_s * visit, max(0.0, load.in_flight - waiting))
+                found += visit * load.jobs * _between(rates, max(0.0, load.in_flight - waiting))
             return found / station.copies
 
         most = station.servers + station.limit if station.limit else math.inf
@@ -352,7 +356,7 @@ class _Solver:
         """
         calls, layout = self._calls(self._rates), self._layout
         left: dict[Call, float] = {}
-        for _ in range(max(len(load.calls) for load in self._loads if not isinstance(load, ClosedLoop)) if self._open else 1):
+        for _ in range(_CHAIN if self._open else 1):
             streams = {call: self._sent_cv2(call, left) for call in layout.calls}
             proxies = layout.farm.proxy.count if layout.farm.proxy else 1
             for station in layout.ahead:
@@ -383,13 +387,13 @@ class _Solver:
             left: that of each call as its execution ends.
         """
         total = mean = 0.0
-        for load, rate in zip(self._loads, self._rates, strict=True):
-            for before, each in zip((None, *load.calls), load.calls, strict=False):
+        for load, rate, pairs in zip(self._loads, self._rates, self._pairs, strict=True):
+            for (before, each), count in pairs.items():
                 if each == call:
                     cv2 = 1.0
                     if not isinstance(load, ClosedLoop):
                         cv2 = left.get(before, 1.0) if before else float(load.poisson)
-                    total, mean = total + rate, mean + rate * cv2
+                    total, mean = total + count * rate, mean + count * rate * cv2
         return mean / total if total else 1.0
 
     def _pass(self, station: Station, streams: Mapping[Call, float], calls: Mapping[Call, float]) -> dict[Call, float]:
@@ -419,36 +423,32 @@ def _rate(load: Load, calls_s: float) -> float:
     """Return the events per second of a load whose calls take so long for an event."""
     if not isinstance(load, ClosedLoop):
         return load.rate_per_s
-    return load.jobs * _job_rate(load, calls_s, load.in_flight)
+    return load.jobs * _job_rates(load, calls_s)[-1] if math.isfinite(calls_s) else 0.0
 
 
-def _job_rate(load: ClosedLoop, calls_s: float, events: float) -> float:
-    """Return the events per second of a job with so many events in flight, which may be a fraction.
+def _job_rates(load: ClosedLoop, calls_s: float) -> list[float]:
+    """Return the events per second of a job with 0, 1, .. in_flight events, whose calls take so long for an event.
 
-    Its own work is a station of one server. Below one event in flight, that is the share of time in which it has one.
+    Its own work is a station of one server. The rate lies between that of regular times, and that of exponential ones, which
+    mean-value analysis gives.
     """
-    if not math.isfinite(calls_s):
-        return 0.0
-    own_s = load.own_work_s
-    alone = 1 / (own_s + max(0.0, calls_s))
-    if events <= 1:
-        return events * alone
-    whole = math.floor(events)
-    rates = [_whole_rate(load, calls_s, n) for n in (whole, whole + 1)]
-    return rates[0] + (events - whole) * (rates[1] - rates[0])
-
-
-def _whole_rate(load: ClosedLoop, calls_s: float, events: int) -> float:
-    """Return the same for a whole number: between that of regular times, and that of exponential ones (exact)."""
-    own_s, waiting, random = load.own_work_s, 0.0, 0.0
-    for n in range(1, events + 1):
+    own_s, cv, waiting = load.own_work_s, min(1.0, load.own_work_cv), 0.0
+    rates = [0.0]
+    for n in range(1, load.in_flight + 1):
         there_s = own_s * (1 + waiting)
         random = n / (calls_s + there_s)
         waiting = random * there_s
-    alone, together = events / (own_s + calls_s), 1 / own_s
-    near = min(alone, together) / max(alone, together)
-    cv = min(1.0, load.own_work_cv)
-    return min(alone, together) + (random - min(alone, together)) * (cv * cv + (cv - cv * cv) * near**4)
+        together, alone = 1 / own_s, n / (own_s + calls_s)
+        regular = min(together, alone)
+        near = regular / max(together, alone)
+        rates.append(regular + (random - regular) * (cv * cv + (cv - cv * cv) * near**4))
+    return rates
+
+
+def _between(rates: Sequence[float], events: float) -> float:
+    """Return the rate for a number of events that may be a fraction."""
+    whole = min(math.floor(events), len(rates) - 2)
+    return rates[whole] + (events - whole) * (rates[whole + 1] - rates[whole])
 
 
 def _agree(needed_s: Callable[[float], float], scale_s: float) -> float:
