@@ -28,6 +28,7 @@ _FIELDS: Mapping[str, Mapping[str, Rule | None]] = {
     "workloads": {
         **{name: RULES["workload"][name] for name in ("events_per_s", "cpu_s", "share")}, **MIXED_RULES["workloads"],
     },
+    "cards": MIXED_RULES["cards"],
     "calls": MIXED_RULES["calls"],
     "site": {**{name: RULES["site"].get(name) for name in _SITE}, **RULES["site"], **MIXED_RULES["site"]},
     "target": {name: RULES["target"][name] for name in ("added_percent", "p99_ms", "headroom")},
@@ -138,10 +139,17 @@ def _pool(path: Path, name: str, content: Any, site: Mapping[str, Any], models: 
     if not isinstance(entry.get("turns", False), bool):
         raise PlanError(f"{path}: {place}.turns is {entry['turns']!r:.80}, expected true or false")
     hosted = entry.pop("models", list(models))
-    if not isinstance(hosted, list) or not hosted:
-        raise PlanError(f"{path}: {place}.models is {hosted!r:.80}, expected a list of models: {', '.join(models)}")
+    if not isinstance(hosted, list | dict) or not hosted:
+        raise PlanError(
+            f"{path}: {place}.models is {hosted!r:.80}, expected a list of models: {', '.join(models)}; or each with what "
+            f"differs on these cards, such as `{{{next(iter(models))}: {{service_ms: 3}}}}`"
+        )
     for model in hosted:
         check_known(path, str(model), tuple(models), f"one of {place}'s models that the section models has")
+    if isinstance(hosted, dict):
+        entry["costs"] = {
+            model: _checked(path, "cards", f"{place}.models.{model}", each or {}) for model, each in hosted.items()
+        }
     if len({*hosted}) < len(hosted):
         raise PlanError(f"{path}: {place}.models is {hosted!r:.80}, expected each model once")
     pool = Pool(models=tuple(hosted), **entry)

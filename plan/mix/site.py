@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from hypersonic.plan.errors import PlanError
 from hypersonic.plan.farm import (
@@ -29,7 +30,7 @@ from hypersonic.plan.farm import (
     Turns,
 )
 from hypersonic.plan.farm.service import NO_TIME
-from hypersonic.plan.inputs import ModelCost, Question, Rule, Site, Target, Workload
+from hypersonic.plan.inputs import RULES, ModelCost, Question, Rule, Site, Target, Workload
 from hypersonic.plan.limits import card_of, execution_s
 
 #: the least own work of a job, for loads that do nothing but call
@@ -67,6 +68,7 @@ class Pool:
         models: on its cards.
         turns: the models take turns, one xclbin on a card at a time.
         residency_s: how long models stay on a card at least.
+        costs: by model, what differs on these cards: ii, units and service_ms.
     """
 
     cards: int
@@ -81,6 +83,7 @@ class Pool:
     request_cpu_ms: float = 1.0
     turns: bool = False
     residency_s: float = 5.0
+    costs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def in_service(self) -> int:
@@ -170,6 +173,7 @@ MIXED_RULES: Mapping[str, Mapping[str, Rule]] = {
         "residency_s": Rule(0, above=True, unit="seconds"),
     },
     "workloads": {"jobs": Rule(0, 1_000_000, whole=True), "in_flight": Rule(1, 1024, whole=True)},
+    "cards": {name: RULES["model"][name] for name in ("ii", "units", "service_ms")},
     "calls": {"rows": Rule(1, 1 << 31, whole=True), "times": Rule(1, 10_000, whole=True)},
     "site": {
         "envoys": Rule(0, 10_000, whole=True),
@@ -233,6 +237,7 @@ def _server(mixed: Mixed, pool: Pool, cards: int, rule: TurnRule | None) -> Serv
 
 def _hosted(model: PlannedModel, name: str, pool: Pool) -> Hosted:
     """Return the model on the pool's cards: its kernel's time is that of a unit, PCIe and memory bank are shared."""
+    model = replace(model, cost=replace(model.cost, **pool.costs.get(name, {})))
     service, transfer = _times(model, pool)
     return Hosted(
         service, model.cost.units, queue_limit=model.queue_limit, model=name, transfer=transfer, xclbin=model.xclbin,

@@ -63,6 +63,16 @@ def test_a_file_gives_servers_and_loads(tmp_path: Path) -> None:
     assert stream.rate_per_s == 5  # type: ignore[union-attr] # arrivals
 
 
+def test_a_model_may_cost_something_else_on_each_kind_of_cards(tmp_path: Path) -> None:
+    pools = "{facile: {units: 2}, mine: {service_ms: 50, units: 3}, slow: {ii: 5}}"
+    mixed = read(tmp_path, FARM.replace("[facile, mine]", pools))
+    old, new = (farm_of(mixed, None)[0].servers[index].hosted for index in (0, 2))
+    assert [hosted.units_per_card for hosted in old] == [2, 3, 1]
+    assert [hosted.units_per_card for hosted in new] == [1, 1, 1]
+    assert [each[1].service.mean_s(10) for each in (old, new)] == pytest.approx([0.05, 0.02])
+    assert [each[2].service.mean_s(1) for each in (old, new)] == pytest.approx([5 / 300e6, 2.5 / 300e6])
+
+
 def test_a_file_of_one_model_is_not_mixed(tmp_path: Path) -> None:
     assert not is_mixed(load_document(written(tmp_path, "{workload: {jobs: 3}, model: facile, site: {server_gbps: 25}}")))
     assert not is_mixed([1])
@@ -142,6 +152,8 @@ workloads: {stream: {events_per_s: 30, calls: {mine: 1}}}
         ("[facile, mine]", "[facile, yours]", "'yours' is not one of pools.old's models that the section models has, expected"),
         ("[facile, mine]", "[facile, facile]", "pools.old.models is ['facile', 'facile'], expected each model once"),
         ("[facile, mine]", "facile", "pools.old.models is 'facile', expected a list of models: facile, mine, slow"),
+        ("[facile, mine]", "{mine: {rows: 3}}", "'rows' is not a field of pools.old.models.mine, expected one of ii, units,"),
+        ("[facile, mine]", "{mine: {service_ms: no}}", "pools.old.models.mine.service_ms is False, expected a number of"),
         ("spares: 1", "turns: 3", "pools.old.turns is 3, expected true or false"),
         ("site: {server_gbps: 25, ", "site: {", "pools.old.server_gbps is missing, expected the Gb/s of a server's link"),
         ("jobs: 30", "jobs: 1.5", "workloads.hlt.jobs is 1.5, expected a whole number from 0 to 1,000,000"),
