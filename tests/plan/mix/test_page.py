@@ -13,6 +13,7 @@ from hypersonic import cli
 from hypersonic.plan.mix.make import MixedPlan, plan_mixed
 from hypersonic.plan.mix.read import SEVERAL, known_fields, read_mixed
 from hypersonic.plan.read import load_document
+from tests.plan.mix.farms import FARMS
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 EXAMPLE, PAGE = DOCS / "plan-farm.yaml", (DOCS / "plan.md").read_text()
@@ -32,6 +33,10 @@ def computed_table(plan: MixedPlan) -> str:
 
 def test_the_page_shows_what_the_example_gives() -> None:
     assert computed_table(plan_mixed(read_mixed(EXAMPLE, load_document(EXAMPLE)), simulate=False)) in PAGE
+
+
+def test_the_page_counts_the_farms_that_are_compared() -> None:
+    assert f"`tests/plan/mix` compares {len(FARMS)} farms with the simulation" in PAGE
 
 
 def test_the_page_has_every_field() -> None:
