@@ -344,6 +344,9 @@ class _Solver:
         slowest = max(stations, key=lambda each: each.load(parts))
         service_s = max(1e-12, slowest.load(parts) * slowest.copies * slowest.servers * slowest.present / total)
         time_s = sum(part * self._layout.fixed_s(group, call) for call, part in parts.items()) / total
+        for other in stations:
+            if other is not slowest and math.isfinite(other.wait_s):
+                time_s += other.wait_s * sum(parts[call] for call in other.times_s if call in parts) / total
         load = slowest.load({call: self._here(slowest, calls).get(call, 0.0) for call in slowest.times_s})
         return Kind(
             group.count, frozenset(group.units), max(0.0, time_s - service_s), service_s, slowest.servers, min(1.0, load)
