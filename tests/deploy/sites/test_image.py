@@ -47,12 +47,21 @@ def locked(text: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
 
 
-def test_hadolint_finds_nothing() -> None:
+@pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.triton"])
+def test_hadolint_finds_nothing(name: str) -> None:
     program = environment(Path(__file__).with_name("hadolint.txt")) / "bin" / "hadolint"
     done = subprocess.run(
-        [program, "--no-color", "--failure-threshold", "style", FILE], capture_output=True, text=True, check=False
+        [program, "--no-color", "--failure-threshold", "style", FILE.with_name(name)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+
+
+def test_the_image_of_tritonserver_copies_what_the_other_one_does() -> None:
+    """The build stages of both install the project from the same folders."""
+    build = parse(FILE)[0]
+    copied = {source for rest in build.all("COPY") for source in rest.split()[:-1]} - {"requirements.lock"}
+    theirs = re.findall(r"^COPY (?!--from)(.*) \S+$", FILE.with_name("Dockerfile.triton").read_text(), re.MULTILINE)
+    assert {source for line in theirs for source in line.split()} == copied
 
 
 def test_the_file_says_what_orchestrators_rely_on() -> None:
