@@ -92,7 +92,7 @@ std::string Card::models() const {
 
 void Card::enter(Tenant& tenant) {
   const std::scoped_lock lock(mutex_);
-  if (lost_) {
+  if (lost_ || device_ == nullptr) {
     throw Error(Kind::DeviceLost, "card " + std::to_string(index_) + " is lost: " + last_failure_);
   }
   try {
@@ -114,6 +114,7 @@ void Card::leave(Tenant& tenant) noexcept {
   for (const auto& lane : tenant.lanes_) {
     close_lane(*lane);
   }
+  wake_.notify_all();  // all units of the others may be lost
 }
 
 void Card::report(const std::exception& error, Unit* unit) noexcept {
