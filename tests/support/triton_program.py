@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from hypersonic.triton.errors import TritonServerNotFoundError
 from hypersonic.triton.program import find_tritonserver
@@ -22,15 +23,18 @@ _ATTEMPTS = 5
 
 
 @contextmanager
-def triton_program(*options: str, environment: Mapping[str, str] | None = None) -> Iterator[Program]:
-    """As server_program.program(), for options that both servers have. Skips the test where there is no tritonserver."""
+def triton_program(*options: str, environment: Mapping[str, str] | None = None, given: Path | None = None) -> Iterator[Program]:
+    """As server_program.program(), for options that both servers have. Skips the test where there is no tritonserver.
+
+    given: the program, if not the default one.
+    """
     try:
-        find_tritonserver()
+        find_tritonserver(given)
     except TritonServerNotFoundError as error:
         skip_offline(str(error))
         raise
     for attempt in range(_ATTEMPTS):
-        with _started(options, environment or {}) as running:
+        with _started(options, environment or {}, given) as running:
             if len(running.ports) == 3 or attempt == _ATTEMPTS - 1 or "already in use" not in running.log:
                 assert len(running.ports) == 3, running.log
                 yield running
@@ -38,9 +42,10 @@ def triton_program(*options: str, environment: Mapping[str, str] | None = None) 
 
 
 @contextmanager
-def _started(options: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[Program]:
+def _started(options: tuple[str, ...], environment: Mapping[str, str], given: Path | None) -> Iterator[Program]:
     (repository,) = (option.removeprefix(_REPOSITORY) for option in options if option.startswith(_REPOSITORY))
-    argv = [sys.executable, "-m", "hypersonic.cli", "triton", "serve", "--quiet", "--model-repository", repository, "--"]
+    argv = [sys.executable, "-m", "hypersonic.cli", "triton", "serve", "--quiet", "--model-repository", repository]
+    argv += [*(["--tritonserver", str(given)] if given else []), "--"]
     argv += [option for option in options if not option.startswith(_REPOSITORY)]
     for name, port in zip(("grpc", "http", "metrics"), _free_ports(3), strict=True):
         argv += [f"--{name}-port={port}", f"--{name}-address=127.0.0.1"]
