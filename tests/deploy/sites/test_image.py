@@ -50,7 +50,7 @@ def locked(text: str) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.triton"])
 def test_hadolint_finds_nothing(name: str) -> None:
     program = environment(Path(__file__).with_name("hadolint.txt")) / "bin" / "hadolint"
-    argv = [program, "--no-color", "--failure-threshold", "style", FILE.with_name(name)]
+    argv = [str(program), "--no-color", "--failure-threshold", "style", str(FILE.with_name(name))]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
