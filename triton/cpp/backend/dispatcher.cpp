@@ -2,6 +2,7 @@
 #include "backend/dispatcher.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "driver/error.hpp"
@@ -79,10 +80,6 @@ Dispatcher::~Dispatcher() {
   for (const auto& worker : workers_) {
     worker->thread.join();
   }
-  while (!retries_.empty()) {
-    fail(retries_.front(), TRITONSERVER_ERROR_UNAVAILABLE, "the model is being unloaded");
-    retries_.pop_front();
-  }
   tenants_.clear();  // a card may still report a change until its tenant has left
 }
 
@@ -130,7 +127,7 @@ void Dispatcher::submit(Job& job) noexcept {
   std::unique_lock lock(mutex_);
   while (free_.empty()) {
     if (!any_in_service()) {
-      const std::string text = last_error_.empty() ? "no compute unit is in service" : last_error_;
+      const std::string text = reason_locked();
       lock.unlock();
       fail(job, TRITONSERVER_ERROR_UNAVAILABLE, text);
       return;
@@ -170,10 +167,15 @@ void Dispatcher::set_free(Worker& worker, bool is_free) {
 void Dispatcher::work(Worker& worker) noexcept {
   std::unique_lock lock(mutex_);
   while (take(worker, lock)) {
+    ++busy_;
     lock.unlock();
     run(worker);
     lock.lock();
     worker.has_job = false;
+    --busy_;
+    if (closing_) {
+      wake_workers();
+    }
   }
 }
 
@@ -185,7 +187,7 @@ bool Dispatcher::take(Worker& worker, std::unique_lock<std::mutex>& lock) {
       worker.has_job = true;
       break;
     }
-    if (closing_) {
+    if (closing_ && busy_ == 0) {  // until then, the rows of a run may come back
       return false;
     }
     if (!worker.is_free && worker.unit->in_service()) {
@@ -263,47 +265,77 @@ void Dispatcher::compute(Worker& worker, Slot& slot) {
 }
 
 void Dispatcher::retry(Job& job, const std::exception& error) noexcept {
-  std::unique_lock lock(mutex_);
-  last_error_ = error.what();
-  if (!any_in_service()) {
-    const std::string text = last_error_;
-    lock.unlock();
-    fail(job, TRITONSERVER_ERROR_UNAVAILABLE, text);
-    return;
+  std::vector<Job> lost;
+  {
+    const std::scoped_lock lock(mutex_);
+    last_error_ = error.what();
+    retries_.push_back(std::move(job));
+    job = Job();
+    lost = take_lost();
+    wake_workers();
   }
-  retries_.push_back(std::move(job));
-  job = Job();
+  fail_lost(lost);
+}
+
+std::vector<Job> Dispatcher::take_lost() {
+  std::vector<Job> lost;
+  if (!any_in_service()) {
+    std::move(retries_.begin(), retries_.end(), std::back_inserter(lost));
+    retries_.clear();
+  }
+  return lost;
+}
+
+void Dispatcher::fail_lost(std::vector<Job>& lost) noexcept {
+  for (Job& job : lost) {
+    fail(job, TRITONSERVER_ERROR_UNAVAILABLE, reason());
+  }
+}
+
+void Dispatcher::wake_workers() noexcept {
   for (const auto& worker : workers_) {
     worker->given.notify_one();
   }
 }
 
 void Dispatcher::lanes_changed() noexcept {
-  const std::scoped_lock lock(mutex_);
-  if (closing_) {
-    return;
-  }
-  for (const auto& unit : units_) {
-    const bool now = unit->in_service();
-    unit->metrics.set(Metric::kInService, now ? 1 : 0);
-    if (now && !unit->was_in_service) {
-      unit->metrics.add(Metric::kRevived, 1);
+  std::vector<Job> lost;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closing_) {
+      return;
     }
-    unit->was_in_service = now;
-  }
-  for (const auto& worker : workers_) {
-    if (!worker->unit->in_service()) {
-      set_free(*worker, false);
+    for (const auto& unit : units_) {
+      const bool now = unit->in_service();
+      unit->metrics.set(Metric::kInService, now ? 1 : 0);
+      if (now && !unit->was_in_service) {
+        unit->metrics.add(Metric::kRevived, 1);
+      }
+      unit->was_in_service = now;
     }
-    worker->given.notify_one();
+    for (const auto& worker : workers_) {
+      if (!worker->unit->in_service()) {
+        set_free(*worker, false);
+      }
+    }
+    lost = take_lost();
+    wake_workers();
+    free_changed_.notify_all();
   }
-  free_changed_.notify_all();
+  fail_lost(lost);
 }
 
 std::string Dispatcher::out_of_service() noexcept {
   const std::scoped_lock lock(mutex_);
-  return any_in_service() ? "" : last_error_.empty() ? "no compute unit is in service" : last_error_;
+  return any_in_service() ? "" : reason_locked();
 }
+
+std::string Dispatcher::reason() noexcept {
+  const std::scoped_lock lock(mutex_);
+  return reason_locked();
+}
+
+std::string Dispatcher::reason_locked() const { return last_error_.empty() ? "no compute unit is in service" : last_error_; }
 
 bool Dispatcher::any_in_service() noexcept {
   return std::any_of(units_.begin(), units_.end(), [](const auto& unit) { return unit->in_service(); });

@@ -62,7 +62,15 @@ class Dispatcher {
   bool take(Worker& worker, std::unique_lock<std::mutex>& lock);
   void run(Worker& worker) noexcept;
   void compute(Worker& worker, Slot& slot);
+  // Lets the rows of a lost run run on another compute unit.
   void retry(Job& job, const std::exception& error) noexcept;
+  // The jobs that wait for a compute unit, if there is none in service. The lock is held.
+  std::vector<Job> take_lost();
+  void fail_lost(std::vector<Job>& lost) noexcept;
+  void wake_workers() noexcept;
+  // Why the last compute unit was lost.
+  std::string reason() noexcept;
+  std::string reason_locked() const;
   bool any_in_service() noexcept;
   void fail(Job& job, TRITONSERVER_Error_Code code, const std::string& text) noexcept;
 
@@ -81,6 +89,7 @@ class Dispatcher {
   std::vector<Worker*> free_;  // in the order in which they became free
   std::deque<Job> retries_;
   std::string last_error_;
+  std::size_t busy_ = 0;  // workers with a job
   bool closing_ = false;
 };
 
