@@ -209,7 +209,7 @@ def test_make_passes_on_the_python_that_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", PYTHONS)
 def test_the_locked_packages_are_those_of_each_python(version: str) -> None:
-    extras = [word for extra in ("build", "columnar", "onnxruntime", "trace", "jwt") for word in ("--extra", extra)]
+    extras = [word for extra in ("build", "triton", "columnar", "onnxruntime", "trace", "jwt") for word in ("--extra", extra)]
     words = ["pyproject.toml", *extras, "--group=dev", f"--python-version={version}", "--constraint=requirements.lock"]
     done = run_uv("pip", "compile", *words, "--no-header", "--no-annotate", "--no-python-downloads", "--quiet")
     lock = re.findall(r"^([a-z0-9][^ ]*==[^ ]+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
