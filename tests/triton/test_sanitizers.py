@@ -58,7 +58,6 @@ def run(request: pytest.FixtureRequest, tmp_path: Path, image: bytes, cards: Car
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
         found = re.search(r"(\d+) right, (\d+) failed, 0 wrong, 0 unanswered", done.stdout)
         assert found is not None, done.stdout
-        print(done.stderr[-4000:])
         return found
 
     return start
