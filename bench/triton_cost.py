@@ -37,7 +37,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.triton.compile import CPP, json_include
+from hypersonic.triton.compile import CPP, STANDARD, include_options
 from hypersonic.triton.program import find_tritonserver
 from hypersonic.triton.serve import arguments
 
@@ -82,11 +82,9 @@ def compile_tools(directory: Path) -> tuple[Path, Path]:
     xrt, noop = directory / "libnull_xrt.so", directory / "backends" / "noop" / "libtriton_noop.so"
     noop.parent.mkdir(parents=True)
     verilator.run(["gcc", "-std=c11", "-O2", "-Wall", "-Werror", "-fPIC", "-shared", "-o", xrt, HERE / "null_xrt.c"], directory)
-    (directory / "causes.inc").touch()
-    include = [f"-I{CPP}", f"-I{directory}", "-isystem", str(json_include())]
     sources = [HERE / "noop_backend.cpp", CPP / "backend" / "triton.cpp"]
-    flags = ["-std=c++17", "-O2", "-Wall", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]
-    verilator.run(["g++", *flags, *include, "-o", noop, *sources], directory)
+    flags = [STANDARD, "-O2", "-Wall", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"]
+    verilator.run(["g++", *flags, *include_options(directory), "-o", noop, *sources], directory)
     return xrt, noop.parents[1]
 
 

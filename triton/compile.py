@@ -20,7 +20,9 @@ CPP = Path(__file__).parent / "cpp"
 LIBRARY_NAME = "libtriton_fpga.so"
 #: Triton's name of the backend, and of its directory
 BACKEND = "fpga"
-_FLAGS = ("-std=c++17", "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-pthread")
+#: the language, of every compilation and of the lint
+STANDARD = "-std=c++17"
+_FLAGS = (STANDARD, "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-pthread")
 _SYSTEM_INCLUDE = Path("/usr/include")
 
 
@@ -45,14 +47,11 @@ def backend_library(
         MissingToolError: Without the compiler.
         ToolError: When the compiler fails.
     """
-    include = json_include()
 
     def build(directory: Path) -> None:
         verilator.require(compiler[0])
         progress("compiling the backend for tritonserver, once for this version (about a minute)")
-        tables.write(directory)
-        paths = (f"-I{CPP}", f"-I{directory}", "-isystem", str(include))
-        compile_one = partial(_compile, directory, [*compiler, *_FLAGS, *flags, *paths])
+        compile_one = partial(_compile, directory, [*compiler, *_FLAGS, *flags, *include_options(directory)])
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(compile_one, sources()))
         exports = f"-Wl,--version-script={CPP / 'exports.map'}"
@@ -62,8 +61,22 @@ def backend_library(
         for file in objects:
             file.unlink()
 
-    parts: list[str | bytes | Path] = [platform.machine(), *compiler, *_FLAGS, *flags, CPP, tables.causes(), tables.constants()]
+    parts = [platform.machine(), *compiler, *_FLAGS, *flags, *contents()]
     return cached("triton_fpga", parts, build) / LIBRARY_NAME
+
+
+def contents() -> list[str | Path]:
+    """Return what the C++ consists of, for the key of a cached build: its folder and the tables written from Python."""
+    return [CPP, tables.causes(), tables.constants()]
+
+
+def include_options(directory: Path) -> list[str]:
+    """Write the tables that the C++ includes into a directory, and return the compiler's options for all headers.
+
+    Raises BackendCompileError.
+    """
+    tables.write(directory)
+    return [f"-I{CPP}", f"-I{directory}", "-isystem", str(json_include())]
 
 
 def json_include() -> Path:

@@ -16,11 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from hypersonic.hls.cache import cached
-from hypersonic.triton import tables
-from hypersonic.triton.compile import CPP, json_include, sources
+from hypersonic.triton.compile import CPP, STANDARD, contents, include_options, sources
 
 _BIN = Path(sys.executable).parent
-_STANDARD = "-std=c++17"
 
 
 class LintError(Exception):
@@ -35,7 +33,7 @@ def main() -> int:
     files = [*sources(), *sorted(CPP.glob("*/*.hpp"))]
     try:
         _run([str(_BIN / "clang-format"), *(["-i"] if fix else ["--dry-run", "--Werror"]), *map(str, files)])
-        cached("clang_tidy", [CPP, tables.causes(), tables.constants()], _tidy)
+        cached("clang_tidy", contents(), _tidy)
     except LintError as error:
         print(error)
         return 1
@@ -44,8 +42,7 @@ def main() -> int:
 
 
 def _tidy(directory: Path) -> None:
-    tables.write(directory)
-    options = ["--", _STANDARD, f"-I{CPP}", f"-I{directory}", "-isystem", str(json_include())]
+    options = ["--", STANDARD, *include_options(directory)]
 
     def check(source: Path) -> None:
         _run([str(_BIN / "clang-tidy"), "--quiet", str(source), *options])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hypersonic.host.xrt import Library
 from hypersonic.server.observe.metrics import device
 from hypersonic.triton import tables
 from hypersonic.triton.compile import CPP, backend_library
@@ -62,6 +63,10 @@ def test_the_metrics_have_the_names_and_texts_of_the_other_server() -> None:
 def test_the_tables_of_errno_and_registers_are_those_of_python() -> None:
     assert '{16, "EBUSY", Kind::DeviceBusy, "it is in use with another xclbin, by this process or another' in tables.causes()
     assert "constexpr std::uint32_t kAxiError = 0x50;" in tables.constants()
+
+
+def test_the_advice_after_a_hung_run_is_that_of_python() -> None:
+    assert f'kReset = "{Library.reset}";' in (CPP / "card" / "unit.hpp").read_text()
 
 
 def test_install_replaces_the_file_and_a_server_that_has_it_open_keeps_the_old_one(tmp_path: Path, library: Path) -> None:

@@ -16,8 +16,7 @@ from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
 from hypersonic.server.core.config.read import read_config
 from hypersonic.sim.card.library import library_path
-from hypersonic.triton import tables
-from hypersonic.triton.compile import CPP, json_include, sources
+from hypersonic.triton.compile import STANDARD, contents, include_options, sources
 from tests.host.conftest import Cards
 from tests.server.backends.fpga.repositories import Repository, linked
 
@@ -34,13 +33,10 @@ def harness(flags: tuple[str, ...]) -> Path:
     """The stand-in and the backend as one program."""
 
     def build(directory: Path) -> None:
-        tables.write(directory)
-        include = [f"-I{CPP}", f"-I{directory}", "-isystem", str(json_include())]
-        options = ["-std=c++17", "-O1", "-g", "-pthread", *flags, *include]
+        options = [STANDARD, "-O1", "-g", "-pthread", *flags, *include_options(directory)]
         verilator.run(["g++", *options, HARNESS, *sources(), "-o", directory / "harness", "-ldl"], directory)
 
-    parts: list[str | bytes | Path] = [HARNESS, CPP, tables.causes(), tables.constants(), *flags]
-    return cached("triton_harness", parts, build) / "harness"
+    return cached("triton_harness", [HARNESS, *contents(), *flags], build) / "harness"
 
 
 @pytest.fixture(params=SANITIZERS)

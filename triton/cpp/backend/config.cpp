@@ -18,7 +18,6 @@ using nlohmann::json;
 
 constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kMostSlots = 64;
-constexpr std::int64_t kMostRetryMs = kMost;
 constexpr std::size_t kMostCards = 64;
 constexpr std::size_t kMostDigits = 10;
 
@@ -144,10 +143,12 @@ ModelSettings settings_of(const json& config, const Manifest& manifest) {
   check_tensors(config, "output", manifest.outputs);
   refuse_foreign_parameters(config);
   ModelSettings settings;
-  settings.slots = static_cast<std::size_t>(number_of(config, "slots", 2, 1, kMostSlots));
-  settings.slot_rows = static_cast<std::size_t>(number_of(config, "slot_rows", 16384, 1, kMost));
-  settings.timeout_ms = static_cast<unsigned>(number_of(config, "timeout_ms", 10000, 1, kMost));
-  settings.retry_ms = static_cast<unsigned>(number_of(config, "retry_ms", 10000, 1, kMostRetryMs));
+  settings.slots =
+      static_cast<std::size_t>(number_of(config, "slots", static_cast<std::int64_t>(settings.slots), 1, kMostSlots));
+  settings.slot_rows =
+      static_cast<std::size_t>(number_of(config, "slot_rows", static_cast<std::int64_t>(settings.slot_rows), 1, kMost));
+  settings.timeout_ms = static_cast<unsigned>(number_of(config, "timeout_ms", settings.timeout_ms, 1, kMost));
+  settings.retry_ms = static_cast<unsigned>(number_of(config, "retry_ms", settings.retry_ms, 1, kMost));
   settings.cards = cards_of(config);
   return settings;
 }

@@ -89,12 +89,11 @@ void Slot::wait(std::size_t rows, unsigned timeout_ms) {
     }
     unit_.require_service();
     if (left_ms == 0) {
-      const std::string text =
-          "a run of " + std::to_string(rows) + " rows on " + unit_.name() + " did not complete within " +
-          std::to_string(timeout_ms) +
-          " ms; the compute unit is out of service and the others continue: reset the card (`xrt-smi reset`; "
-          "`xbutil reset` before XRT 2.18) and load the model again";
-      unit_.take_out_of_service("a run did not complete; reset the card (`xrt-smi reset`; `xbutil reset` before XRT 2.18)");
+      const std::string text = "a run of " + std::to_string(rows) + " rows on " + unit_.name() + " did not complete within " +
+                               std::to_string(timeout_ms) +
+                               " ms; the compute unit is out of service and the others continue: " + kReset +
+                               " and load the model again";
+      unit_.take_out_of_service(std::string("a run did not complete; ") + kReset);
       throw Error(Kind::ComputeUnitTimeout, text);
     }
   }

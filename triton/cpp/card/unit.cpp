@@ -19,7 +19,6 @@ constexpr auto kIdleTimeout = 1s;
 constexpr auto kPoll = 10ms;
 constexpr std::size_t kPiece = 1 << 20;
 constexpr unsigned kBeatBytes = 64;
-constexpr const char* kReset = "reset the card (`xrt-smi reset`; `xbutil reset` before XRT 2.18)";
 
 bool knows_registers(const Library& library, Handle kernel) noexcept {
   try {

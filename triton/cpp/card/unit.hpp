@@ -16,6 +16,9 @@
 
 namespace hypersonic {
 
+// How to make a card usable again after a run has hung, as an instruction for the operator: Library.reset of host/xrt.py.
+inline constexpr const char* kReset = "reset the card (`xrt-smi reset`; `xbutil reset` before XRT 2.18)";
+
 // The indices of a kernel's arguments.
 enum Argument : int { kX = 0, kY = 1, kRows = 2, kW = 3 };
 
