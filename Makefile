@@ -17,7 +17,7 @@ TORCH_PACKAGES := torch==2.13.0 brevitas==0.13.4 onnx==1.23.2 onnxscript==0.7.2 
 # Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help dev dev-hgq dev-torch test-torch run needs check fast test-quick test test-all test-serving lint $(LINTS) deploy-check serve bitstream bench formal docs lock clean
+.PHONY: help dev dev-hgq dev-torch test-torch run needs check fast test-quick test test-all test-serving wheel lint $(LINTS) deploy-check serve bitstream ecpix5 gate-level bench formal timing docs lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -60,9 +60,11 @@ lint-imports:
 
 lint-rtl:
 	$(BIN)/python -m hypersonic.sim.lint
+	$(BIN)/python -m hypersonic.sim.elaborate tests/f2/cl_ports.vh
+	$(BIN)/python -m hypersonic.sim.vivado
 
 lint-cpp:
-	$(BIN)/python -m hypersonic.triton.lint
+	$(BIN)/python -m tests.support.cpp_lint
 
 needs:
 	@bash deploy/tools.sh test $(VENV)
@@ -86,9 +88,13 @@ test-all: needs lint ## run lint and all tests, with the builds of the whole zoo
 test-serving: ## test the client and the server from a wheel, on any Python: make test-serving PYTHON=python3.14
 	@bash deploy/test_serving.sh $(or $(strip $(PYTHON)),python3)
 
+wheel: ## build the source distribution and the wheel into build/dist/, and check them with twine: make wheel PYTHON=python3.11
+	@bash deploy/wheel.sh $(or $(strip $(PYTHON)),python3)
+
 deploy-check: $(STAMP) ## render, validate and run what is in deploy/, and compare the planner with the published figures
-	$(BIN)/python -m pytest tests/deploy tests/end_to_end/test_prometheus.py
+	$(BIN)/python -m pytest --whole=all -m "not hours" tests/deploy tests/end_to_end/test_prometheus.py
 	$(BIN)/hypersonic plan --check
+	$(BIN)/python -m bench.plan_servers
 
 run: $(STAMP) ## build FACILE for hw_emu, serve it, send events, check every answer, show figures and a picture
 	@$(BIN)/hypersonic run $(MODEL) --target hw_emu --model-repository models --output result
@@ -99,17 +105,27 @@ serve: $(STAMP) ## serve models/ (ports 8000 HTTP, 8001 gRPC, 8002 metrics)
 bitstream: $(STAMP) ## build the hw xclbin of MODEL for PLATFORM, with the vendor's tools
 	$(BIN)/hypersonic build $(MODEL) --target hw --platform $(PLATFORM)
 
+ecpix5: $(STAMP) ## build the example for an ECPIX-5 with open tools (examples/ecpix5)
+	$(BIN)/python -m examples.ecpix5.build build/ecpix5
+
+gate-level: $(STAMP) ## simulate Yosys' netlists of kernels, cores and rf modules: a quarter of an hour or more
+	$(BIN)/python -m pytest --gate-level $(wildcard sim/tb/rf_*)
+	$(BIN)/python -m pytest --whole=all tests/sim/test_gate_level.py
+
 bench: $(STAMP) ## measure the kernel and the server
 	$(BIN)/hypersonic bench
 
-formal: $(STAMP) ## prove the RTL between host, memory and network (docs/formal.md)
+formal: $(STAMP) ## prove the RTL between host, memory and network, and the stages of rf cores (docs/formal.md)
 	$(BIN)/python -m hypersonic.firmware.formal.prove
+
+timing: $(STAMP) ## route each module of the RTL on an ECP5 and update the ledger (docs/timing.md): some hours without the cache
+	$(BIN)/python -m hypersonic.sim.timing --changed --rank
 
 docs: $(STAMP) ## build the documentation site, build/docs/index.html, and execute its notebooks
 	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 	@echo "open build/docs/index.html"
 
-lock: $(STAMP) ## update requirements.lock from pyproject.toml, and the hashes in the locked requirements below tests/
+lock: $(STAMP) ## update requirements.lock from pyproject.toml, and the hashes in the locked requirements below tests/ and examples/
 	$(BIN)/uv pip compile pyproject.toml --extra build --extra triton --extra columnar --extra onnxruntime --extra trace --extra jwt --group dev --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-index-url --no-emit-find-links --quiet --output-file requirements.lock
 	$(BIN)/python -m tests.support.lock

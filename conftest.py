@@ -47,7 +47,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --whole, which tests/support/whole.py explains."""
+    """Add --whole, which tests/support/whole.py explains, and --gate-level, for the benches in sim/tb."""
+    parser.addoption("--gate-level", action="store_true", help="run benches of streams on netlists, and no others")
     parser.addoption("--whole", choices=CHOICES, default="none", help="which of the tests with the mark `whole` run")
 
 

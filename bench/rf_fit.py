@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the designs that `hypersonic build --fit` chooses for the zoo's models, as the table of docs/rf-fit.md.
 
-It converts the models and simulates nothing.
+It converts the models and simulates nothing. With --dies, the plan over the dies follows, for units over several.
 
-python -m bench.rf_fit [MODEL ...] [--card u250] [--fill 80]
+python -m bench.rf_fit [MODEL ...] [--card u250] [--fill 80] [--dies]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import LABELS
 from hypersonic.hls.rf.fit.design import Fit
 from hypersonic.hls.rf.fit.exchange import fit_from_json
+from hypersonic.hls.rf.fit.text import die_lines
 
 _MODELS = ("jets", "facile_v2", "resnet8", "deepcalo", "emtrk", "deepmet", "deepclean", "resnet50")
 _COLUMNS = (
@@ -30,7 +31,7 @@ _COLUMNS = (
     "inferences/s",
     "limited by",
     "fullest",
-    "layers with weights in LUT, BRAM, URAM, DRAM",
+    f"layers with weights in {', '.join(WeightsIn)}",
 )
 
 
@@ -42,14 +43,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--fill", type=int, default=FILL_PERCENT, metavar="PERCENT", help="most of the card to fill, in per cent (default: 80)"
     )
+    parser.add_argument("--dies", action="store_true", help="print the stages of units over several dies, too")
     asked = parser.parse_args(argv)
     card = FitOptions(asked.card, asked.fill).as_json()
     sys.stdout.write(f"{_line(_COLUMNS)}{_line(['---'] * len(_COLUMNS))}")
+    plans = list[str]()
     for model in asked.models:
         with tempfile.TemporaryDirectory() as scratch:
             project, _ = build_project(model, Path(scratch) / "project", core="rf", card=card)
-        sys.stdout.write(_line(_cells(model, fit_from_json(project.report["fit"]), project.report)))
+        best = fit_from_json(project.report["fit"])
+        sys.stdout.write(_line(_cells(model, best, project.report)))
         sys.stdout.flush()
+        plans += [
+            "",
+            f"{model}, {best.latency_cycles:,} clocks from a row to its result:",
+            *die_lines(best),
+        ] * best.chosen.design.spans
+    sys.stdout.write("\n".join([*plans, ""]) if asked.dies else "")
     return 0
 
 

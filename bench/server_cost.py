@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the server's CPU time per request, and compares it with a bare raw-bytes grpcio echo server in the same minute.
+"""Measures the server's CPU time per request, and compares it with two bare grpcio servers in the same minute.
 
-    python bench/server_cost.py [--requests 2000] [--json]
+The echo answers with bytes that it has already, and reads nothing. The minimal server does what no server of the protocol can
+leave out: it parses the message, copies the input into a slot, copies the output into the answer, and serializes that.
 
-Each server runs in a process of its own. The card is a null device, with slots in host memory that are written and read like a
-card's, and without computation, so the ratio is the cost of protocol, checks, batching, scheduling and statistics. CPU time is
-the process's clock, read before and after. Rounds of the two servers alternate, and the figures are medians over the rounds.
+    python bench/server_cost.py [--requests 2000] [--loads facile,packed] [--json]
+
+Each server runs in a process of its own. The card of `hypersonic serve` is a null device: its slots are in host memory, are
+written and read like a card's, and compute nothing. So the ratio is the cost of protocol, checks, batching, scheduling and
+statistics. CPU time is the process's clock, read before and after. Rounds of the servers alternate, and the figures are medians
+over the rounds.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -27,7 +31,8 @@ from typing import Any
 
 import grpc
 import numpy as np
-from tritonclient.grpc.service_pb2 import ModelInferRequest
+from tritonclient.grpc.service_pb2 import ModelInferRequest, ModelInferResponse
+from tritonclient.utils import triton_to_np_dtype
 
 from hypersonic.server.app import Server, Signals
 from hypersonic.server.core.config.schema import ModelConfig
@@ -44,12 +49,13 @@ CHANNEL = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_leng
 
 @dataclass(frozen=True)
 class Load:
-    """A kind of request: `rows` rows of n_in FP32 numbers, answered by n_out numbers per row."""
+    """A kind of request: `rows` rows of n_in numbers of `datatype`, answered by n_out FP32 numbers per row."""
 
     name: str
     rows: int
     n_in: int
     n_out: int
+    datatype: str = "FP32"
 
     @property
     def out_bytes(self) -> int:
@@ -57,14 +63,20 @@ class Load:
 
     def request(self) -> bytes:
         message = ModelInferRequest(model_name=self.name)
-        message.inputs.add(name="x", datatype="FP32", shape=[self.rows, self.n_in])
-        message.raw_input_contents.append(np.ones((self.rows, self.n_in), np.float32).tobytes())
+        message.inputs.add(name="x", datatype=self.datatype, shape=[self.rows, self.n_in])
+        message.raw_input_contents.append(np.ones((self.rows, self.n_in), triton_to_np_dtype(self.datatype)).tobytes())
         return message.SerializeToString()
 
 
-LOADS = (Load("event", 16_000, 15, 1), Load("facile", 16_000, 18, 1), Load("small", 1, 16, 16))
+#: 1.152 MB, 176 kB, 2.176 MB and 64 B of input
+LOADS = (
+    Load("facile", 16_000, 18, 1),
+    Load("packed", 16_000, 11, 1, "UINT8"),
+    Load("large", 16_000, 34, 1),
+    Load("small", 1, 16, 16),
+)
 CONFIG = """backend: "null" max_batch_size: 160000
-input [ {{ name: "x" data_type: TYPE_FP32 dims: [ {n_in} ] }} ]
+input [ {{ name: "x" data_type: TYPE_{datatype} dims: [ {n_in} ] }} ]
 output [ {{ name: "y" data_type: TYPE_FP32 dims: [ {n_out} ] }} ]
 dynamic_batching {{ preferred_batch_size: [ 16000 ] }}
 """
@@ -150,7 +162,7 @@ def serve_hypersonic() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for load in LOADS:
             (Path(scratch) / load.name / "1").mkdir(parents=True)
-            (Path(scratch) / load.name / "config.pbtxt").write_text(CONFIG.format(n_in=load.n_in, n_out=load.n_out))
+            (Path(scratch) / load.name / "config.pbtxt").write_text(CONFIG.format(**asdict(load)))
         options = Options(
             (Path(scratch),),
             grpc_port=0,
@@ -170,10 +182,30 @@ def serve_hypersonic() -> None:
 def serve_echo() -> None:
     """Run the simplest grpcio server, which answers with bytes of the right size: print its address, stop at end of input."""
     answers = {load.name.encode(): bytes(load.out_bytes) for load in LOADS}
+    serve_bare(lambda data, _context: answers[data[2 : 2 + data[1]]])
+
+
+def serve_minimal() -> None:
+    """Run a grpcio server with nothing but the protocol and two copies: print its address, stop at end of input."""
+    loads = {load.name: load for load in LOADS}
+    slots = threading.local()  # one for each thread: a server would hand them out
 
     def handle(data: bytes, _context: grpc.ServicerContext) -> bytes:
-        return answers[data[2 : 2 + data[1]]]
+        request = ModelInferRequest.FromString(data)
+        load = loads[request.model_name]
+        if not hasattr(slots, "x"):
+            slots.x, slots.y = bytearray(max(len(one.request()) for one in LOADS)), bytes(max(one.out_bytes for one in LOADS))
+        copy_into(memoryview(slots.x), 0, request.raw_input_contents[0])
+        response = ModelInferResponse(model_name=request.model_name, model_version="1", id=request.id)
+        response.outputs.add(name="y", datatype="FP32", shape=[load.rows, load.n_out])
+        response.raw_output_contents.append(slots.y[: load.out_bytes])
+        return response.SerializeToString()
 
+    serve_bare(handle)
+
+
+def serve_bare(handle: Callable[[bytes, grpc.ServicerContext], bytes]) -> None:
+    """Run a server of grpcio's own with one method: print its address, stop at end of input."""
     handlers: dict[str, Any] = {METHOD.rsplit("/", 1)[1]: grpc.unary_unary_rpc_method_handler(handle)}
     server = grpc.server(ThreadPoolExecutor(256), options=CHANNEL)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(METHOD.split("/")[1], handlers),))
@@ -184,7 +216,7 @@ def serve_echo() -> None:
     server.stop(0)
 
 
-SERVERS = {"hypersonic": serve_hypersonic, "echo": serve_echo}
+SERVERS = {"hypersonic": serve_hypersonic, "echo": serve_echo, "minimal": serve_minimal}
 
 
 @dataclass(frozen=True)
@@ -210,10 +242,18 @@ def running(name: str) -> Iterator[Running]:
         process.stdin.close()
 
 
-def cost_us(server: Running, load: Load, in_flight: int, requests: int) -> float:
-    """Return the server's CPU time per request, in us, with `in_flight` clients that each have a channel."""
+@dataclass(frozen=True)
+class Measured:
+    """One round on one server: CPU time per request in us, and answers per second of wall time."""
+
+    cpu_us: float
+    per_s: float
+
+
+def measured(server: Running, load: Load, in_flight: int, requests: int) -> Measured:
+    """Measure the server with `in_flight` clients that each have a channel and send one request after the other."""
     data = load.request()
-    before = 0
+    count = requests // in_flight * in_flight
 
     def client(count: int, barrier: threading.Barrier) -> None:
         with grpc.insecure_channel(server.address, options=[*CHANNEL, ("grpc.use_local_subchannel_pool", 1)]) as channel:
@@ -229,37 +269,49 @@ def cost_us(server: Running, load: Load, in_flight: int, requests: int) -> float
     with ThreadPoolExecutor(in_flight) as pool:
         done = [pool.submit(client, requests // in_flight, barrier) for _ in range(in_flight)]
         barrier.wait()
-        before = server.cpu_ns()
+        before, begin = server.cpu_ns(), time.monotonic_ns()
         barrier.wait()
         for future in done:
             future.result()
-    return (server.cpu_ns() - before) / (requests // in_flight * in_flight) / 1000
+    return Measured((server.cpu_ns() - before) / count / 1000, count / (time.monotonic_ns() - begin) * 1e9)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The CPU time per request of both servers in us, and their ratio; each is the median over the rounds."""
+    """The CPU time per request of each server in us, and hypersonic's ratio to the others; medians over the rounds."""
 
     load: str
     in_flight: int
     echo_us: float
+    minimal_us: float
     hypersonic_us: float
     ratio: float
+    to_minimal: float
 
 
-def measure(requests: int, rounds: int) -> list[Cost]:
-    """Measure every load with 1, 4 and 16 requests in flight; print a line for each on standard error."""
+def measure(loads: Sequence[Load], requests: int, rounds: int) -> list[Cost]:
+    """Measure the loads with 1, 4 and 16 requests in flight; print a line for each on standard error."""
     costs = []
-    with running("echo") as echo, running("hypersonic") as ours:
-        for load in LOADS:
+    with running("echo") as echo, running("minimal") as minimal, running("hypersonic") as ours:
+        for load in loads:
             for in_flight in (1, 4, 16):
-                pairs = [tuple(cost_us(server, load, in_flight, requests) for server in (echo, ours)) for _ in range(rounds)]
-                ratio = statistics.median(mine / bare for bare, mine in pairs)
-                bare, mine = (statistics.median(values) for values in zip(*pairs, strict=True))
-                costs.append(Cost(load.name, in_flight, round(bare, 1), round(mine, 1), round(ratio, 2)))
-                figures = f"echo {bare:7.1f} us  hypersonic {mine:7.1f} us  ratio {ratio:.2f}"
-                print(f"{load.name:8} {in_flight:3} in flight  {figures}", file=sys.stderr)
+                servers = (echo, minimal, ours)
+                measures = [
+                    tuple(measured(server, load, in_flight, requests).cpu_us for server in servers) for _ in range(rounds)
+                ]
+                ratio, to_minimal = (round(statistics.median(one[2] / one[bare] for one in measures), 2) for bare in (0, 1))
+                bare_us, minimal_us, ours_us = (round(statistics.median(one), 1) for one in zip(*measures, strict=True))
+                costs.append(Cost(load.name, in_flight, bare_us, minimal_us, ours_us, ratio, to_minimal))
+                figures = f"echo {bare_us:7.1f} us  minimal {minimal_us:7.1f} us  hypersonic {ours_us:7.1f} us"
+                ratios = f"ratio {ratio:.2f} to the echo, {to_minimal:.2f} to minimal"
+                print(f"{load.name:8} {in_flight:3} in flight  {figures}  {ratios}", file=sys.stderr)
     return costs
+
+
+def chosen(names: str) -> list[Load]:
+    """Return the loads with these names, which commas separate. Raises KeyError for another name."""
+    by_name = {load.name: load for load in LOADS}
+    return [by_name[name] for name in names.split(",")]
 
 
 def main() -> None:
@@ -268,13 +320,14 @@ def main() -> None:
     parser.add_argument("--serve", choices=sorted(SERVERS), help=argparse.SUPPRESS)
     parser.add_argument("--requests", type=int, default=1000, help="requests per round (default: 1000)")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each measurement (default: 3)")
+    parser.add_argument("--loads", default=",".join(load.name for load in LOADS), help="which ones (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON on standard output")
     args = parser.parse_args()
     if args.serve:
         raise_malloc_thresholds()
         SERVERS[args.serve]()
         return
-    costs = measure(args.requests, args.rounds)
+    costs = measure(chosen(args.loads), args.requests, args.rounds)
     if args.json:
         print(json.dumps([asdict(cost) for cost in costs], indent=2))
 

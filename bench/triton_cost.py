@@ -8,8 +8,9 @@ hypersonic  `hypersonic serve`: the fpga backend over an XRT library without a c
 noop        tritonserver with a backend that copies each input into a buffer and each output out of it
 fpga        tritonserver with the fpga backend over the same XRT library
 
-CPU time is that of the server's process, read before and after. The figures are medians over the rounds; `fpga / noop` is the
-cost of the backend, without that of tritonserver.
+CPU time is that of the server's process, read before and after. The figures are medians over the rounds. `hypersonic /
+echo` is the cost of this server over that of gRPC, `fpga / noop` that of the backend over that of tritonserver. The clients
+run on the same cores, so answers/s are those of this machine with both, and only their ratios say something.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bench.server_cost import Load, Running, cost_us, running
+from bench.server_cost import LOADS, Load, Measured, Running, chosen, measured, running
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
@@ -40,10 +40,9 @@ from hypersonic.hls.spec import TensorSpec
 from hypersonic.triton.compile import CPP, STANDARD, include_options
 from hypersonic.triton.program import find_tritonserver
 from hypersonic.triton.serve import arguments
+from tests.support.ports import free_ports
 
 HERE = Path(__file__).parent / "triton"
-#: 1.152 MB, 176 kB, 2.17 MB and 64 B of input
-LOADS = (Load("facile", 16_000, 18, 1), Load("packed", 16_000, 11, 2), Load("large", 16_000, 34, 1), Load("small", 1, 16, 16))
 IN_FLIGHT = (1, 4, 16)
 _PLATFORM = "u250"
 
@@ -56,12 +55,17 @@ def publish_models(repository: Path) -> str:
     for load in LOADS:
         manifest = Manifest.of(
             xclbin, model=load.name, kernel=load.name, platform=_PLATFORM, core="da", ii=1, latency_cycles=1,
-            max_batch_size=160_000, inputs=Row((TensorSpec("x", (load.n_in,), FixedPoint(32, 16)),)),
+            max_batch_size=160_000, inputs=Row((_inputs(load),)),
             outputs=Row((TensorSpec("y", (load.n_out,), FixedPoint(32, 16)),)),
         )  # fmt: skip
         publish(repository, xclbin, manifest, config_pbtxt(manifest))
         uuid = manifest.uuid
     return uuid
+
+
+def _inputs(load: Load) -> TensorSpec:
+    fixed = FixedPoint(8, 8, signed=False) if load.datatype == "UINT8" else FixedPoint(32, 16)
+    return TensorSpec("x", (load.n_in,), fixed, datatype=load.datatype)
 
 
 def noop_models(repository: Path) -> None:
@@ -70,7 +74,7 @@ def noop_models(repository: Path) -> None:
         (repository / load.name / "1").mkdir(parents=True)
         (repository / load.name / "config.pbtxt").write_text(
             f'backend: "noop" max_batch_size: 160000\n'
-            f'input [ {{ name: "x" data_type: TYPE_FP32 dims: [ {load.n_in} ] }} ]\n'
+            f'input [ {{ name: "x" data_type: TYPE_{load.datatype} dims: [ {load.n_in} ] }} ]\n'
             f'output [ {{ name: "y" data_type: TYPE_FP32 dims: [ {load.n_out} ] }} ]\n'
             "dynamic_batching { preferred_batch_size: [ 16000 ] max_queue_delay_microseconds: 100 }\n"
             "instance_group [ { count: 1 kind: KIND_CPU } ]\n"
@@ -116,9 +120,10 @@ def servers(scratch: Path) -> Iterator[dict[str, Running]]:
     env = {**triton.env, "HYPERSONIC_XRT_LIBRARY": str(xrt), "NULL_XRT_UUID": uuid}
     quiet = ("--allow-http=false", "--allow-metrics=false", "--grpc-address=127.0.0.1")
     ours = [sys.executable, "-m", "hypersonic.cli", "serve", f"--model-repository={models}", *quiet, "--grpc-port=0"]
-    fpga = arguments(triton, models, [*quiet, f"--grpc-port={_free_port()}"])
+    fpga_port, bare_port = free_ports(2)
+    fpga = arguments(triton, models, [*quiet, f"--grpc-port={fpga_port}"])
     bare = [str(triton.path), f"--backend-directory={backends}", f"--model-repository={noop}", *quiet]
-    bare.append(f"--grpc-port={_free_port()}")
+    bare.append(f"--grpc-port={bare_port}")
     with ExitStack() as stack:
         yield {
             "echo": stack.enter_context(running("echo")),
@@ -128,10 +133,14 @@ def servers(scratch: Path) -> Iterator[dict[str, Running]]:
         }
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+def summary(rounds: Sequence[Sequence[Measured]]) -> str:
+    """Return the medians over the rounds: each server's CPU time, the ratios of pairs of servers, and answers per second."""
+    ours = statistics.median(mine.cpu_us / echo.cpu_us for echo, mine, *_ in rounds)
+    backend = statistics.median(fpga.cpu_us / noop.cpu_us for *_, noop, fpga in rounds)
+    servers = list(zip(*rounds, strict=True))
+    cpu = "".join(f"{statistics.median(one.cpu_us for one in server):12.1f}" for server in servers)
+    answers = "".join(f"{statistics.median(one.per_s for one in server):12.0f}" for server in servers)
+    return f"{cpu}{ours:19.2f}{backend:14.2f} |          {answers}"
 
 
 def main() -> None:
@@ -142,16 +151,12 @@ def main() -> None:
     parser.add_argument("--loads", default=",".join(load.name for load in LOADS), help="which ones (default: %(default)s)")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, servers(Path(scratch)) as each:
-        print(f"{'server CPU a request, us':24}" + "".join(f"{name:>12}" for name in each) + "   fpga / noop")
-        for load in (load for load in LOADS if load.name in args.loads.split(",")):
+        head = "".join(f"{name:>12}" for name in each)
+        print(f"{'server CPU a request, us':24}{head}  hypersonic / echo   fpga / noop | answers/s{head}")
+        for load in chosen(args.loads):
             for in_flight in IN_FLIGHT:
-                rounds = [[cost_us(one, load, in_flight, args.requests) for one in each.values()] for _ in range(args.rounds)]
-                figures = [statistics.median(values) for values in zip(*rounds, strict=True)]
-                ratio = statistics.median(fpga / noop for *_, noop, fpga in rounds)
-                print(
-                    f"{load.name:8} {in_flight:3} in flight   " + "".join(f"{us:12.1f}" for us in figures) + f"{ratio:14.2f}",
-                    flush=True,
-                )
+                rounds = [[measured(one, load, in_flight, args.requests) for one in each.values()] for _ in range(args.rounds)]
+                print(f"{load.name:8} {in_flight:3} in flight   {summary(rounds)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from types import TracebackType
 from typing import Any, Literal, Self, overload
 
 from hypersonic.client import batches
-from hypersonic.client.attempts.request import Result
+from hypersonic.client.attempts.request import CallTime, Result
 from hypersonic.client.attempts.version import VersionPin, Versions
 from hypersonic.client.batches import Ragged, Rectangular
-from hypersonic.client.calls import RESTARTS, Asked, Prepared
-from hypersonic.client.errors import ClientError, ClosedError, VersionGoneError
+from hypersonic.client.calls import Asked, Prepared, of_one_version_async
+from hypersonic.client.errors import ClientError, ClosedError
 from hypersonic.client.mapping import with_index
 from hypersonic.client.messages.request import Parameter
-from hypersonic.client.model import Model, only, simple
+from hypersonic.client.model import Model, Outputs, only, simple
 from hypersonic.client.pool.member import Wanted
 from hypersonic.client.servers import Server, environment_servers
 from hypersonic.client.settings import Health, Hedge, Limits, Policy, Retry, Settings, Timeout
@@ -146,10 +146,10 @@ class AsyncModel:
         """
         asked = Asked.of(outputs, parameters, timeout, request_id, version, versions)
         if isinstance(inputs, Ragged):
-            mapped = self._map(inputs.entries, asked, ordered=True, pin=asked.pin(self._prepared.wanted[1]), keep=False)
-            return [simple(result) async for result in mapped if isinstance(result, Result)]
+            return await self._infer_ragged(inputs, asked)
         if isinstance(inputs, Rectangular):
-            rows, counts = batches.together(await self.spec(), inputs.entries)
+            chosen = self._prepared.of_version(asked.version)
+            rows, counts = batches.together(await asyncio.to_thread(lambda: chosen.spec), inputs.entries)
             arrays = (await self._result(rows, asked)).outputs if counts else {}
             return [only(entry) for entry in batches.apart(arrays, counts)] if counts else []
         return simple(await self._result(inputs, asked))
@@ -186,8 +186,9 @@ class AsyncModel:
             block: False raises QueueFullError instead of waiting for room.
         """
         asked = Asked.of(outputs, parameters, timeout, request_id, version, versions)
-        started = await self._start(inputs, asked, None, block=block)
-        return asyncio.ensure_future(self._finish(inputs, asked, None, started))
+        call_time = self._prepared.engine.call_time(asked.timeout)
+        started = await self._start(inputs, asked, None, call_time, block=block)
+        return asyncio.ensure_future(self._finish(inputs, asked, None, call_time, started))
 
     @overload
     def map(
@@ -261,11 +262,25 @@ class AsyncModel:
         """Return a new sequence of requests that share state at the model, as Model.sequence() does."""
         return AsyncSequence(BlockingSequence(self._prepared.of_version(version), sequence_id))
 
-    async def _result(self, inputs: Any, asked: Asked, pin: VersionPin | None = None) -> Result:
-        return await self._finish(inputs, asked, pin, await self._start(inputs, asked, pin))
+    async def _infer_ragged(self, inputs: Ragged, asked: Asked) -> list[Outputs]:
+        """Make a request for each entry, and all of them again if the version of the first answers is gone."""
+        call_time = self._prepared.engine.call_time(asked.timeout)
+
+        async def all_entries() -> list[Outputs]:
+            pin = asked.pin(self._prepared.wanted[1])
+            mapped = self._map(inputs.entries, asked, ordered=True, pin=pin, keep=False, call_time=call_time)
+            return [simple(result) async for result in mapped if isinstance(result, Result)]
+
+        return await of_one_version_async(all_entries)
+
+    async def _result(
+        self, inputs: Any, asked: Asked, pin: VersionPin | None = None, call_time: CallTime | None = None
+    ) -> Result:
+        call_time = call_time or self._prepared.engine.call_time(asked.timeout)
+        return await self._finish(inputs, asked, pin, call_time, await self._start(inputs, asked, pin, call_time))
 
     async def _start(
-        self, inputs: Any, asked: Asked, pin: VersionPin | None, *, block: bool = True
+        self, inputs: Any, asked: Asked, pin: VersionPin | None, call_time: CallTime, *, block: bool = True
     ) -> list[asyncio.Future[Result]]:
         """Start the requests of a call. Waits while the limits are reached.
 
@@ -276,27 +291,33 @@ class AsyncModel:
         engine = self._prepared.engine
         futures: list[asyncio.Future[Result]] = []
         try:
-            for request in self._prepared.requests(inputs, asked, pin or asked.pin(self._prepared.wanted[1])):
+            for request in self._prepared.requests(inputs, asked, pin or asked.pin(self._prepared.wanted[1]), call_time):
                 futures.append(asyncio.wrap_future(await engine.submit_async(request, block=block)))  # noqa: PERF401 - it waits
         except BaseException:
             _cancel(futures)
             raise
         return futures
 
-    async def _finish(self, inputs: Any, asked: Asked, pin: VersionPin | None, futures: list[asyncio.Future[Result]]) -> Result:
+    async def _finish(
+        self,
+        inputs: Any,
+        asked: Asked,
+        pin: VersionPin | None,
+        call_time: CallTime,
+        started: list[asyncio.Future[Result]],
+    ) -> Result:
         """Return the result of a call. If the version of its first answers is gone, the whole call is made again."""
-        for left in reversed(range(RESTARTS + 1)):
+        first = [started]
+
+        async def all_requests() -> Result:
+            futures = first.pop() if first else await self._start(inputs, asked, None, call_time)
             try:
-                return self._prepared.result(list(await asyncio.gather(*futures)))
-            except VersionGoneError:
-                _cancel(futures)
-                if pin is not None or not left:
-                    raise
+                return self._prepared.result(asked, list(await asyncio.gather(*futures)))
             except BaseException:
                 _cancel(futures)
                 raise
-            futures = await self._start(inputs, asked, None)
-        raise AssertionError("unreachable")
+
+        return await (all_requests() if pin is not None else of_one_version_async(all_requests))
 
     async def _map(
         self,
@@ -306,13 +327,14 @@ class AsyncModel:
         ordered: bool,
         pin: VersionPin | None,
         keep: bool,
+        call_time: CallTime | None = None,
     ) -> AsyncIterator[Result | ClientError]:
         window = 2 * self._prepared.engine.settings.limits.in_flight
         running: deque[asyncio.Task[Result | ClientError]] = deque()
         index = 0
         try:
             async for event in _as_async(events):
-                running.append(asyncio.create_task(self._numbered(index, event, asked, pin, keep=keep)))
+                running.append(asyncio.create_task(self._numbered(index, event, asked, pin, call_time, keep=keep)))
                 index += 1
                 await asyncio.sleep(0)
                 while running and (len(running) >= window or _next_done(running, ordered=ordered)):
@@ -327,10 +349,10 @@ class AsyncModel:
                     await task
 
     async def _numbered(
-        self, index: int, event: Any, asked: Asked, pin: VersionPin | None, *, keep: bool
+        self, index: int, event: Any, asked: Asked, pin: VersionPin | None, call_time: CallTime | None, *, keep: bool
     ) -> Result | ClientError:
         try:
-            return replace(await self._result(event, asked, pin), index=index)
+            return replace(await self._result(event, asked, pin, call_time), index=index)
         except ClientError as error:
             numbered = with_index(error, index)
             if not keep or isinstance(error, ClosedError):

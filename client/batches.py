@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -66,6 +66,8 @@ def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:
             made[tensor.name] = _shaped(spec, tensor, as_elements(tensor.name, tensor.datatype, inputs[tensor.name]))
         elif not tensor.optional:
             raise InputError(f"model {spec.name!r} needs the input {tensor.name!r}, got {', '.join(inputs) or 'none'}")
+    if spec.max_batch_size and not made:
+        raise InputError(f"model {spec.name!r} has got no input, expected one or more, which tell the number of rows")
     counts = {name: len(array) for name, array in made.items()} if spec.max_batch_size else {}
     if len(set(counts.values())) > 1:
         raise InputError(f"the inputs of model {spec.name!r} have different numbers of rows: {counts}")
@@ -113,9 +115,15 @@ def join(parts: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
     return joined
 
 
-def no_rows(spec: ModelSpec) -> dict[str, NDArray[Any]]:
-    """Return the outputs for zero rows. An axis of variable length has length 0."""
-    return {tensor.name: np.empty((0, *(max(n, 0) for n in tensor.shape)), tensor.dtype) for tensor in spec.outputs}
+def no_rows(spec: ModelSpec, names: Collection[str] = ()) -> dict[str, NDArray[Any]]:
+    """Return the outputs for zero rows. An axis of variable length has length 0.
+
+    Args:
+        names: of the outputs that are asked for; () is all.
+    """
+    known = {tensor.name: tensor for tensor in spec.outputs}
+    wanted = [known[name] for name in names or known]
+    return {tensor.name: np.empty((0, *(max(n, 0) for n in tensor.shape)), tensor.dtype) for tensor in wanted}
 
 
 def together(spec: ModelSpec, entries: Iterable[Any]) -> tuple[dict[str, NDArray[Any]], list[int]]:

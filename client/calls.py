@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, get_args
+from functools import partial
+from typing import Any, Protocol, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from hypersonic.client.attempts.request import CallTime, Request, Result, Sendin
 from hypersonic.client.attempts.version import VersionPin, Versions
 from hypersonic.client.engine import Engine
 from hypersonic.client.errors import AnswerError, InputError, VersionGoneError
-from hypersonic.client.fit import fitted, rows_of
+from hypersonic.client.fit import check_id, fitted, rows_of
 from hypersonic.client.joining import JoinedFuture
 from hypersonic.client.messages.elements import to_buffer
 from hypersonic.client.messages.request import (
@@ -39,6 +41,7 @@ from hypersonic.client.transport.call import Headers
 
 #: how often a call is made again because the version of its first answers is gone
 RESTARTS = 3
+Made = TypeVar("Made")
 
 
 class Owner(Protocol):
@@ -139,27 +142,37 @@ class Prepared:
 
     def call(self, inputs: Any, asked: Asked) -> Result:
         """Make a call and wait for its result."""
-        requests = self.requests(inputs, asked, asked.pin(self.wanted[1]))
+        call_time = self.engine.call_time(asked.timeout)
+        requests = self.requests(inputs, asked, asked.pin(self.wanted[1]), call_time)
         if len(requests) == 1:
             return self.engine.infer(requests[0])
-        return self._joined(requests, inputs, asked, None, block=True).result()
+        return self._joined(requests, inputs, asked, None, call_time, block=True).result()
 
-    def submit(self, inputs: Any, asked: Asked, pin: VersionPin | None = None, *, block: bool = True) -> Future[Result]:
+    def submit(
+        self,
+        inputs: Any,
+        asked: Asked,
+        pin: VersionPin | None = None,
+        call_time: CallTime | None = None,
+        *,
+        block: bool = True,
+    ) -> Future[Result]:
         """Start a call and return its future.
 
         Args:
             pin: that this call shares with others; None: one of its own. If the version of its first answers is gone, the whole
                 call is made again.
+            call_time: None: it begins now.
             block: False raises QueueFullError instead of waiting for room.
         """
-        requests = self.requests(inputs, asked, pin or asked.pin(self.wanted[1]))
+        call_time = call_time or self.engine.call_time(asked.timeout)
+        requests = self.requests(inputs, asked, pin or asked.pin(self.wanted[1]), call_time)
         if len(requests) == 1:
             return self.engine.submit(requests[0], block=block)
-        return self._joined(requests, inputs, asked, pin, block=block)
+        return self._joined(requests, inputs, asked, pin, call_time, block=block)
 
-    def requests(self, inputs: Any, asked: Asked, pin: VersionPin) -> list[Request]:
+    def requests(self, inputs: Any, asked: Asked, pin: VersionPin, call_time: CallTime) -> list[Request]:
         """Return the requests for the inputs: none for zero rows, several above max_batch_size. Raises InputError."""
-        call_time = self.engine.call_time(asked.timeout)
         headers = trace_headers() + sequence_headers(self.wanted[0], asked.parameters)
         spec = self.engine.spec((self.wanted[0], asked.version or self.wanted[1]))
         if isinstance(spec, Fallback):
@@ -175,39 +188,40 @@ class Prepared:
         call = Call(spec, asked, pin, call_time, headers)
         return [self._request(call, part, (number, len(parts))) for number, part in enumerate(parts, 1)]
 
-    def message(self, inputs: Any, parameters: Mapping[str, Parameter]) -> tuple[bytes, int]:
+    def message(self, inputs: Any, parameters: Mapping[str, Parameter], request_id: str) -> tuple[bytes, int]:
         """Return one serialized request, for a stream, and the bytes of its inputs. Raises InputError if several are needed."""
         spec = self.spec
         parts = list(batches.parts_of(spec, batches.as_inputs(spec, inputs), self.engine.settings.limits))
         if len(parts) != 1:
             most = f"1 to {spec.max_batch_size} rows" if spec.max_batch_size else "one request"
             raise InputError(f"the inputs for model {spec.name!r} make {len(parts)} requests, expected {most} in a stream")
-        key, buffers, size = self._buffers(spec, parts[0], Asked(parameters=parameters))
+        key, buffers, size = self._buffers(spec, parts[0], Asked(parameters=parameters, request_id=request_id))
         return make_request(self._head(replace(key, version=self.wanted[1])), buffers), size
 
-    def result(self, results: list[Result]) -> Result:
+    def result(self, asked: Asked, results: list[Result]) -> Result:
         """Return the result of the requests that a call was split into."""
         if len(results) == 1:
             return results[0]
         if not results:
-            return Result(batches.no_rows(self.spec), *self.wanted, "", 0, 0)
+            chosen = self.of_version(asked.version)
+            return Result(batches.no_rows(chosen.spec, asked.outputs), *chosen.wanted, "", 0, 0)
         outputs = batches.join([result.outputs for result in results])
         return replace(
             results[0],
             outputs=outputs,
-            version=", ".join(dict.fromkeys(result.version for result in results)),
+            version=", ".join(dict.fromkeys(result.version for result in results if result.version)),
             server=", ".join(dict.fromkeys(result.server for result in results)),
             attempts=max(result.attempts for result in results),
             latency_ns=max(result.latency_ns for result in results),
         )
 
     def _joined(
-        self, requests: list[Request], inputs: Any, asked: Asked, pin: VersionPin | None, *, block: bool
+        self, requests: list[Request], inputs: Any, asked: Asked, pin: VersionPin | None, call_time: CallTime, *, block: bool
     ) -> JoinedFuture:
         def make() -> list[Request]:
-            return self.requests(inputs, asked, asked.pin(self.wanted[1]))
+            return self.requests(inputs, asked, asked.pin(self.wanted[1]), call_time)
 
-        joined = JoinedFuture(len(requests), self.result, None if pin else _again(self.engine, make))
+        joined = JoinedFuture(len(requests), partial(self.result, asked), None if pin else _again(self.engine, make))
         start_parts(self.engine, joined, requests, block=block)
         return joined
 
@@ -228,6 +242,7 @@ class Prepared:
         def check(answer: Answer, version: str) -> Answer:
             if version and answer.version not in {"", version}:
                 raise AnswerError(f"it is of version {answer.version}, expected {version}")
+            check_id(answer, asked.request_id)
             return fitted(spec, asked.outputs, rows, answer)
 
         def plain(_member: Member, version: str) -> Sending:
@@ -256,6 +271,22 @@ class Prepared:
         arrays = {name: np.asarray(array) for name, array in inputs.items()}
         size = sum(array.nbytes for array in arrays.values())
         return Request(self.wanted[0], pin, size, arrays, lambda _member, _version: Sending(b""), call_time, fallback=fallback)
+
+
+def of_one_version(call: Callable[[], Made]) -> Made:
+    """Return what `call` returns; it is made again, at most RESTARTS times, if the version of its first answers is gone."""
+    for _ in range(RESTARTS):
+        with suppress(VersionGoneError):
+            return call()
+    return call()
+
+
+async def of_one_version_async(call: Callable[[], Awaitable[Made]]) -> Made:
+    """Return what `call` returns, as of_one_version() does."""
+    for _ in range(RESTARTS):
+        with suppress(VersionGoneError):
+            return await call()
+    return await call()
 
 
 def start_parts(engine: Engine, joined: JoinedFuture, requests: list[Request], *, block: bool = True) -> None:

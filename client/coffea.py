@@ -22,7 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.client.batches import no_rows
+from hypersonic.client.calls import of_one_version
 from hypersonic.client.errors import AnswerError, InputError
+from hypersonic.client.model import Model
 from hypersonic.client.servers import AddressError, Server, Tls
 from hypersonic.client.settings import Settings
 from hypersonic.client.specs import TensorSpec
@@ -112,7 +114,7 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
         return int(self._batch_size)
 
     def numpy_call(self, output_list: Sequence[str], input_dict: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Return the outputs of these names for all rows, in order.
+        """Return the outputs of these names for all rows, in order, by one version of the model.
 
         Raises what Model.infer() raises.
 
@@ -127,8 +129,14 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
         if not rows:
             empty = no_rows(model.spec)
             return {name: empty[name] for name in output_list}
+        return of_one_version(lambda: self._all_rows(model, output_list, input_dict, rows, size))
+
+    def _all_rows(
+        self, model: Model, output_list: Sequence[str], input_dict: Mapping[str, NDArray[Any]], rows: int, size: int
+    ) -> dict[str, NDArray[Any]]:
+        """Return the outputs for all rows, which are sent in batches of `size`. Raises VersionGoneError."""
         outputs: dict[str, NDArray[Any]] = {}
-        for result in model.map(_batches(model.inputs, input_dict, rows, size), ordered=False):
+        for result in model.map(_batches(model.inputs, input_dict, rows, size), ordered=False, versions="one"):
             begin = result.index * size
             for name in output_list:
                 part = _part(result.outputs, name, min(size, rows - begin))

@@ -122,7 +122,7 @@ class Engine:
                     self.pool.lacks(member, model)
                 raise
             try:
-                return read_spec(member.name, version, *said)
+                return read_spec(member.name, name, version, *said)
             except AnswerError as error:
                 raise WrongAnswerError(str(error)) from error
 

@@ -65,6 +65,12 @@ def fitted(spec: ModelSpec, names: Collection[str], rows: int, answer: Answer) -
     return replace(answer, outputs={tensor.name: answer.outputs[tensor.name] for tensor in wanted})
 
 
+def check_id(answer: Answer, request_id: str) -> None:
+    """Raise AnswerError if an answer has the id of another request."""
+    if request_id and answer.id not in {"", request_id}:
+        raise AnswerError(f"it has the request id {answer.id!r}, expected {request_id!r}")
+
+
 def fitted_in_stream(spec: ModelSpec, answer: Answer) -> Answer:
     """Return an answer of a stream, which may have any number of rows and only some of the outputs.
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
@@ -15,8 +16,8 @@ from hypersonic.client import batches
 from hypersonic.client.attempts.request import Result
 from hypersonic.client.attempts.version import Versions
 from hypersonic.client.batches import Ragged, Rectangular
-from hypersonic.client.calls import RESTARTS, Asked, Owner, Prepared
-from hypersonic.client.errors import ClientError, VersionGoneError
+from hypersonic.client.calls import Asked, Owner, Prepared, of_one_version
+from hypersonic.client.errors import ClientError
 from hypersonic.client.mapping import map_ordered, map_unordered
 from hypersonic.client.messages.request import Parameter
 from hypersonic.client.pool.member import Wanted
@@ -225,7 +226,7 @@ class Model:
     def _infer_entries(self, inputs: Rectangular | Ragged, asked: Asked) -> list[Outputs]:
         if isinstance(inputs, Ragged):
             return self._infer_ragged(inputs, asked)
-        rows, counts = batches.together(self.spec, inputs.entries)
+        rows, counts = batches.together(self._prepared.of_version(asked.version).spec, inputs.entries)
         if not counts:
             return []
         arrays = self._prepared.call(rows, asked).outputs
@@ -233,15 +234,14 @@ class Model:
 
     def _infer_ragged(self, inputs: Ragged, asked: Asked) -> list[Outputs]:
         window = 2 * self._prepared.engine.settings.limits.in_flight
-        for left in reversed(range(RESTARTS + 1)):
-            pin = asked.pin(self._prepared.wanted[1])
-            try:
-                mapped = map_ordered(lambda entry: self._prepared.submit(entry, asked, pin), inputs.entries, window)  # noqa: B023
-                return [simple(result) for result in mapped if isinstance(result, Result)]
-            except VersionGoneError:
-                if not left:
-                    raise
-        raise AssertionError("unreachable")
+        call_time = self._prepared.engine.call_time(asked.timeout)
+
+        def call() -> list[Outputs]:
+            submit = partial(self._prepared.submit, asked=asked, pin=asked.pin(self._prepared.wanted[1]), call_time=call_time)
+            mapped = map_ordered(submit, inputs.entries, window)
+            return [simple(result) for result in mapped if isinstance(result, Result)]
+
+        return of_one_version(call)
 
     def __repr__(self) -> str:
         name, version = self._prepared.wanted

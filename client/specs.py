@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -13,6 +16,9 @@ from tritonclient.grpc import service_pb2
 from hypersonic.client.errors import AnswerError
 from hypersonic.client.messages.elements import DTYPES
 from hypersonic.client.packing import PARAMETER, PackedRows, read_layouts
+
+#: the most elements of a row that a description may have; a message has 2^31 bytes at most
+_MOST_ELEMENTS = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -69,15 +75,16 @@ class ModelSpec:
     preferred_batch_size: int = 0
 
 
-def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> ModelSpec:
+def read_spec(server: str, name: str, version: str, metadata: bytes, config: bytes) -> ModelSpec:
     """Return the model that two answers describe.
 
     Args:
+        name: of the model that was asked for.
         metadata: a ModelMetadataResponse.
         config: a ModelConfigResponse.
 
     Raises:
-        AnswerError: If they are not such messages, or name a datatype that is none of Triton's.
+        AnswerError: If they are not such messages, describe another model, or nothing that a model can be.
     """
     try:
         described = service_pb2.ModelMetadataResponse.FromString(metadata)
@@ -86,12 +93,8 @@ def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> Mode
         raise AnswerError(f"{server}: the model's metadata is not a message of Triton's protocol: {error}") from error
     optional = {tensor.name for tensor in limits.input if tensor.optional}
     rows = 1 if limits.max_batch_size else 0
-    for tensor in (*described.inputs, *described.outputs):
-        if tensor.datatype not in DTYPES:
-            known = ", ".join(DTYPES)
-            raise AnswerError(
-                f"{server}: {tensor.name!r} of {described.name} is of datatype {tensor.datatype!r}, expected {known}"
-            )
+    for fault in _faults(name, described, limits.max_batch_size):
+        raise AnswerError(f"{server} describes {fault}")
     packed = read_layouts(server, limits.parameters[PARAMETER].string_value) if PARAMETER in limits.parameters else {}
     preferred = limits.dynamic_batching.preferred_batch_size
     inputs, outputs = (
@@ -99,7 +102,7 @@ def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> Mode
         for tensors, layouts in ((described.inputs, packed), (described.outputs, dict[str, PackedRows]()))
     )
     return ModelSpec(
-        described.name,
+        name,
         version,
         tuple(described.versions),
         inputs,
@@ -109,3 +112,23 @@ def read_spec(server: str, version: str, metadata: bytes, config: bytes) -> Mode
         limits.HasField("sequence_batching"),
         preferred[0] if preferred else 0,
     )
+
+
+def _faults(name: str, described: Any, max_batch_size: int) -> Iterator[str]:
+    """Yield what no model can have in a ModelMetadataResponse, and what was expected."""
+    if described.name not in {"", name}:
+        yield f"model {described.name!r}, expected {name!r}"
+    if max_batch_size < 0:
+        yield f"model {name!r} with max_batch_size {max_batch_size}, expected 0 or more"
+    if not described.outputs:
+        yield f"model {name!r} without outputs, expected one or more"
+    for tensors in (described.inputs, described.outputs):
+        for tensor_name, count in Counter(tensor.name for tensor in tensors).items():
+            if count > 1:
+                yield f"tensor {tensor_name!r} of model {name!r} {count} times, expected different names"
+    for tensor in (*described.inputs, *described.outputs):
+        if tensor.datatype not in DTYPES:
+            yield f"tensor {tensor.name!r} of model {name!r} of datatype {tensor.datatype!r}, expected {', '.join(DTYPES)}"
+        if min(tensor.shape, default=0) < -1 or prod(abs(size) for size in tensor.shape) > _MOST_ELEMENTS:
+            sizes = f"sizes of -1 or more whose product is at most {_MOST_ELEMENTS}"
+            yield f"tensor {tensor.name!r} of model {name!r} of shape {tuple(tensor.shape)}, expected {sizes}"

@@ -10,8 +10,9 @@ import math
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -30,7 +31,7 @@ from hypersonic.client.errors import (
     UnknownModelError,
     WrongAnswerError,
 )
-from hypersonic.client.fit import fitted_in_stream
+from hypersonic.client.fit import check_id, fitted, fitted_in_stream
 from hypersonic.client.messages.request import Parameter, sequence_headers
 from hypersonic.client.messages.response import Answer, fields, read_answer
 from hypersonic.client.pool.member import Member, Wanted
@@ -55,7 +56,7 @@ class Prepares(Protocol):
     def spec(self) -> ModelSpec:
         """The model as a server describes it."""
 
-    def message(self, inputs: Any, parameters: Mapping[str, Parameter]) -> tuple[bytes, int]:
+    def message(self, inputs: Any, parameters: Mapping[str, Parameter], request_id: str) -> tuple[bytes, int]:
         """Return one serialized request and the bytes of its inputs. Raises InputError."""
 
 
@@ -64,7 +65,7 @@ class _Call:
 
     def __init__(self, prepared: Prepares, timeout_s: float | None, headers: Headers = ()) -> None:
         """Start the call on the server that the pool chooses. Raises UnavailableError, UnknownModelError, ClosedError."""
-        self._context, self._spec = prepared.context, prepared.spec
+        self._context = prepared.context
         self._pool, self._wanted = self._context.pool, prepared.wanted
         self.member = self._choose()
         try:
@@ -81,8 +82,13 @@ class _Call:
         self._begun = size, time.perf_counter_ns()
         self.stream.send(message)
 
-    def receive(self) -> Answer:
-        """Wait for the next answer. Raises StreamError, AnswerError."""
+    def receive(self, request_id: str, check: Callable[[Answer], Answer]) -> Answer:
+        """Wait for the next answer. Raises StreamError, AnswerError.
+
+        Args:
+            request_id: of the request that it answers.
+            check: raises AnswerError for an answer that does not fit the model.
+        """
         try:
             message = next(self._answers, None)
         except CallError as error:
@@ -93,7 +99,8 @@ class _Call:
         if error_text:  # without a code; the header triton_grpc_error would give it one, but tritonserver 2.51 crashes on it
             raise self._failed(CallError(Code.UNKNOWN, error_text))
         try:
-            answer = fitted_in_stream(self._spec, read_answer(response))
+            answer = check(read_answer(response))
+            check_id(answer, request_id)
         except AnswerError as error:
             wrong = WrongAnswerError(str(error))
             self._failed(wrong)
@@ -152,7 +159,8 @@ class Answers(Iterator[Result]):
 
     def __init__(self, prepared: Prepares, inputs: Any, parameters: Mapping[str, Parameter], timeout_s: float | None) -> None:
         self._prepared, self._timeout_s = prepared, timeout_s
-        self._message, self._size = prepared.message(inputs, {**parameters, **_WANT_FINAL})
+        self._id = os.urandom(8).hex()
+        self._message, self._size = prepared.message(inputs, {**parameters, **_WANT_FINAL}, self._id)
         self._call: _Call | None = None
         self._index = 0
         self._lock = threading.Lock()
@@ -163,7 +171,7 @@ class Answers(Iterator[Result]):
         if call is None:
             raise StopIteration
         try:
-            answer = call.receive()
+            answer = call.receive(self._id, partial(fitted_in_stream, self._prepared.spec))
         except BaseException:
             over = self._over
             self.close()
@@ -228,6 +236,7 @@ class Sequence:
         self._pin = VersionPin(prepared.wanted[1])
         self._lock = threading.Lock()
         self._call: _Call | None = None
+        self._sent = 0
         self._why_over = ""
         self._watch_lock = threading.Lock()
         self._watched, self._due = False, math.inf
@@ -255,24 +264,30 @@ class Sequence:
                 marks["sequence_start"] = True
             if last:
                 marks["sequence_end"] = True
-            message, size = self._prepared.message(inputs, {**(parameters or {}), **marks})
+            self._sent += 1
+            message, size = self._prepared.message(inputs, {**(parameters or {}), **marks}, self._request_id)
             return self._send(message, size, last=last)
 
     def close(self) -> None:
         """End the call. Any thread may do so; a request in flight ends with StreamError."""
         self._end("it was closed")
 
+    @property
+    def _request_id(self) -> str:
+        """The id of the request in flight, by which the answer to an earlier one is noticed."""
+        return f"{self.id}/{self._sent}"
+
     def _send(self, message: bytes, size: int, *, last: bool) -> Result:
-        call = self._call
+        call, spec = self._call, self._prepared.spec
         if call is None:
-            if self._prepared.spec.decoupled:
+            if spec.decoupled:
                 raise InputError(f"model {self._prepared.wanted[0]!r} is decoupled; its sequences are not supported")
             headers = sequence_headers(self._prepared.wanted[0], {"sequence_id": self.id})
             call = self._call = _Call(self._prepared, None, headers)
         try:
             self._watch()
             call.send(message, size)
-            answer = call.receive()
+            answer = call.receive(self._request_id, partial(fitted, spec, (), 1 if spec.max_batch_size else 0))
             self._check_version(call.member, answer.version)
         except BaseException as error:
             self._end(str(error) or type(error).__name__)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trace context of the caller as headers, if OpenTelemetry is installed (`hypersonic[trace]`)."""
+"""The trace context of the caller as headers, if OpenTelemetry is installed (extra `trace`)."""
 
 from __future__ import annotations
 

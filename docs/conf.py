@@ -19,7 +19,15 @@ project = "hypersonic"
 project_copyright = "the hypersonic authors, Apache-2.0"
 version = release = hypersonic.__version__
 
-extensions = ["myst_nb", "sphinx.ext.apidoc", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "short_names", "source_links"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.apidoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "short_names",
+    "source_links",
+]
 exclude_patterns = ["extensions", "pynq-card.ipynb", "zoo"]  # the notebook needs a PYNQ environment; tests/pynq runs it
 toc_object_entries = False  # the sidebar lists pages and headings, not every function
 default_role = "code"  # `x` in a docstring is code
@@ -33,6 +41,9 @@ myst_enable_extensions = ["deflist"]
 html_theme = "furo"
 html_title = f"hypersonic {release}"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
+copybutton_selector = "div:not(.highlight-text, .output) > div.highlight > pre"  # what is printed is not for copying
 
 # notebooks are executed on every build; an error in it ends the build
 nb_execution_mode = "force"

@@ -12,13 +12,17 @@ There is one file for each card, and it is read when the card is first requested
     host_memory         true if kernels read and write the host's memory instead of the card's
     shell_module        the module of this project between the compute units and the shell; omitted where v++ connects them
     unverified          the fields of the file that no source and no card has confirmed
-    [clock]             kernel_mhz: the default ap_clk; system_mhz: the shell's second kernel clock (ap_clk_2)
-    [pcie]              link, and the measured rates of host transfers, in GB/s: h2c_gb_s, c2h_gb_s
+    [clock]             kernel_mhz: the default ap_clk; system_mhz: the shell's second kernel clock (ap_clk_2); scalable: true
+                        if XRT sets the frequency of ap_clk when it loads an xclbin (UG1393, "Identifying Platform Clocks")
+    [pcie]              link, and the rates of host transfers in GB/s: h2c_gb_s, c2h_gb_s, of all transfers of a direction
+                        together; h2c_transfer_gb_s, c2h_transfer_gb_s, of one transfer of about 1 MB alone, omitted where it
+                        is not known to be lower; both_gb_s: of both directions together, omitted where they do not
+                        slow each other down; source, transfer_source: who published them, omitted where nobody has
     [[slr]]             the resources of each die that are available to kernels: lut, ff, dsp, bram36, uram
     [total]             resources of the whole card, for those that [[slr]] does not give; assumed to be spread evenly
-    [[memory]]          tag (in MEM_TOPOLOGY), sp (in v++'s sp=), kind, base, size_mib, peak_gb_s, slr; measured_gb_s: the rate
-                        of large transfers, omitted where it has not been measured; count: that many equal channels without
-                        gaps, tagged <tag>[0] and so on
+    [[memory]]          tag (in MEM_TOPOLOGY), sp (in v++'s sp=), kind, base, size_mib, peak_gb_s, slr; read_gb_s, write_gb_s:
+                        the published rates of large reads alone and of large writes alone, with their source, all omitted
+                        where nobody has published them; count: that many equal channels without gaps, tagged <tag>[0] and so on
 
 Each file names its sources. To add a platform, add a file. To add a way of making or driving bitstreams, add a member to Flow,
 a folder in toolchains/, and a driver (host/driver.py).
@@ -30,13 +34,13 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import PlatformError
+from hypersonic.hls.near import did_you_mean
 from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.sources import source_files
 
@@ -50,6 +54,10 @@ MAX_FILE_BYTES = 1 << 16
 
 #: XRT's scheduler keeps compute units in a mask of 128 bits
 XRT_COMPUTE_UNITS = 128
+
+#: transfers that the host driver has in flight in each direction of a card's link: XDMA has two channels for each, and one
+#: transfer does not fill the link
+TRANSFERS_IN_FLIGHT = 2
 
 
 class Flow(StrEnum):
@@ -70,7 +78,9 @@ class MemoryBank:
     size_bytes: int
     peak_gb_s: float
     slr: int  # the die that it is attached to
-    measured_gb_s: float = 0.0  # the rate of large transfers; 0 where it has not been measured
+    read_gb_s: float = 0.0  # the published rate of large reads alone; 0 where there is none
+    write_gb_s: float = 0.0  # that of large writes alone
+    source: str = ""  # who published them
 
 
 @dataclass(frozen=True)
@@ -90,12 +100,18 @@ class Platform:
     flow: Flow
     kernel_clock_mhz: int
     system_clock_mhz: int
+    scalable_clock: bool  # whether XRT sets the frequency of ap_clk when it loads an xclbin
     pcie: str
-    h2c_gb_s: float  # the rate of transfers from host to card
+    h2c_gb_s: float  # the rate of all transfers from host to card together
     c2h_gb_s: float  # from card to host
     slrs: tuple[Amounts, ...]
     memory: tuple[MemoryBank, ...]
     spread: tuple[str, ...] = ()
+    h2c_transfer_gb_s: float = 0.0  # of one transfer from host to card alone; 0 where it is not known to be lower
+    c2h_transfer_gb_s: float = 0.0  # from card to host
+    both_gb_s: float = 0.0  # of both directions together; 0 where they do not slow each other down
+    pcie_source: str = ""  # who published the rates of all transfers together; empty where they are assumed
+    transfer_source: str = ""  # who published those of one transfer
     interface_uuid: str = "0" * 32  # zeros when not known
     newest_vitis: str = ""  # the last Vitis release that supports it; empty while the newest does
     control_base: int = 0x1800000  # address of s_axi_control of the first compute unit
@@ -127,8 +143,7 @@ def find_platform(name: str) -> Platform:
     """The platform with that name. Raises PlatformError for an unknown one."""
     platform = PLATFORMS.get(name)
     if platform is None:
-        near = get_close_matches(name.lower(), PLATFORMS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name.lower(), PLATFORMS)
         raise PlatformError(f"platform is {name!r}, expected one of {', '.join(PLATFORMS)}{hint}")
     return platform
 
@@ -143,7 +158,7 @@ def read_platform(path: Path) -> Platform:
     """The platform that a file describes. Raises PlatformError, which names the file and the first field that is not valid."""
     table = _Table(_toml(path), path.name)
     table.check(_TOP, optional=_TOP_OPTIONAL)
-    clock, pcie = table.table("clock", _CLOCK), table.table("pcie", _PCIE)
+    clock, pcie = table.table("clock", _CLOCK), table.table("pcie", _PCIE, _PCIE_OPTIONAL)
     slrs, spread = _slrs(table)
     if table["name"] != path.stem:
         raise PlatformError(f"{path.name}: name is {table['name']!r}, expected the file's name {path.stem!r}")
@@ -152,8 +167,12 @@ def read_platform(path: Path) -> Platform:
         name=table["name"], part=table["part"], vbnv=table.text("vbnv", r"\S{1,63}", "a name of at most 63 characters"),
         flow=Flow(table.text("build", "|".join(Flow), f"one of {', '.join(Flow)}")),
         kernel_clock_mhz=clock["kernel_mhz"], system_clock_mhz=clock["system_mhz"],
+        scalable_clock=clock["scalable"],
         pcie=pcie["link"], h2c_gb_s=pcie["h2c_gb_s"], c2h_gb_s=pcie["c2h_gb_s"],
         slrs=slrs, memory=_memory(table, len(slrs)), spread=spread,
+        h2c_transfer_gb_s=pcie.get("h2c_transfer_gb_s", 0.0), c2h_transfer_gb_s=pcie.get("c2h_transfer_gb_s", 0.0),
+        both_gb_s=pcie.get("both_gb_s", 0.0), pcie_source=pcie.get("source", ""),
+        transfer_source=pcie.get("transfer_source", ""),
         interface_uuid=table.text("interface_uuid", "[0-9a-f]{32}", "32 hexadecimal digits", "0" * 32),
         newest_vitis=table.text("newest_vitis", r"20\d\d\.[1-4]", "a release such as 2025.1", ""),
         control_base=table.get("control_base", 0x1800000),
@@ -181,11 +200,13 @@ _TOP = {"name": str, "part": str, "vbnv": str, "build": str, "clock": dict, "pci
         "unverified": list}  # fmt: skip
 _TOP_OPTIONAL = {"interface_uuid": str, "newest_vitis": str, "control_base": int, "compute_units": int, "host_memory": bool,
                  "shell_module": str, "total": dict}  # fmt: skip
-_CLOCK = {"kernel_mhz": int, "system_mhz": int}
+_CLOCK = {"kernel_mhz": int, "system_mhz": int, "scalable": bool}
 _PCIE = {"link": str, "h2c_gb_s": float, "c2h_gb_s": float}
+_PCIE_OPTIONAL = {"h2c_transfer_gb_s": float, "c2h_transfer_gb_s": float, "both_gb_s": float, "source": str,
+                  "transfer_source": str}  # fmt: skip
 _AMOUNTS = dict.fromkeys(KINDS, int)
 _BANK = {"tag": str, "sp": str, "kind": str, "base": int, "size_mib": int, "peak_gb_s": float, "slr": int}
-_BANK_OPTIONAL = {"count": int, "measured_gb_s": float}
+_BANK_OPTIONAL = {"count": int, "read_gb_s": float, "write_gb_s": float, "source": str}
 
 _WORDS = {
     str: "text",
@@ -284,14 +305,16 @@ def _banks(entry: _Table, slrs: int) -> list[MemoryBank]:
     entry.text("tag", r"\S{1,11}", "1 to 11 characters")
     if entry["slr"] >= slrs or not 1 <= entry.get("count", 1) <= 64 or not entry["size_mib"]:
         raise PlatformError(f"{entry.where}: expected slr below {slrs}, count of 1 to 64, size_mib above 0")
-    if entry.get("measured_gb_s", 0.0) > entry["peak_gb_s"]:
-        raise PlatformError(
-            f"{entry.where}: measured_gb_s is {entry['measured_gb_s']}, expected at most its peak of {entry['peak_gb_s']}"
-        )
+    for rate in ("read_gb_s", "write_gb_s"):
+        if entry.get(rate, 0.0) > entry["peak_gb_s"]:
+            raise PlatformError(f"{entry.where}: {rate} is {entry[rate]}, expected at most its peak of {entry['peak_gb_s']}")
+    if len({"read_gb_s", "write_gb_s", "source"} & entry.values.keys()) not in (0, 3):
+        raise PlatformError(f"{entry.where}: expected read_gb_s, write_gb_s and their source, or none of them")
     size = entry["size_mib"] * MIB
     return [
         MemoryBank(entry["tag"] + number, entry["sp"] + number, entry["kind"], entry["base"] + index * size, size,
-                   entry["peak_gb_s"], entry["slr"], entry.get("measured_gb_s", 0.0))
+                   entry["peak_gb_s"], entry["slr"], entry.get("read_gb_s", 0.0), entry.get("write_gb_s", 0.0),
+                   entry.get("source", ""))
         for index, number in enumerate([f"[{i}]" for i in range(entry["count"])] if "count" in entry.values else [""])
     ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from hypersonic.hls.child import python_argv
 from hypersonic.hls.errors import MissingToolError
+from hypersonic.installing import pip_install
 
 #: processor time in seconds after which Yosys is ended, with SIGXCPU
 CPU_SECONDS = 3600
@@ -26,7 +27,7 @@ libyosys.run_pass(f"script {sys.argv[1]}", libyosys.Design())
 def tool_version() -> str:
     """The version of the pyosys wheel. Raises MissingToolError when it is not installed."""
     if find_spec("pyosys") is None:
-        raise MissingToolError("Yosys is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
+        raise MissingToolError(f"Yosys is not installed; it comes with the build extra: {pip_install('build')}")
     return version("pyosys")
 
 

@@ -180,7 +180,7 @@ def _convert(model_file: Path, directory: Path, core: str, card: str, progress: 
         if (directory / "project.json").is_file():
             return
         raise ConversionError(refusal)
-    tool.check(running, what, "".join(log))
+    tool.check(running, what, "".join(log), directory)
     if code:
         raise ConversionFailedError(_failure(model_file, code, log))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 
 
 class CacheError(RuntimeError):
-    """The cache directory cannot be written. The message says which, why, and how to choose another."""
+    """The cache directory cannot be written, or its disk is full. The message says which, why, and how to choose another."""
 
 
 def cache_directory() -> Path:
@@ -82,6 +83,13 @@ def _fill(place: Path, build: Callable[[Path], None]) -> None:
         except OSError:
             if not place.is_dir():
                 raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise CacheError(
+                f"{error.filename or scratch}: {error.strerror}; free some space, or set HYPERSONIC_CACHE, where builds are "
+                "kept, or TMPDIR to a directory with more"
+            ) from error
+        raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -4,8 +4,7 @@
     python -m hypersonic.hls.convert MODEL --output DIR [--core da|rf|csim]
 
 Only this module, hls4ml's loaders (frontend/keras/model.py, frontend/keras/hgq.py, frontend/onnx/model.py) and the plugin
-(plugin/hls4ml_backend.py, plugin/passes.py, frontend/passes/) load hls4ml and TensorFlow, which take seconds to import and
-must see Keras 2.
+(plugin/hls4ml_backend.py, frontend/passes/) load hls4ml and TensorFlow, which take seconds to import and must see Keras 2.
 A refusal goes to standard error, with exit code 2.
 """
 
@@ -26,7 +25,7 @@ from hypersonic.hls.core_kind import CONVERTED, CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.csim.judge import Conversion, judge
 from hypersonic.hls.csim.rows import modules_beside
-from hypersonic.hls.errors import ConversionError, Edit, MissingToolError, ToolMemoryError
+from hypersonic.hls.errors import ConversionError, Edit, MissingToolError, ToolResourceError
 from hypersonic.hls.frontend.configuration import Sides
 from hypersonic.hls.frontend.description import DescriptionError, ModelDescription, Side, find_model, read_description, sides_of
 from hypersonic.hls.frontend.fields import read_packing
@@ -58,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         convert(find_model(arguments.model), arguments.output, core=arguments.core, card=arguments.card)
-    except (ConversionError, SpecMismatchError, MissingToolError, ToolMemoryError) as error:
+    except (ConversionError, SpecMismatchError, MissingToolError, ToolResourceError) as error:
         return refuse(error)
     return 0
 

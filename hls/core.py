@@ -15,7 +15,7 @@ from hypersonic.hls.json_file import read_json
 from hypersonic.hls.row import Row
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream
 
-_SCHEMA = 6
+_SCHEMA = 7
 
 #: the shared stream modules (axis_fifo, axis_skid, axis_free_running)
 RTL = Path(__file__).resolve().parent / "rtl"
@@ -161,6 +161,8 @@ class Core:
             Rows wait until their weights have arrived.
         logic: an upper bound, for a core made of adders alone; None where only synthesis can tell.
         layers: the operations of each layer, for a core made of adders alone.
+        cell_dies: the instances in the top module with the die of each, counted from the one with the kernel's shell, for a
+            core that is laid out over several dies; empty otherwise.
     """
 
     name: str
@@ -178,6 +180,7 @@ class Core:
     weight_streams: tuple[WeightStream, ...] = ()
     logic: Logic | None = None
     layers: tuple[Operations, ...] = ()
+    cell_dies: tuple[tuple[str, int], ...] = ()
 
     @property
     def takes_weights(self) -> bool:
@@ -223,6 +226,7 @@ class Core:
             "weight_streams": [[stream.first, stream.beats, stream.repeats] for stream in self.weight_streams],
             "logic": self.logic,
             "layers": self.layers,
+            "cell_dies": self.cell_dies,
         }
         (directory / "core.json").write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
@@ -250,6 +254,7 @@ class Core:
                 ),
                 logic=Logic(*map(int, value["logic"])) if value["logic"] else None,
                 layers=tuple(Operations(str(layer), str(kind), int(nodes)) for layer, kind, nodes in value["layers"]),
+                cell_dies=tuple((str(cell), int(die)) for cell, die in value["cell_dies"]),
             )
         except KeyError as error:
             raise ProjectError(f"{directory / 'core.json'}: the field {error} is missing; build the model again") from error

@@ -46,7 +46,7 @@ def write_core_of(
 
 
 def _write_da(graph: Any, where: _Where, progress: Callable[[str], None]) -> tuple[Core, dict[str, Any]]:
-    from hypersonic.hls.da.read import read_da_network
+    from hypersonic.hls.da.lower import read_da_network
     from hypersonic.hls.da.write import write_core
 
     progress("factoring the weights into adders")
@@ -63,15 +63,16 @@ def _write_rf(
     from hypersonic.hls.rf.read import read_rf_network
     from hypersonic.hls.rf.write import write_rf_core
 
-    network, report = read_rf_network(graph), {}
+    network, report, cuts = read_rf_network(graph), dict[str, Any](), tuple[str, ...]()
     if card:
         _, inputs, outputs, _ = where
         progress("searching the reuse factors that fill the card")
         room = replace(card_from_json(card), x_bytes=inputs.row_bytes, y_bytes=outputs.row_bytes)
         best = fit(network, room)
         network, report["fit"] = with_design(network, best.chosen.design), fit_to_json(best)
+        cuts = best.chosen.design.dies.cuts if best.chosen.design.dies else ()
     progress("planning the layers' multipliers and memories")
-    core, report["core"] = write_rf_core(network, *where)
+    core, report["core"] = write_rf_core(network, *where, cuts=cuts)
     return core, report
 
 

@@ -71,7 +71,15 @@ class MissingToolError(ToolError):
     exit_code = 2
 
 
-class ToolMemoryError(ToolError):
-    """A tool needs more memory than it may take. The message says which tool, how much, the limit, and what to do."""
+class ToolResourceError(ToolError):
+    """A tool got less of the machine than it needs. The message says which tool, what it lacked, and what to do."""
 
     exit_code = 2
+
+
+class DiskFullError(ToolResourceError):
+    """A tool found no space left on a disk. The message names the file."""
+
+
+class ToolMemoryError(ToolResourceError):
+    """A tool needs more memory than it may take. The message says how much, and the limit."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from math import ceil
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,13 @@ class Amounts:
         return {kind: round(100 * getattr(self, kind) / getattr(whole, kind), 1) for kind in KINDS if getattr(whole, kind)}
 
     def texts(self) -> list[str]:
-        """Return the amounts formatted for people (see amount_text), in the order of KINDS."""
-        return [amount_text(getattr(self, kind)) for kind in KINDS]
+        """Return the amounts formatted for people, in the order of KINDS."""
+        return [self.text(kind) for kind in KINDS]
+
+    def text(self, kind: str) -> str:
+        """Return an amount formatted for people: a whole number, but for the halves of RAMB36 (see amount_text)."""
+        amount = getattr(self, kind)
+        return amount_text(amount if kind == "bram36" else ceil(amount))
 
 
 NOTHING = Amounts()

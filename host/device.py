@@ -43,7 +43,6 @@ class Device(Closing):
     uuid: str  # of the xclbin, 32 hex digits
     name: str  # the platform's name in the xclbin
     target: Target
-    kernel_clock_mhz: int  # the frequency of ap_clk in the xclbin; 0 when it has none
     memory_bytes: int  # the size of all memory banks in the xclbin
     reset: str  # how to make a card with a hung run usable again, as an instruction
     lost: bool  # True once a call has found the card gone; all its compute units are then out of service
@@ -59,7 +58,6 @@ class Device(Closing):
         """
         super().__init__()
         self.uuid, self.name, self.target = contents.uuid, contents.vbnv, contents.target
-        self.kernel_clock_mhz = next((clock.frequency_mhz for clock in contents.clocks if clock.kind == 1), 0)
         self.lost, self.reset, self.xclbin = False, driver.reset, path
         self.contents = without_image(contents)
         self.memory_bytes = sum(memory.size_kib * 1024 for memory in contents.memories if memory.kind in _BANKS)

@@ -10,8 +10,8 @@ While one slot computes, the bytes of the next are transferred: start A, start B
 in the order in which they were started. A slot is used by one thread at a time, but several threads may start and finish
 different slots concurrently.
 
-Models that share a card take turns at its PCIe link, by bytes in proportion to their shares. A transfer has a direction of the
-link to itself, because its bytes then arrive soonest. Models that share a compute unit take turns at it too (sharing/gate.py):
+Models that share a card take turns at its PCIe link, by bytes in proportion to their shares. Two transfers are in flight in
+each direction, because one does not fill the link. Models that share a compute unit take turns at it too (sharing/gate.py):
 a run is started when no run of another model is in flight, so start() waits for other models' finish(), on other threads.
 """
 
@@ -113,7 +113,7 @@ class Slot:
                 self._unit.require_service()
                 self._x.sync_to_device(rows * self._row_in_bytes)
             finally:
-                self._unit.to_card.leave()
+                self._unit.to_card.leave(self._flow)
             self._launch(rows)
         except DeviceLostError as error:
             self._unit.lose_card(error)
@@ -160,7 +160,7 @@ class Slot:
             try:
                 self._y.sync_from_device(rows * self._row_out_bytes)
             finally:
-                self._unit.from_card.leave()
+                self._unit.from_card.leave(self._flow)
         except DeviceLostError as error:
             self._unit.lose_card(error)
             raise
@@ -243,9 +243,9 @@ def open_instances(
     Raises:
         XclbinMismatchError: When the device has an xclbin without the manifest's kernel.
         WeightsError: When the file is not the one that it describes.
-        ComputeUnitNotFoundError: (the bank is full).
-        ComputeUnitOutOfServiceError: (the bank is full).
-        BufferObjectError: (the bank is full).
+        ComputeUnitNotFoundError: When the xclbin has no compute unit of that name.
+        ComputeUnitOutOfServiceError: When an earlier run of the unit hangs.
+        BufferObjectError: When a memory bank is full.
         ValueError: When slots or slot_rows is below 1.
     """
     if slots < 1 or slot_rows < 1:

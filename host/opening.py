@@ -34,10 +34,10 @@ def open_device(xclbin: Path, index: int = 0, usage: CardUsage | None = None) ->
 
     Raises:
         XclbinError: When the file is not an xclbin.
-        LibraryNotFoundError: (the card has another shell, or another process loaded an xclbin).
-        DeviceNotFoundError: (the card has another shell, or another process loaded an xclbin).
-        DeviceBusyError: (the card has another shell, or another process loaded an xclbin).
-        XclbinMismatchError: (the card has another shell, or another process loaded an xclbin).
+        LibraryNotFoundError: When the driver's library is missing.
+        DeviceNotFoundError: When there is no card of that index.
+        DeviceBusyError: When the card is in use with another xclbin, or this process was not given it.
+        XclbinMismatchError: When the card has another shell, or another process loaded an xclbin.
     """
     contents = Xclbin.read(xclbin, image=False)
     return Device(choose_driver(contents), contents, xclbin, index, usage)

@@ -240,7 +240,7 @@ def _cause(code: int) -> int:
 
 def _unusable(path: str, why: str) -> LibraryNotFoundError:
     advice = "install XRT (Debian: libxrt1) or set HYPERSONIC_XRT_LIBRARY to another one"
-    return LibraryNotFoundError(f"XRT library {path}: {why}; {advice}")
+    return LibraryNotFoundError(f"XRT library {path}: {why.removeprefix(f'{path}: ')}; {advice}")
 
 
 class _SymbolInfo(ctypes.Structure):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: the module of each public name; __init__.pyi lists the same for type checkers
 _MODULES = {

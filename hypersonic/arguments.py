@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from pathlib import Path
 
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS
@@ -45,20 +46,23 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
     """
     parser.add_argument(
         "--events",
-        type=int,
+        type=parse_count,
         default=50,
         metavar="N",
-        help="number of generated events to send; with --rows, of requests, at most",
+        help="number of generated events to send, each in one request; with --rows, the most requests that carry them",
     )
     parser.add_argument(
         "--event-rows",
-        type=int,
+        type=parse_whole,
         default=0,
         metavar="N",
-        help="number of rows (channels, jets, ...) of an event, which is one request; 0 (default): as usual for the model",
+        help="number of rows (channels, jets, ...) of each event or, with --rows, of each request; 0 (default): as usual for "
+        "the model or, with --rows, as --events says",
     )
-    parser.add_argument("--clients", type=int, default=4, metavar="N", help="number of clients that send at the same time")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the event generator")
+    parser.add_argument(
+        "--clients", type=parse_count, default=4, metavar="N", help="number of clients that send at the same time"
+    )
+    parser.add_argument("--seed", type=parse_whole, default=1, metavar="N", help="seed of the event generator")
     if files:
         parser.add_argument(
             "--output", type=Path, metavar="PATH",
@@ -73,17 +77,70 @@ def add_event_options(parser: argparse.ArgumentParser, *, files: bool = False) -
 
 def add_own_options(parser: argparse.ArgumentParser) -> None:
     """Add --rows and --labels: for a user's own model, they replace the generated events and their true values."""
-    group = parser.add_argument_group("a model of your own (a .keras, .h5 or .onnx file, or the YAML beside it)")
+    group = parser.add_argument_group("a model of your own", "A .keras, .h5 or .onnx file, or the YAML beside it.")
     group.add_argument(
         "--rows", type=Path, metavar="FILE",
-        help="the rows to compute, each once: a .npy with an array (rows, ...), or for several inputs a .npz with an array for "
-        "each by its name; a zoo model has generated ones instead",
+        help="the inputs to compute, each row once: a .npy with an array (rows, ...), or for several inputs a .npz with an "
+        "array for each by its name; for a zoo model they are generated instead",
     )  # fmt: skip
     group.add_argument(
         "--labels", type=Path, metavar="FILE",
-        help="true outputs of the rows, as a .npy, or a .npz by the outputs' names: classes as integers or one-hot, for the "
-        "accuracy; or numbers, for resolution and bias",
+        help="the true outputs of the rows: a .npy, or a .npz with an array for each output by its name; classes, as integers "
+        "or one-hot, give the accuracy, numbers give resolution and bias",
     )  # fmt: skip
+
+
+class PlaceError(ValueError):
+    """A command cannot write where its options say. The message names the directories and the options."""
+
+
+def check_places(args: argparse.Namespace, *names: str) -> None:
+    """Check, before any work, that the directories of these options can be written.
+
+    Raises:
+        PlaceError: If one cannot; it names all of them.
+    """
+    places = {f"--{name.replace('_', '-')}": _existing(getattr(args, name)) for name in names}
+    closed = {option: place for option, place in places.items() if not os.access(place, os.W_OK | os.X_OK)}
+    if closed:
+        raise PlaceError(
+            f"{' and '.join(dict.fromkeys(map(str, closed.values())))} cannot be written; go to another directory, or choose: "
+            f"{' '.join(f'{option} DIR' for option in closed)}"
+        )
+
+
+def _existing(path: Path) -> Path:
+    """Return the path itself if it exists, otherwise the nearest directory above it."""
+    absolute = path.absolute()
+    return next(place for place in (absolute, *absolute.parents) if place.exists())
+
+
+def option_of(args: argparse.Namespace, file: str) -> str:
+    """Return the option that says where a file is written; "" if none does."""
+    parser: argparse.ArgumentParser = args.parser
+    for action in parser._actions:
+        place = getattr(args, action.dest, None)
+        if action.option_strings and isinstance(place, Path) and Path(file).absolute().is_relative_to(place.absolute()):
+            return action.option_strings[0]
+    return ""
+
+
+def parse_count(text: str) -> int:
+    """Parse a whole number above 0. Raises argparse.ArgumentTypeError."""
+    if not _is_whole(text) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number above 0")
+    return int(text)
+
+
+def parse_whole(text: str) -> int:
+    """Parse a whole number, 0 or more. Raises argparse.ArgumentTypeError."""
+    if not _is_whole(text):
+        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number, 0 or more")
+    return int(text)
+
+
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
 
 
 def parse_gbps(text: str) -> float:

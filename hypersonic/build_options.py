@@ -10,6 +10,9 @@ from typing import Any
 
 from hypersonic.arguments import add_memory_option, add_network_option, parse_percent
 
+#: where a build publishes, and what `hypersonic serve` serves, without the option
+MODEL_REPOSITORY = Path("models")
+
 
 def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
     """Add the options.
@@ -19,9 +22,10 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
     """
     from hypersonic.hls.core_kind import CORE_CHOICES
 
+    yaml = "`hypersonic new` writes" if several else "is written if it is missing and --rows is given"
     what = (
-        "a zoo name (such as facile), a .keras, .h5 or .onnx file with a YAML beside it, which `hypersonic new` writes, or "
-        "file.py:function, a function that returns a PyTorch module (docs/tutorial.md, section 12)"
+        f"a zoo name (such as facile), a .keras, .h5 or .onnx file of your own with a YAML beside it, which {yaml}, or "
+        "file.py:function, a function that returns a PyTorch module (docs/onnx.md)"
     )
     if several:
         parser.add_argument("models", metavar="MODEL", nargs="*", help=f"{what}; several are built one after another")
@@ -47,7 +51,7 @@ def add_build_options(parser: argparse.ArgumentParser, *, several: bool = False)
     )
     add_network_option(parser)
     parser.add_argument(
-        "--model-repository", type=Path, default=Path("models"), metavar="DIR", help="model repository to publish in"
+        "--model-repository", type=Path, default=MODEL_REPOSITORY, metavar="DIR", help="model repository to publish in"
     )
     parser.add_argument(
         "--build-directory", type=Path, default=Path("build"), metavar="DIR", help="directory for the HLS project and the RTL"

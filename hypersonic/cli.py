@@ -7,6 +7,7 @@ Each command imports the modules that it needs only when it runs, so `--help` is
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import os
 import signal
@@ -14,14 +15,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Protocol, cast
 
 from hypersonic import __version__
+from hypersonic.arguments import option_of
+from hypersonic.command_parser import CommandParser
 from hypersonic.commands import NAMES
 from hypersonic.extras import explain_missing
 from hypersonic.hls.bounded.memory import VARIABLE
+
+#: errors of a place where this user cannot write, or where nothing is left
+_CLOSED = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROFS)
 
 #: exit codes: success, a fault of hypersonic or its environment, an error that the user can correct
 OK, OURS, USERS = 0, 1, 2
@@ -42,9 +47,14 @@ a model of your own:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the process's exit code. An error is one paragraph on standard error.
 
-    Exit codes are OK, OURS and USERS, and 130 after Ctrl-C. With HYPERSONIC_TRACEBACK in the environment, errors are raised.
+    Without arguments, it prints the help. Exit codes are OK, OURS and USERS, and 130 after Ctrl-C.
+    With HYPERSONIC_TRACEBACK in the environment, errors are raised.
     """
-    args = parse(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if not given:
+        make_parser().print_help()
+        return OK
+    args = parse([*given[1:], "--help"] if given[0] == "help" else given)
     logging.getLogger("hypersonic.client").addHandler(logging.NullHandler())  # failures are in the command's own output
     try:
         command: Callable[[argparse.Namespace], int] = args.command
@@ -60,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("HYPERSONIC_TRACEBACK"):
             raise
         text, code = explain_error(error)
-        print(f"hypersonic: error: {text}", file=sys.stderr)
+        print(f"hypersonic: error: {text}{_place_hint(error, args)}", file=sys.stderr)
         return code
 
 
@@ -98,16 +108,22 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse the command line. An unknown argument ends the process with exit code 2 and prints the usage of its command."""
     args, unknown = make_parser().parse_known_args(argv)
     if unknown:
         of_command: argparse.ArgumentParser = args.parser
-        options = [option for action in of_command._actions for option in action.option_strings]
-        alike = [near for word in unknown for near in get_close_matches(word.partition("=")[0], options, n=1)]
-        hint = f"; did you mean {' or '.join(dict.fromkeys(alike))}?" if alike else ""
-        of_command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        of_command.error(f"unrecognized arguments: {' '.join(unknown)}{_argument_hint(args, unknown)}")
     return args
+
+
+def _argument_hint(args: argparse.Namespace, words: Sequence[str]) -> str:
+    """Return how to write what an unrecognized argument may stand for; "" if nothing is known."""
+    if hasattr(args, "rows"):
+        return next((f"; did you mean --rows {word}?" for word in words if word.endswith((".npy", ".npz"))), "")
+    model = next((word for word in words if not word.startswith("-")), "") if hasattr(args, "load_model") else ""
+    one = f"--model-control-mode=explicit --load-model={model}"
+    return f"; every model of --model-repository is served: leave {model} out, or for it alone give {one}" if model else ""
 
 
 def explain_error(error: Exception) -> tuple[str, int]:
@@ -124,6 +140,14 @@ def explain_error(error: Exception) -> tuple[str, int]:
         return text, USERS
     report = "this is a fault of hypersonic: please report it with the output of the same command under HYPERSONIC_TRACEBACK=1"
     return f"{type(error).__name__}: {error}; {report}", OURS
+
+
+def _place_hint(error: Exception, args: argparse.Namespace) -> str:
+    """Return the option that moves a file which cannot be written; "" for other errors and places."""
+    if isinstance(error, OSError) and error.filename and error.errno in _CLOSED:
+        option = option_of(args, str(error.filename))
+        return f"; choose another place with {option}" if option else ""
+    return ""
 
 
 def _hint(error: Exception) -> str:
@@ -154,12 +178,11 @@ class Command(Protocol):
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser for all commands. After parsing, args.command(args) runs the chosen one."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="hypersonic",
         description="FPGA inference as a service: build a bit-exact kernel from a trained network, and serve it over Triton's "
         "protocol.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hypersonic {__version__}")
     actions = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -167,18 +190,10 @@ def make_parser() -> argparse.ArgumentParser:
         command = cast("Command", import_module(f"hypersonic.commands.{name}"))
         text = command.HELP
         said = f"{text[0].upper()}{text[1:]}."
-        of_command = actions.add_parser(name, help=text, description=said, formatter_class=_Help, allow_abbrev=False)
+        of_command = actions.add_parser(name.replace("_", "-"), help=text, description=said)
         of_command.set_defaults(command=command.run, parser=of_command)
         command.add_arguments(of_command)
     return parser
-
-
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Shows an option's default, except for flags, lists, 0 and empty defaults, which the help text has to explain."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        says_nothing = isinstance(action.default, bool | list | tuple | dict) or action.default in ("", 0, None)
-        return action.help if says_nothing else super()._get_help_string(action)
 
 
 if __name__ == "__main__":

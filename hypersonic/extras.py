@@ -6,6 +6,8 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
+from hypersonic.installing import pip_install
+
 #: extra -> the modules that it adds to the base install. `columnar` installs yaml too, but has messages of its own
 MODULES = {
     "server": ("grpc_health", "h11", "starlette", "uvicorn"),
@@ -39,7 +41,7 @@ def explain_missing(module: str) -> str | None:
         if top.replace("-", "_").removesuffix("_cpu") in modules:
             if extra == "build" and sys.version_info[:2] >= _TOO_NEW:
                 return _too_new(top)
-            return f"this command needs {top}, which is not installed: pip install 'hypersonic[{extra}]'"
+            return f"this command needs {top}, which is not installed: {pip_install(extra)}"
     return None
 
 
@@ -47,7 +49,7 @@ def _too_new(module: str) -> str:
     own = ".".join(map(str, sys.version_info[:2]))
     return (
         f"this command needs {module}, but TensorFlow has no wheel for Python {own}: make an environment of Python 3.11, 3.12 "
-        "or 3.13, and there pip install 'hypersonic[build]'"
+        f"or 3.13, and there {pip_install('build')}"
     )
 
 

@@ -36,7 +36,11 @@ class RunningServer:
 
 @contextmanager
 def start_server(
-    repository: Path, *options: str, start_timeout_s: float = 300.0, stop_timeout_s: float = 40.0
+    repository: Path,
+    *options: str,
+    start_timeout_s: float = 300.0,
+    stop_timeout_s: float = 40.0,
+    log: list[str] | None = None,
 ) -> Iterator[RunningServer]:
     """Start a server on free ports of the loopback interface; stop it with SIGTERM when the context ends.
 
@@ -45,6 +49,7 @@ def start_server(
     Args:
         options: of `hypersonic serve`.
         start_timeout_s, stop_timeout_s: the most seconds that starting and stopping may take.
+        log: a list that gets the lines of the server's log.
     """
     argv = python_argv("-m", "hypersonic.cli", "serve", "--model-repository", str(repository))
     for port in ("grpc", "http", "metrics"):
@@ -52,7 +57,7 @@ def start_server(
     process = subprocess.Popen(
         [*argv, *options], env=python_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    lines: list[str] = []
+    lines: list[str] = [] if log is None else log
     ports: dict[str, str] = {}
     ready = threading.Event()
     reader = threading.Thread(target=_read_log, args=(process.stderr, lines, ports, ready), daemon=True)

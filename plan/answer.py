@@ -69,7 +69,7 @@ def as_data(plan: Plan) -> dict[str, Any]:
     question = plan.question
     inputs = {section: {name: getattr(getattr(question, section), name) for name in rules} for section, rules in RULES.items()}
     inputs["model"]["name"] = question.model.name
-    inputs["site"]["platform"] = question.site.platform
+    inputs["site"] |= {"platform": question.site.platform, "server": question.site.server}
     if metrics := question.marks.get("model.metrics"):
         inputs["model"]["metrics"] = metrics.source
     names = [f"{section}.{name}" for section, values in inputs.items() for name in values]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from hypersonic.plan.inputs import Question
 from hypersonic.plan.limits import capacity_of, cards_for
 from hypersonic.plan.models import with_bytes
+from hypersonic.plan.server_cost import PYTHON, TRITON
 
 #: the usual speeds of Ethernet, in Gb/s
 _SPEEDS = (1.0, 10.0, 25.0, 100.0, 200.0, 400.0, 800.0)
@@ -79,25 +80,25 @@ def _changed(question: Question, binding: str) -> Iterator[tuple[str, Question]]
             f"site switch of {switch:g} Gb/s instead of {site.switch_gbps:g}",
             replace(question, site=replace(site, switch_gbps=switch)),
         )
+    merged = replace(work, rows=2 * work.rows, calls=math.ceil(work.calls / 2) if work.calls > 1 else 0.5)
+    what = f"two events a call, {merged.rows:,} rows"
     if work.calls > 1:
-        merged = replace(work, rows=work.rows * 2, calls=math.ceil(work.calls / 2))
         calls = "1 call" if merged.calls == 1 else f"{merged.calls} calls"
-        yield (
-            f"batch size: {calls} of {merged.rows:,} rows an event instead of {work.calls}",
-            replace(question, workload=merged),
-        )
-    else:
-        halved = replace(site, request_cpu_ms=site.request_cpu_ms / 2, rtt_ms=site.rtt_ms / 2)
-        yield f"batch size: two events a call, {2 * work.rows:,} rows", replace(question, site=halved)
+        what = f"{calls} of {merged.rows:,} rows an event instead of {work.calls}"
+    yield f"batch size: {what}", replace(question, workload=merged)
     if binding in ("kernel", "compute units"):
         yield (
             f"{2 * model.units} compute units a card instead of {model.units}",
             replace(question, model=replace(model, units=2 * model.units)),
         )
-    if site.request_cpu_ms:
+    yield (
+        f"{2 * site.cores} cores a server instead of {site.cores}",
+        replace(question, site=replace(site, cores=2 * site.cores)),
+    )
+    if site.server == PYTHON:
         yield (
-            f"{2 * site.cores} cores a server instead of {site.cores}",
-            replace(question, site=replace(site, cores=2 * site.cores)),
+            "tritonserver with the fpga backend instead of hypersonic serve",
+            replace(question, site=replace(site, server=TRITON)),
         )
 
 

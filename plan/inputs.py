@@ -11,12 +11,17 @@ from typing import Any
 
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS
 from hypersonic.plan.errors import PlanError
+from hypersonic.plan.farm.service import Constant, ServiceTime
+from hypersonic.plan.server_cost import COMMAND, LOCK_S, PYTHON, RequestCpu
 
 
 class Basis(StrEnum):
     """The kind of a number's source."""
 
     MEASURED = "measured"
+    PUBLISHED = "published"
+    MODELLED = "modelled"
+    SIMULATED = "simulated"
     READ = "read from a file"
     ASSUMED = "assumed"
 
@@ -36,19 +41,35 @@ class Mark:
 BY_DEFAULT = Mark(Basis.ASSUMED, "default")
 
 
+class OwnWork:
+    """The part of a workload that its jobs do themselves.
+
+    Attributes:
+        cpu_s: processor time of an event if nothing is accelerated.
+        share: the part of it, 0 to 1, that calls replace.
+    """
+
+    cpu_s: float
+    share: float
+
+    @property
+    def own_s(self) -> float:
+        """The job's own work for an event, in seconds."""
+        return (1 - self.share) * self.cpu_s
+
+
 @dataclass(frozen=True)
-class Workload:
+class Workload(OwnWork):
     """The jobs that call the model.
 
-    The defaults are an HLT job: 0.667 s with a share of 0.1 leave 0.600 s between two calls, of 16 000 rows.
+    The defaults are an HLT job: 0.667 s with a share of 0.1 leave 0.600 s between two calls, of 16,000 rows.
 
     Attributes:
         jobs: the number that run at the same time, each on one event.
         events_per_s: of all jobs; one of the two may be 0, which means that it follows from the other.
-        cpu_s: processor time of an event if nothing is accelerated.
-        share: the part of it, 0 to 1, that calls replace.
+        cpu_s, share: as in OwnWork.
         rows: per call.
-        calls: per event, one after the other.
+        calls: per event, one after the other; 0.5 = a call of two events, which only a change of a site is.
     """
 
     jobs: int = 0
@@ -56,12 +77,7 @@ class Workload:
     cpu_s: float = 0.667
     share: float = 0.1
     rows: int = 16_000
-    calls: int = 1
-
-    @property
-    def own_s(self) -> float:
-        """The job's own work for an event, in seconds."""
-        return (1 - self.share) * self.cpu_s
+    calls: float = 1
 
 
 @dataclass(frozen=True)
@@ -127,8 +143,9 @@ class Site:
         switch_gbps: link that all servers share; 0 = it never limits.
         background_gbps: other traffic on that link.
         rtt_ms: round trip between job and server.
+        server: `python` (hypersonic serve) or `triton` (tritonserver with the fpga backend).
         cores: of a server.
-        request_cpu_ms: time that a core works on a request.
+        request_cpu_ms: time that a core works on a request, 0 = as measured for that server and the request's bytes.
     """
 
     platform: str = "u250"
@@ -139,8 +156,22 @@ class Site:
     switch_gbps: float = 0.0
     background_gbps: float = 0.0
     rtt_ms: float = 0.5
+    server: str = PYTHON
     cores: int = 16
-    request_cpu_ms: float = 1.0
+    request_cpu_ms: float = 0.0
+
+    def request_cpu(self, row_bytes: int) -> ServiceTime:
+        """Return the time that a core works on a request, by its rows.
+
+        Args:
+            row_bytes: of a row's inputs.
+        """
+        return Constant(self.request_cpu_ms / 1e3) if self.request_cpu_ms else RequestCpu(self.server, row_bytes)
+
+    @property
+    def lock_s(self) -> float:
+        """The part of it in which the server works on no other request."""
+        return LOCK_S if self.server == PYTHON else 0.0
 
 
 @dataclass(frozen=True)
@@ -174,8 +205,15 @@ class Question:
     target: Target
     marks: Mapping[str, Mark] = field(default_factory=dict)
 
+    @property
+    def request_cpu_s(self) -> float:
+        """The time that a core works on a request."""
+        return self.site.request_cpu(self.model.input_bytes).mean_s(self.workload.rows)
+
     def mark(self, name: str) -> Mark:
         """Return the source of a field's value. A clock counts as assumed even if it was given."""
+        if name == "site.request_cpu_ms" and not self.site.request_cpu_ms:
+            return Mark(Basis.MEASURED, COMMAND)
         if name == "site.kernel_mhz":
             of_platform = Mark(Basis.ASSUMED, f"platforms/{self.site.platform}.toml")
             return replace(self.marks.get(name, of_platform), basis=Basis.ASSUMED)

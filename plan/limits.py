@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from hypersonic.firmware.estimate.rates import CardRate, card_rate, least_clocks
+from hypersonic.firmware.estimate.rates import CARD, CardRate, alone_s, card_rate, least_clocks
+from hypersonic.firmware.estimate.rates import Limit as PartLimit
 from hypersonic.firmware.platform import find_platform
 from hypersonic.plan.inputs import Basis, Mark, Question, Service
 from hypersonic.plan.law import saturation_jobs, throughput
@@ -42,7 +43,7 @@ class Unqueued:
     """
 
     own_s: float
-    calls: int
+    calls: float
     network_s: float
     server_s: float
     card_s: float
@@ -94,7 +95,7 @@ class Capacity:
 
 def event_bytes(question: Question) -> tuple[int, int]:
     """Return the bytes of an event's requests and of its answers."""
-    rows = question.workload.rows * question.workload.calls
+    rows = round(question.workload.rows * question.workload.calls)
     return rows * question.model.input_bytes, rows * question.model.output_bytes
 
 
@@ -144,10 +145,11 @@ def unqueued(question: Question) -> Unqueued:
     else:
         service_s = units_at_work(question)[1] * work.rows
         alone = _with_one_unit(question)
-        rate = card_of(alone)
-        steps_s = sum(1 / (rate.of(part) * work.calls) for part in ("kernel", *_PCIE))
+        kernel_s = 1 / (card_of(alone).of("kernel") * work.calls)
+        call_bytes = work.rows * model.input_bytes, work.rows * model.output_bytes
+        steps_s = alone_s(find_platform(site.platform), kernel_s, call_bytes)
         card_s = max(_card_row_s(alone) * work.rows, steps_s)
-    return Unqueued(work.own_s, work.calls, network_s, site.request_cpu_ms / 1e3, card_s, service_s)
+    return Unqueued(work.own_s, work.calls, network_s, question.request_cpu_s, card_s, service_s)
 
 
 def units_at_work(question: Question) -> tuple[int, float]:
@@ -177,9 +179,6 @@ def execution_s(measured: Service, rows: int) -> float:
     return measured.mean_s * rows / measured.rows
 
 
-_PCIE = ("PCIe to the card", "PCIe from the card")
-
-
 def _of_cards(question: Question, cards: int) -> list[Limit]:
     model, work = question.model, question.workload
     if model.measured:
@@ -191,15 +190,23 @@ def _of_cards(question: Question, cards: int) -> list[Limit]:
         mark = question.mark("model.service_ms" if model.service_ms else "model.metrics")
         return [Limit("compute units", rate, what, mark, "card")]
     file, each_of = f"platforms/{question.site.platform}.toml", f", {cards} cards" if cards > 1 else ""
-    marks, clock = {True: Mark(Basis.MEASURED, file), False: Mark(Basis.ASSUMED, file)}, question.mark("site.kernel_mhz")
+    assumed, clock = Mark(Basis.ASSUMED, file), question.mark("site.kernel_mhz")
     return [
         Limit(
-            each.part, cards * each.events_per_s, each.what + each_of,
-            clock if each.part == "kernel" else marks[each.measured], "card",
+            name, cards * each.events_per_s, each.what + each_of,
+            clock if name == "kernel" else Mark(Basis(each.known), each.source) if each.source else assumed, "card",
         )
-        for each in card_of(question).limits
-        if each.part != "network"
+        for name, each in _parts(card_of(question)).items()
     ]  # fmt: skip
+
+
+def _parts(rate: CardRate) -> dict[str, PartLimit]:
+    """The limits of a card's parts by name. Where all parts together are slower than any alone, the part that limits them has
+    their rate."""
+    parts = {each.part: each for each in rate.limits if each.part not in ("network", CARD)}
+    card = next(each for each in rate.limits if each.part == CARD)
+    slower = card.events_per_s < min(each.events_per_s for each in parts.values())
+    return {**parts, rate.card_limit: card} if slower else parts
 
 
 def _of_servers(question: Question, servers: int) -> list[Limit]:
@@ -207,10 +214,13 @@ def _of_servers(question: Question, servers: int) -> list[Limit]:
     each = f", {servers} servers" if servers > 1 else ""
     network = servers * site.server_gbps * 1e9 / 8 / max(event_bytes(question))
     limits = [Limit("network", network, f"{site.server_gbps:g} Gb/s{each}", question.mark("site.server_gbps"), "server")]
-    if site.request_cpu_ms:
-        cpu = servers * site.cores / (work.calls * site.request_cpu_ms / 1e3)
-        what = f"{site.cores} cores, {site.request_cpu_ms:g} ms a request{each}"
-        limits.append(Limit("server CPU", cpu, what, question.mark("site.request_cpu_ms"), "server"))
+    cpu = servers * site.cores / (work.calls * question.request_cpu_s)
+    what = f"{site.cores} cores, {1e3 * question.request_cpu_s:.3g} ms a request{each}"
+    limits.append(Limit("server CPU", cpu, what, question.mark("site.request_cpu_ms"), "server"))
+    if site.lock_s:
+        what = f"one process, {1e3 * site.lock_s:.3g} ms of its lock a request{each}"
+        mark = Mark(Basis.ASSUMED, f"site.server is {site.server}")
+        limits.append(Limit("Python process", servers / (work.calls * site.lock_s), what, mark, "server"))
     return limits
 
 

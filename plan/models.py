@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 
 from hypersonic.firmware.publish import manifest as manifests
 from hypersonic.firmware.publish.manifest import Manifest
+from hypersonic.hls.near import did_you_mean
 from hypersonic.hls.row import Row
 from hypersonic.plan.errors import PlanError
 from hypersonic.plan.inputs import ModelCost
@@ -67,10 +67,9 @@ def find_zoo_model(name: str) -> KnownModel:
     """Return the zoo model with that name. Raises PlanError, which names the nearest one and all others."""
     if name in ZOO:
         return ZOO[name]
-    near = get_close_matches(name, ZOO, 1)
-    hint = f"; did you mean {near[0]}?" if near else "."
     raise PlanError(
-        f"model is {name!r}, expected a model's folder, or a zoo model with a core ({', '.join(sorted(ZOO))}){hint} For any "
+        f"model is {name!r}, expected a model's folder, or a zoo model with a core ({', '.join(sorted(ZOO))})"
+        f"{did_you_mean(name, ZOO) or '.'} For any "
         "other model give the bytes of a row with --input-bytes and --output-bytes, and the clocks of a row with --ii or a "
         "server's --metrics"
     )

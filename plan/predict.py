@@ -16,11 +16,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from hypersonic.firmware.card_parameters import SLOTS
 from hypersonic.plan.farm import (
     Batching,
     Call,
     ClosedLoop,
-    Constant,
     Failure,
     Farm,
     Histogram,
@@ -40,8 +40,6 @@ LEAST_SERVERS, MOST_SERVERS, MOST_JOBS = 2, 4, 4000
 _CYCLES, _CALLS = 2.0, 4000
 #: the largest load that is simulated
 MOST_RATIO = 1.5
-#: executions that the server forms ahead for a unit, the running one included (SLOTS of firmware/publish/config_pbtxt.py)
-_SLOTS = 2
 
 
 @dataclass(frozen=True)
@@ -134,9 +132,10 @@ def farm_of(
             units_per_card=units,
             link=link,
             cpu_cores=site.cores,
-            request_cpu=Constant(site.request_cpu_ms / 1e3),
+            request_cpu=site.request_cpu(question.model.input_bytes),
+            lock_s=site.lock_s,
             batching=None if question.model.measured else batching,
-            slots_per_unit=_SLOTS,
+            slots_per_unit=SLOTS,
         )
         for index in range(part.servers)
     )

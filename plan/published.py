@@ -5,7 +5,7 @@ FIGURES are those of the talks; each has the talk's inputs. SETS are the measure
 (github.com/fastmachinelearning/nuSONIC at 5dd4aca, folder data/), with the constants of its own plots. `hypersonic plan
 --check` prints both, and fails if a figure is off by more than its limit.
 
-The talks: `coprocessors 2020`, the talk on SONIC's coprocessors of December 2020 (FACILE in the HLT, 16 000 channels an event);
+The talks: `coprocessors 2020`, the talk on SONIC's coprocessors of December 2020 (FACILE in the HLT, 16,000 channels an event);
 `neutrinos 2023`, the talk of January 2023 on ProtoDUNE's jobs. The 0.600 s of an HLT job's cycle is derived: it is common to
 the three numbers of clients.
 """
@@ -159,11 +159,11 @@ def figures() -> tuple[Figure, ...]:
                saturation_jobs(_HLT_S, [500])),
         Figure("HLT jobs per AWS F1", _HLT_TALK, "25 Gb/s; 10 Mb an event; 0.600 s", "B/b * t_ideal", "jobs", 1500,
                saturation_jobs(_HLT_S, [25e9 / 10e6])),
-        Figure("HLT jobs per U250", _HLT_TALK, "86 M inferences/s; 16 000 an event; 0.600 s", "c/S * t_ideal", "jobs", 3300,
+        Figure("HLT jobs per U250", _HLT_TALK, "86 M inferences/s; 16,000 an event; 0.600 s", "c/S * t_ideal", "jobs", 3300,
                saturation_jobs(_HLT_S, [86e6 / _ROWS])),
         Figure("time per event below saturation", _HLT_TALK, "p = 0.10, the answer is hidden; 2500 jobs", "N/X(N) / T",
                "T", 0.9, time_per_event(2500, 0.9 * _HLT_S, [86e6 / _ROWS]) / _HLT_S),
-        Figure("network of 8000 events/s", _HLT_TALK, "15 FP32 * 16 000 rows = 7.68 Mb an event", "X * b", "Gb/s", 60,
+        Figure("network of 8000 events/s", _HLT_TALK, "15 FP32 * 16,000 rows = 7.68 Mb an event", "X * b", "Gb/s", 60,
                8000 * facile_bits / 1e9),
         Figure("T4s for 8000 events/s", _HLT_TALK, "500 events/s each", "X * S", "cards", 16, 8000 / 500),
         Figure("saturation, small batch", _NEUTRINO_TALK, "330 s, p = 0.67, S = 2.5 s, 4 GPUs", "t_ideal * c/S", "jobs", 190,
@@ -176,7 +176,7 @@ def figures() -> tuple[Figure, ...]:
         Figure("transfer of an event", _NEUTRINO_TALK, "3.9 Gb at 2 Gb/s", "b/B", "s", 1.9, transfer_s),
         Figure("travel, big batch", _NEUTRINO_TALK, "32 calls of 11.7 ms", "calls * RTT", "s", 0.4, travel_s),
         Figure("travel, small batch", _NEUTRINO_TALK, "235 calls of 11.7 ms", "calls * RTT", "s", 2.6, 235 * _PING_S),
-        Figure("GPU time of an event", _NEUTRINO_TALK, "55 000 patches at 20 000/s", "rows / rate", "s", 2.7, gpu_s),
+        Figure("GPU time of an event", _NEUTRINO_TALK, "55,000 patches at 20,000/s", "rows / rate", "s", 2.7, gpu_s),
         Figure("ML module", _NEUTRINO_TALK, "7 s before it, transfer, travel, GPU", "sum", "s", 12,
                7 + transfer_s + travel_s + gpu_s),
         Figure("ML module, speed-up", _NEUTRINO_TALK, "220 s on a CPU", "220 / 12", "x", 18, 220 / 12),

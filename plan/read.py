@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from hypersonic.hls.near import did_you_mean
 from hypersonic.plan.errors import PlanError
 from hypersonic.plan.inputs import (
     BY_DEFAULT,
@@ -27,12 +27,13 @@ from hypersonic.plan.inputs import (
 )
 from hypersonic.plan.measured import constant_service, read_service, service_of
 from hypersonic.plan.models import ZOO, find_zoo_model, is_published, read_model
+from hypersonic.plan.server_cost import SERVERS
 
 #: the sections of a file
 SECTIONS = ("workload", "model", "site", "target")
 _MAX_BYTES = 1 << 20
 #: the fields that are texts
-_TEXTS = ("model.name", "model.repository", "model.metrics", "site.platform")
+_TEXTS = ("model.name", "model.repository", "model.metrics", "site.platform", "site.server")
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,8 @@ def _checked(path: Path, name: str, value: Any) -> Any:
     if name in _TEXTS:
         if not isinstance(value, str) or not value:
             raise PlanError(f"{path}: {name} is {value!r:.80}, expected a text")
+        if name == "site.server":
+            check_known(path, value, SERVERS, "a server")
         return value
     section, _, short = name.partition(".")
     try:
@@ -195,9 +198,7 @@ def check_known(path: Path, name: str, known: tuple[str, ...], what: str) -> Non
     """Raise PlanError for a name that is not one of the known ones, with the nearest of them."""
     if name in known:
         return
-    near = get_close_matches(name, known, 1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise PlanError(f"{path}: {name!r:.80} is not {what}, expected one of {', '.join(known)}{hint}")
+    raise PlanError(f"{path}: {name!r:.80} is not {what}, expected one of {', '.join(known)}{did_you_mean(name, known)}")
 
 
 def load_document(path: Path) -> Any:

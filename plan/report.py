@@ -107,13 +107,16 @@ def _changes(plan: Plan) -> Table:
 
 
 def _inputs(plan: Plan) -> Table:
-    question, rows = plan.question, []
-    rows.append(("site.platform", question.site.platform, "", str(question.mark("site.platform"))))
+    question = plan.question
+    texts = {"site.platform": question.site.platform, "site.server": question.site.server}
+    rows = [(name, value, "", str(question.mark(name))) for name, value in texts.items()]
     for section, rules in RULES.items():
         for name, rule in rules.items():
             field, value = f"{section}.{name}", getattr(getattr(question, section), name)
             if field == "site.kernel_mhz":
                 value = value or platform_mhz(question.site.platform)
+            if field == "site.request_cpu_ms":
+                value = 1e3 * question.request_cpu_s
             replaced = question.model.measured and field in ("site.kernel_mhz", "model.ii")
             if (value or field in question.marks) and not replaced:
                 rows.append((field, f"{value:,g}", rule.unit, str(question.mark(field))))

@@ -313,8 +313,8 @@ def _add_grpc(parser: argparse._ActionsContainer) -> None:
         parser, "--grpc-keepalive-permit-without-calls", default=True, text="allow clients' keepalive pings on idle connections"
     )
     parser.add_argument(
-        "--grpc-infer-response-compression-level", choices=("none", "low", "medium", "high"), default="none",
-        help="compress inference responses with gzip for clients that accept it; low, medium and high are equal here",
+        "--grpc-infer-response-compression-level", choices=("none", "low", "medium", "high"), default="none", metavar="LEVEL",
+        help="compress inference responses with gzip for clients that accept it: none, or low, medium or high, which are equal",
     )  # fmt: skip
 
 

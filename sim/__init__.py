@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation: an emulated card behind XRT's C functions, cocotb benches, and the lint of the RTL."""
+"""Simulation: an emulated card behind XRT's C functions, small cores of known results, lint and timing of the RTL."""

@@ -48,36 +48,6 @@ def _wrap(values: NDArray[np.int64], fixed: FixedPoint) -> NDArray[np.int64]:
     return np.where(low > fixed.max_raw, low - (1 << fixed.width), low) if fixed.signed else low
 
 
-def bench_core_csim(x: Row, y: Row) -> str:
-    """Return the same function as C++ text: the hypersonic_csim that sim/emu/sw_model.cpp calls."""
-    types = ", ".join(f"{{{fixed.width}, {str(fixed.signed).lower()}}}" for fixed in _types(y))
-    return f"""// SPDX-License-Identifier: Apache-2.0
-#include <cstddef>
-#include <cstdint>
-
-namespace {{
-struct Type {{
-    int width;
-    bool is_signed;
-}};
-constexpr Type kTypes[] = {{{types}}};
-}}  // namespace
-
-extern "C" int hypersonic_csim(const int64_t *x_raw, int64_t *y_raw, size_t rows) {{
-    for (size_t row = 0; row < rows; ++row, x_raw += {x.size}, y_raw += {y.size}) {{
-        uint64_t sum = 0;
-        for (uint64_t i = 0; i < {x.size}; ++i) sum += static_cast<uint64_t>(x_raw[i]) * (i + 1);
-        for (uint64_t j = 0; j < {y.size}; ++j) {{
-            const uint64_t low = (sum + j * static_cast<uint64_t>(x_raw[0])) << (64 - kTypes[j].width);
-            y_raw[j] = kTypes[j].is_signed ? static_cast<int64_t>(low) >> (64 - kTypes[j].width)
-                                           : static_cast<int64_t>(low >> (64 - kTypes[j].width));
-        }}
-    }}
-    return 0;
-}}
-"""
-
-
 def bench_core_wire(x_wires: Sequence[ArrayLike], x: Row, y: Row) -> tuple[NDArray[Any], ...]:
     """Compute the outputs of a whole kernel around the core, in wire numbers.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
+from hypersonic.installing import pip_install
 from hypersonic.triton import tables
 from hypersonic.triton.errors import BackendCompileError
 
@@ -23,6 +24,8 @@ BACKEND = "fpga"
 #: the language, of every compilation and of the lint
 STANDARD = "-std=c++17"
 _FLAGS = (STANDARD, "-O2", "-g1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-fvisibility=hidden", "-pthread")
+#: tritonserver closes the library of an unloaded backend, but a thread that a card's driver keeps may still return to it
+_LINK = ("-shared", "-pthread", "-Wl,-z,nodelete")
 _SYSTEM_INCLUDE = Path("/usr/include")
 
 
@@ -55,19 +58,17 @@ def backend_library(
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(compile_one, sources()))
         exports = f"-Wl,--version-script={CPP / 'exports.map'}"
-        verilator.run(
-            [*compiler, "-shared", "-pthread", *flags, exports, "-o", directory / LIBRARY_NAME, *objects, "-ldl"], directory
-        )
+        verilator.run([*compiler, *_LINK, *flags, exports, "-o", directory / LIBRARY_NAME, *objects, "-ldl"], directory)
         for file in objects:
             file.unlink()
 
-    parts = [platform.machine(), *compiler, *_FLAGS, *flags, *contents()]
+    parts = [platform.machine(), *compiler, *_FLAGS, *_LINK, *flags, *contents()]
     return cached("triton_fpga", parts, build) / LIBRARY_NAME
 
 
 def contents() -> list[str | Path]:
     """Return what the C++ consists of, for the key of a cached build: its folder and the tables written from Python."""
-    return [CPP, tables.causes(), tables.constants()]
+    return [CPP, tables.causes(), tables.constants(), tables.digest_key(), tables.parameters()]
 
 
 def include_options(directory: Path) -> list[str]:
@@ -87,7 +88,7 @@ def json_include() -> Path:
         if (directory / "nlohmann" / "json.hpp").is_file():
             return directory
     raise BackendCompileError(
-        "the header nlohmann/json.hpp is not installed: pip install 'hypersonic[triton]', or on Debian apt-get install "
+        f"the header nlohmann/json.hpp is not installed: {pip_install('triton')}, or on Debian apt-get install "
         "nlohmann-json3-dev"
     )
 

@@ -16,7 +16,7 @@ from hls4ml.backends import VitisBackend
 from hls4ml.model.graph import HLSConfig
 
 from bench.stock.engine import Engine
-from hypersonic.hls.csim.headers import precompiled
+from hypersonic.hls.csim.compiled import precompiled
 from hypersonic.hls.plugin.hls4ml_backend import HypersonicBackend
 
 OURS = "Hypersonic"

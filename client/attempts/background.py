@@ -135,7 +135,7 @@ class Background:
         """Send the request to a second server, unless it is over or between two attempts."""
         with self._lock:
             first = next(iter(self._running), None)
-        other = self._context.pool.pick(self._request.model, first) if first else None
+        other = self._context.pool.pick(self._request.model, {first}) if first else None
         if first and other and other is not first:
             self._attempt(other, hedge=True)
 

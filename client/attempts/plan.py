@@ -36,11 +36,11 @@ _SHORTEST_S = 0.005
 
 @dataclass(frozen=True)
 class Go:
-    """Make an attempt after `pause_s` seconds: on `same`; if that is None, on a server other than `avoid` if there is one."""
+    """Make an attempt after `pause_s` seconds: on `same`; if that is None, on a server not in `avoid`, if there is one."""
 
     pause_s: float = 0.0
     same: Member | None = None
-    avoid: Member | None = None
+    avoid: frozenset[Member] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ class Plan:
     ) -> None:
         self._what, self._retry, self._budget, self.deadline, self._clock = what, retry, budget, deadline, clock
         self._time_up = time_up
+        #: servers that gave a wrong answer; and these and those without the model, which are avoided
         self._wrong: set[Member] = set()
+        self._avoid: set[Member] = set()
         self._policies = iter(retry.policies)
         self._policy = next(self._policies, None)
         self._used = self._retries = 0
@@ -95,12 +97,14 @@ class Plan:
         """Return what follows a failed attempt that took `seconds`."""
         self.failed_attempts += (Attempt(member.name, error.code, error.text, seconds),)
         if isinstance(error, OtherVersionError):  # the next attempt asks for the version of the other answers
-            return Go()
+            return Go(avoid=frozenset(self._avoid))
         if isinstance(error, WrongAnswerError):
             return self._wrong_answer(member)
         if not may_retry(error):
             return GiveUp(server_error(member.name, error))
-        return self._next(member, stay=error.code != Code.NOT_FOUND)
+        if missing := error.code == Code.NOT_FOUND:
+            self._avoid.add(member)
+        return self._next(member, stay=not missing)
 
     def nobody(self, why: str, *, known: bool) -> Step:
         """Return what follows if no server takes work now.
@@ -115,7 +119,7 @@ class Plan:
         if self._is_time_up:
             text = f"{self._what}: {self._time_up}; no server takes new work: {why}"
             return GiveUp(DeadlineError(text, self.failed_attempts))
-        return Go(self._pause_s(least=0.05))
+        return Go(self._pause_s(least=0.05), avoid=frozenset(self._avoid))
 
     @property
     def _is_time_up(self) -> bool:
@@ -126,9 +130,10 @@ class Plan:
         """Return what follows a wrong answer: all other servers are asked before one is asked again. It takes no token."""
         asked_twice = member in self._wrong
         self._wrong.add(member)
+        self._avoid.add(member)
         if asked_twice or not self._retry.policies or self._is_time_up:
             return self._end(None)
-        return Go(self._pause_s(), avoid=member)
+        return Go(self._pause_s(), avoid=frozenset(self._avoid))
 
     def _next(self, member: Member, *, stay: bool) -> Step:
         while self._policy is not None:
@@ -147,7 +152,7 @@ class Plan:
         self._used += 1
         if isinstance(policy, SameServer):
             return Go(self._pause_s(), same=member)
-        return Go(self._pause_s(), avoid=member)
+        return Go(self._pause_s(), avoid=frozenset(self._avoid | {member}))
 
     def _pause_s(self, least: float = 0.0) -> float:
         backoff = self._retry.backoff

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -17,11 +17,19 @@ AHEAD = 2
 _END = object()
 
 
-def read_ahead(items: Generator[T, None, None], ahead: int = AHEAD, name: str = "columns-reader") -> Generator[T, None, None]:
+def read_ahead(
+    items: Generator[T, None, None],
+    ahead: int = AHEAD,
+    name: str = "columns-reader",
+    interrupt: Callable[[], object] = lambda: None,
+) -> Generator[T, None, None]:
     """Yield the items, which another thread produces, at most `ahead` of them before they are requested.
 
     An exception of `items` is raised here, after the items before it. Closing this generator closes `items` and ends the
     thread.
+
+    Args:
+        interrupt: called before the end of the thread is waited for; `items` end soon after it.
     """
     room = threading.Semaphore(ahead)
     stop = threading.Event()
@@ -55,5 +63,6 @@ def read_ahead(items: Generator[T, None, None], ahead: int = AHEAD, name: str = 
             del item
     finally:
         stop.set()
+        interrupt()
         room.release()
         thread.join()

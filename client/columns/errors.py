@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterable
 
 from hypersonic.client.errors import ClientError
+from hypersonic.installing import pip_install
 
 
 class MappingError(ClientError, ValueError):
@@ -32,8 +33,7 @@ def needs(what: str, error: ModuleNotFoundError) -> str:
         what: what needs it.
     """
     return (
-        f"{what} needs the package {error.name}, which is not installed: pip install 'hypersonic[columnar]', "
-        "then run the command again"
+        f"{what} needs the package {error.name}, which is not installed: {pip_install('columnar')}, then run the command again"
     )
 
 

@@ -77,13 +77,11 @@ def infer_chunks(
     check_names(mapping, spec, keep)
     sender = _Sender(model, spec, tensor, source)
     rows = _rows(mapping, source, tensor, keep, chunk_bytes)
-    with closing(read_ahead(sender.send_all(rows), SENT - 1, "columns-sender")) as chunks:
-        try:
-            for sent in chunks:
-                yield _collect(mapping, spec, sent, source)
-                sender.outstanding.popleft()
-        finally:
-            sender.stop()
+    with closing(read_ahead(sender.send_all(rows), SENT - 1, "columns-sender", sender.stop)) as chunks:
+        widths: dict[str, int] = {}
+        for sent in chunks:
+            yield _collect(mapping, spec, sent, source, widths)
+            sender.outstanding.popleft()
 
 
 def infer_array(model: Model, mapping: ColumnMapping, events: Any, *, chunk_bytes: int = CHUNK_BYTES) -> dict[str, Column]:
@@ -190,29 +188,33 @@ class _Sender:
             sent.cancel()
 
 
-def _collect(mapping: ColumnMapping, spec: ModelSpec, sent: _Sent, source: Source) -> Answered:
-    """Wait for the answers of a chunk, and put them into columns."""
+def _collect(mapping: ColumnMapping, spec: ModelSpec, sent: _Sent, source: Source, widths: dict[str, int]) -> Answered:
+    """Wait for the answers of a chunk, and put them into columns.
+
+    Args:
+        widths: the numbers per row of each output, which this sets for the first chunk.
+    """
     rows = sent.rows
     try:
         results = [future.result() for future in sent.futures]
     except ClientError as error:
         raise _failed(rows, source, error) from error
-    versions = {result.version for result in results}
+    versions = {result.version for result in results} - {""}  # a fallback has none
     if len(versions) > 1:
         raise EventsError(_changed(spec, source, versions))
     columns = dict(rows.kept)
     for tensor in spec.outputs:
-        numbers = _numbers(tensor, results, len(rows.array), source)
+        numbers = _numbers(tensor, results, len(rows.array), source, widths)
         names = output_columns(mapping, tensor.name, numbers.shape[1])
         for place, name in enumerate(names):
             columns[name] = Column(_spread(numbers[:, place], rows, mapping, tensor), rows.counts)
     return Answered(Chunk(rows.first, rows.events, columns), len(rows.array), min(versions, default=""))
 
 
-def _numbers(tensor: TensorSpec, results: list[Result], rows: int, source: Source) -> NDArray[Any]:
-    """An output as (rows, numbers per row)."""
+def _numbers(tensor: TensorSpec, results: list[Result], rows: int, source: Source, widths: dict[str, int]) -> NDArray[Any]:
+    """An output as (rows, numbers per row). Raises EventsError if the numbers per row are not those of all rows before."""
     if not results:
-        return np.empty((0, max(1, _size(tensor))), tensor.dtype)
+        return np.empty((0, widths.setdefault(tensor.name, max(1, _size(tensor)))), tensor.dtype)
     parts = [result.outputs[tensor.name] for result in results]
     if sum(map(len, parts)) != rows or tensor.dtype == object:
         got = f"{sum(map(len, parts))} rows of {parts[0].dtype}"
@@ -221,6 +223,12 @@ def _numbers(tensor: TensorSpec, results: list[Result], rows: int, source: Sourc
             f"{source.name}: the servers {servers} answered {got} in output {tensor.name!r}, expected {rows} of numbers"
         )
     flat = [part.reshape(len(part), -1) for part in parts]
+    for part in flat:
+        if part.shape[1] != widths.setdefault(tensor.name, part.shape[1]):
+            raise EventsError(
+                f"{source.name}: output {tensor.name!r} has {part.shape[1]} numbers per row, expected "
+                f"{widths[tensor.name]} as in the events before; an output whose size changes cannot be a column"
+            )
     return flat[0] if len(flat) == 1 else np.concatenate(flat)
 
 

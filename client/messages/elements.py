@@ -99,15 +99,21 @@ def from_buffer(name: str, datatype: str, shape: tuple[int, ...], buffer: memory
     """
     count = prod(shape)
     if datatype == "BYTES":
-        return _split(name, count, buffer).reshape(shape)
+        return _reshaped(name, _split(name, count, buffer), shape)
     itemsize = 2 if datatype == "BF16" else DTYPES[datatype].itemsize
     if len(buffer) != count * itemsize:
         raise AnswerError(
             f"output {name!r} has {len(buffer)} bytes, expected {count * itemsize} for shape {shape} of {datatype}"
         )
-    if datatype == "BF16":
-        return (np.frombuffer(buffer, "<u2").astype("<u4") << 16).view("<f4").reshape(shape)
-    return np.frombuffer(buffer, DTYPES[datatype]).reshape(shape)
+    flat = np.frombuffer(buffer, "<u2").astype("<u4") << 16 if datatype == "BF16" else np.frombuffer(buffer, np.uint8)
+    return _reshaped(name, flat.view(DTYPES[datatype]), shape)
+
+
+def _reshaped(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    try:
+        return array.reshape(shape)
+    except ValueError as error:  # such as (0, 2^63 - 1)
+        raise AnswerError(f"output {name!r} has shape {shape}, which no array can have: {error}") from error
 
 
 def _to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:

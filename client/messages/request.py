@@ -105,14 +105,15 @@ def varint(value: int) -> bytes:
 
 def kept(make: Callable[[HeadKey], bytes], most: int = 64) -> Callable[[HeadKey], bytes]:
     """Return `make` with a cache of at most `most` results. Any thread may call it."""
-    made: dict[HeadKey, bytes] = {}
+    made: dict[tuple[HeadKey, str], bytes] = {}
 
     def head(key: HeadKey) -> bytes:
-        value = made.get(key)
+        exact = key, repr(key.parameters)  # True, 1 and 1.0 are equal, but not on the wire
+        value = made.get(exact)
         if value is None:
             if len(made) >= most:
                 made.clear()
-            value = made[key] = make(key)
+            value = made[exact] = make(key)
         return value
 
     return head

@@ -39,6 +39,7 @@ class Answer:
         outputs: by name; read-only.
         datatypes: of the outputs, by name.
         parameters: the server's, such as sequence_id.
+        id: of the request, as the server repeats it; "": it does not.
     """
 
     model: str
@@ -46,6 +47,7 @@ class Answer:
     outputs: dict[str, NDArray[Any]]
     datatypes: dict[str, str]
     parameters: dict[str, Any]
+    id: str = ""
 
 
 def read_answer(message: bytes, elsewhere: Callable[[Any], bytes | None] = lambda _tensor: None) -> Answer:
@@ -80,7 +82,7 @@ def read_answer(message: bytes, elsewhere: Callable[[Any], bytes | None] = lambd
         name: getattr(value, value.WhichOneof("parameter_choice") or "", None) for name, value in head.parameters.items()
     }
     datatypes = {tensor.name: tensor.datatype for tensor in head.outputs}
-    return Answer(head.model_name, head.model_version, outputs, datatypes, parameters)
+    return Answer(head.model_name, head.model_version, outputs, datatypes, parameters, head.id)
 
 
 def _output(tensor: Any, buffers: Iterator[memoryview], elsewhere: Callable[[Any], bytes | None]) -> NDArray[Any]:

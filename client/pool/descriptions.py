@@ -102,7 +102,7 @@ class Descriptions:
                 self._pool.ask(member, *call, go_on)
                 return
             try:
-                self._compare(member, model, read_spec(member.name, model[1], *said))
+                self._compare(member, model, read_spec(member.name, *model, *said))
             except AnswerError as error:
                 self._differs(member, model[0], str(error))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 
 from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2
@@ -93,7 +93,7 @@ class Pool:
                     found[member.name] = models
         return found
 
-    def pick(self, model: Wanted, avoid: Member | None = None) -> Member | None:
+    def pick(self, model: Wanted, avoid: Set[Member] = frozenset()) -> Member | None:
         """Return the server for the next attempt; None if no server takes work for the model now."""
         with self._changed:
             return choose(self._members.values(), model, avoid, self._rng)

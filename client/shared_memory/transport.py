@@ -50,20 +50,20 @@ class SharingTransport:
         """Return the answer. Raises CallError."""
         if not isinstance(request, RegionMessage):
             return self._inner.unary(method, request, timeout_s, headers)
-        begin = time.monotonic()
+        deadline = time.monotonic() + timeout_s
         try:
             return self._inner.unary(method, bytes(request), timeout_s, headers)
         except CallError as error:
             plain = request.instead(error)
             if plain is None:
                 raise
-        return self._inner.unary(method, plain, max(0.001, timeout_s - time.monotonic() + begin), headers)
+        return self._inner.unary(method, plain, _left_s(deadline), headers)
 
     def start(self, method: str, request: bytes, timeout_s: float, headers: Headers, done: Done) -> Running:
         """Start a call and return without waiting. Raises CallError if the transport was closed."""
         if not isinstance(request, RegionMessage):
             return self._inner.start(method, request, timeout_s, headers, done)
-        calls = _Calls()
+        calls, deadline = _Calls(), time.monotonic() + timeout_s
 
         def first(outcome: bytes | CallError) -> None:
             plain = request.instead(outcome) if isinstance(outcome, CallError) else None
@@ -71,7 +71,7 @@ class SharingTransport:
                 done(outcome)
                 return
             try:
-                calls.hold(self._inner.start(method, plain, timeout_s, headers, done))
+                calls.hold(self._inner.start(method, plain, _left_s(deadline), headers, done))
             except CallError as error:
                 done(error)
 
@@ -85,6 +85,10 @@ class SharingTransport:
     def close(self) -> None:
         """End all calls and the connection."""
         self._inner.close()
+
+
+def _left_s(deadline: float) -> float:
+    return max(0.001, deadline - time.monotonic())
 
 
 class _Calls:

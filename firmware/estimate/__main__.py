@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.estimate.kernel import estimate, sources_key
+from hypersonic.firmware.estimate.kernel import ResourceReport, estimate, sources_key
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.hls.core import Core
@@ -40,8 +40,15 @@ def main(argv: list[str]) -> int:
         return 1
     sys.stdout.write("\n".join([*report.lines(platform), ""]))
     if arguments.write:
-        arguments.write.write_text(json.dumps({"sources": key, **report.to_json()}, indent=1) + "\n")
+        arguments.write.write_text(_kept(key, report))
     return 0
+
+
+def _kept(key: str, report: ResourceReport) -> str:
+    """JSON of what check_growth compares, with a line for each module."""
+    modules = report.to_json()["modules"].items()
+    lines = ",\n".join(f"  {json.dumps(path)}: {json.dumps(module)}" for path, module in modules)
+    return f'{{\n "sources": "{key}",\n "tool": "{report.tool}",\n "modules": {{\n{lines}\n }}\n}}\n'
 
 
 if __name__ == "__main__":

@@ -19,18 +19,20 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.estimate.logic_path import Cell, LogicPath, longest_paths, parse_blif
+from hypersonic.firmware.estimate.cells import Cell, parse_blif
+from hypersonic.firmware.estimate.logic_path import LogicPath, longest_paths
 from hypersonic.firmware.estimate.module_tree import Module, memory_resources, module_of, read_module
 from hypersonic.firmware.estimate.stages import CoreSynthesis, synthesise_rf_core
 from hypersonic.firmware.estimate.yosys import FAMILY, MAP, Synthesis, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel, rtl_sources
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.pyosys import tool_version
-from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT
+from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, interconnect
 from hypersonic.hls.cache import cached, content_hash
 from hypersonic.hls.core import RTL as CORE_RTL
 from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
+from hypersonic.hls.da import delay
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
 from hypersonic.hls.weight_stream import WEIGHT_BITS
 
@@ -195,7 +197,8 @@ def known_amounts(core: Core) -> Amounts:
 def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:
     """The report of shell and core together. Counting takes seconds, so its result is cached too."""
     here = Path(__file__).resolve()
-    files = [here, *(here.with_name(name) for name in ("logic_path.py", "module_tree.py"))]
+    names = ("absorbed.py", "cells.py", "logic_path.py", "module_tree.py")
+    files = [here, *(here.with_name(name) for name in names), Path(delay.__file__)]
     name = kernel.core.top
 
     def count(directory: Path) -> None:
@@ -231,9 +234,10 @@ def table(top: Module) -> list[str]:
 
 
 def _shares(total: Amounts, platform: Platform) -> list[str]:
-    die = platform.slrs[0]
-    share = total.percent_of(die)
+    die, added = platform.slrs[0], interconnect(platform)
+    share = (total + added).percent_of(die)
     lines = [
+        *([_row("interconnect of v++, assumed", "", added.texts())] if added != NOTHING else []),
         _row(f"one SLR of {platform.name}", "", die.texts()),
         _row("share of it", "", [f"{share.get(name, 0):g} %" for name in KINDS]),
         _row("planning limit", "", [f"{getattr(LIMITS_PERCENT, name)} %" for name in KINDS]),

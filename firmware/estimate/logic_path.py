@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The longest paths of logic between registers in a netlist of UltraScale+ cells, by a rule of thumb.
 
-This is not a timing analysis, because no wire has a length before place and route. Each LUT counts with the delay of a typical
-wire to it, a carry chain with the delay along it. The delays (hls/da/delay.py) are of the order of those of a -2 part; they
-have not been confirmed on a routed design. A path shows where the logic is deep, and its estimated delay, to within some 30 %,
-whether a clock is out of reach.
+This is not a timing analysis, because no wire has a length before place and route. Each LUT counts with the delay of a wire of
+its fan-out to it, a carry chain with the delay along it. The delays (hls/da/delay.py) are of the order of those of a -2 part;
+they have not been confirmed on a routed design. A path shows where the logic is deep, and its estimated delay, to within some
+30 %, whether a clock is out of reach. Designs are ranked by it as by the router of another family (docs/timing.md).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hypersonic.hls.da.delay import CARRY_ALONG, CARRY_IN, CARRY_OUT, FF_OUT, FF_SETUP, LUT, WIRE
+from hypersonic.firmware.estimate.absorbed import absorb
+from hypersonic.firmware.estimate.cells import CONSTANTS, Cell, fan_outs, outputs_and_inputs
+from hypersonic.hls.da.delay import CARRY_ALONG, CARRY_IN, CARRY_OUT, FF_OUT, FF_SETUP, LUT, wire_ps
 
-#: clock-to-output and set-up time of a block RAM without output register, in ps
-RAM_OUT, RAM_SETUP = 900, 200
+#: clock-to-output of a block RAM without and with its output register, and its set-up time, in ps
+RAM_OUT, RAM_REGISTERED, RAM_SETUP = 900, 300, 200
 #: DSP48E2: a multiplication without a register, and the part of it beside one and between two registers, in ps
 DSP_WHOLE, DSP_HALF, DSP_REGISTERED = 2000, 1500, 300
 
 _SEQUENTIAL = re.compile(r"FD[CPRS]E|LD[CP]E|SRL\w+|RAMB(18|36)E2|URAM288\w*|rf_rom")
-_OUTPUT = re.compile(r"(Q|O|DO|P|PCOUT|CASDO|DOUT|word)(?![A-Z]*(EN|MODE))\w*(\[\d+\])?$")
 _LUT = re.compile(r"LUT[1-6]|RAM\d+(X1[SD]|M\d*)")
 
 
@@ -46,16 +47,6 @@ class LogicPath:
         return int(1000 / self.estimated_ns) if self.estimated_ns else 0
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One .subckt of a netlist."""
-
-    type: str
-    ports: dict[str, str]  # port with its bit, such as S[0] -> net
-    parameters: dict[str, int] = field(default_factory=dict)
-    name: str = ""  # empty where the netlist does not give it
-
-
 @dataclass
 class _Graph:
     """The timing graph: combinational arcs between nets, and the nets at which paths start and end."""
@@ -64,63 +55,34 @@ class _Graph:
     waiting: dict[str, int] = field(default_factory=dict)  # net -> number of arcs that end there
     starts: dict[str, int] = field(default_factory=dict)  # net -> ps after the clock edge
     ends: dict[str, list[tuple[int, str]]] = field(default_factory=dict)  # net -> (ps before the clock edge, register)
+    loads: Mapping[str, int] = field(default_factory=dict)  # net -> fan-out
+    made: frozenset[str] = frozenset()  # nets that logic drives
+    carried: frozenset[str] = frozenset()  # those that a carry cell drives, which reach the next one without a wire
 
     def arc(self, source: str, target: str, ps: int, kind: str = "") -> None:
         self.arcs.setdefault(source, []).append((target, ps, kind))
         self.waiting[target] = self.waiting.get(target, 0) + 1
 
+    def wire(self, net: str) -> int:
+        """The delay of a net, in ps."""
+        return wire_ps(self.loads[net])
+
+    def near(self, net: str) -> int:
+        """The delay of a net to a register or a carry cell, which shares a slice with the LUT before it."""
+        return 0 if net in self.made else self.wire(net)
+
     def end(self, net: str, ps: int, name: str) -> None:
         self.ends.setdefault(net, []).append((ps, name))
 
 
-def parse_blif(text: str, prefix: str = "", ports: Mapping[str, str] | None = None) -> Iterator[Cell]:
-    """The cells of a flat netlist.
-
-    Aliases of nets (.names) are returned as cells of type "BUF" with the ports I and O.
+def longest_paths(cells: Iterable[Cell], most: int = 5, *, absorbs: bool = True) -> tuple[LogicPath, ...]:
+    """The longest path that ends in each module; at most `most` of these paths, the longest first. Paths start and end at
+    registers, memories and the netlist's ports.
 
     Args:
-        prefix: put before the name of every net, except those in `ports`, which are renamed by it.
+        absorbs: DSP48E2 and block RAMs absorb the flip-flops beside them (absorbed.py).
     """
-    outside = ports or {}
-    pending: tuple[str, dict[str, str], dict[str, int], str] | None = None
-    for line in text.splitlines():
-        word, _, rest = line.partition(" ")
-        if word == ".param" and pending:
-            name, _, value = rest.partition(" ")
-            if name in {"AREG", "BREG", "MREG", "PREG"}:
-                pending[2][name] = int(value.strip('"'), 2)
-            continue
-        if word == ".cname" and pending:
-            pending = (*pending[:3], rest)
-        if word not in {".subckt", ".gate", ".names"}:
-            continue
-        if pending:
-            yield Cell(*pending)
-            pending = None
-        nets = rest.split()
-        if word == ".names":
-            if len(nets) == 2:
-                source, target = (outside.get(net, prefix + net) for net in nets)
-                pending = ("BUF", {"I": source, "O": target}, {}, "")
-            continue
-        pairs = (pin.partition("=") for pin in nets[1:])
-        pending = (
-            nets[0],
-            {pin: net if net[0] == "$" and net in _CONSTANTS else outside.get(net, prefix + net) for pin, _, net in pairs},
-            {},
-            "",
-        )
-    if pending:
-        yield Cell(*pending)
-
-
-_CONSTANTS = frozenset({"$false", "$true", "$undef"})
-
-
-def longest_paths(cells: Iterable[Cell], most: int = 5) -> tuple[LogicPath, ...]:
-    """The longest path that ends in each module; at most `most` of these paths, the longest first. Paths start and end at
-    registers, memories and the netlist's ports."""
-    graph = _graph(cells)
+    graph = _graph(absorb(cells)[0] if absorbs else list(cells))
     arrival: dict[str, int] = {}
     before: dict[str, tuple[str, str]] = {}
     nets = set(graph.arcs) | set(graph.waiting) | set(graph.ends) | set(graph.starts)
@@ -176,43 +138,37 @@ def plain_name(net: str) -> str:
     return ".".join(parts) or net
 
 
-def _graph(cells: Iterable[Cell]) -> _Graph:
-    graph = _Graph()
+def _graph(cells: Sequence[Cell]) -> _Graph:
+    logic = (cell for cell in cells if not _SEQUENTIAL.fullmatch(cell.type) and cell.type not in {"DSP48E2", "BUF"})
+    made = frozenset(net for cell in logic for net in outputs_and_inputs(cell)[0])
+    carried = frozenset(net for cell in cells if cell.type == "CARRY4" for pin, net in cell.ports.items() if pin[:2] == "CO")
+    graph = _Graph(loads=fan_outs(cells), made=made, carried=carried)
     for number, cell in enumerate(cells):
-        pins = {pin: net for pin, net in cell.ports.items() if net not in _CONSTANTS}
         if cell.type == "CARRY4":
-            _carry(graph, pins, number)
+            _carry(graph, {pin: net for pin, net in cell.ports.items() if net not in CONSTANTS}, number)
         elif cell.type == "DSP48E2":
-            _dsp(graph, pins, cell.parameters)
+            _dsp(graph, cell)
         elif _SEQUENTIAL.fullmatch(cell.type):
-            _register(graph, pins, cell.type)
+            _register(graph, cell)
         else:
-            _logic(graph, pins, cell.type)
+            _logic(graph, cell)
     return graph
 
 
-def _outputs(pins: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """The nets that a cell drives, and the nets that it reads apart from clocks."""
-    out = [
-        net for pin, net in pins.items() if re.match(r"(Q|O|DO|P|PCOUT|CASDO|DOUT|word)(?![A-Z]*(EN|MODE))\w*(\[\d+\])?$", pin)
-    ]
-    into = [net for pin, net in pins.items() if net not in out and not re.match(r"(W?CLK\w*|C|G|clk)$", pin)]
-    return out, into
-
-
-def _logic(graph: _Graph, pins: Mapping[str, str], type_: str) -> None:
+def _logic(graph: _Graph, cell: Cell) -> None:
     """Add LUTs, reads of distributed RAM, and multiplexers. Inverters and aliases count as no delay: they are absorbed by the
     cells that they feed."""
+    pins, type_ = cell.ports, cell.type
     is_lut = _LUT.fullmatch(type_) is not None
-    ps = WIRE + LUT if is_lut else LUT if type_.startswith("MUXF") else 0
-    out, into = _outputs(pins)
+    out, into = outputs_and_inputs(cell)
     memory = type_.startswith("RAM")
     for pin, net in pins.items():
         if net in out or net not in into:
             continue
         if memory and not re.match(r"(ADDR|DPRA|A\d)", pin):
-            graph.end(net, WIRE + FF_SETUP, net)
+            graph.end(net, graph.wire(net) + FF_SETUP, net)
             continue
+        ps = graph.wire(net) + LUT if is_lut else LUT if type_.startswith("MUXF") else 0
         for target in out:
             graph.arc(net, target, ps, "lut" if is_lut else "")
 
@@ -222,51 +178,58 @@ def _carry(graph: _Graph, pins: Mapping[str, str], number: int) -> None:
     on S[j], DI[j] and the carry input."""
     kind = f"carry{number}"
     into = [f"{kind}:{bit}" for bit in range(5)]
-    for pin in ("CI", "CYINIT"):
-        if pin in pins:
-            graph.arc(pins[pin], into[0], CARRY_ALONG if pin == "CI" else CARRY_IN, kind)
+    if "CI" in pins:
+        graph.arc(f"carry:{pins['CI']}" if pins["CI"] in graph.carried else pins["CI"], into[0], CARRY_ALONG, kind)
+    if "CYINIT" in pins:
+        graph.arc(pins["CYINIT"], into[0], graph.wire(pins["CYINIT"]) + CARRY_IN, kind)
     for bit in range(4):
         select, sum_, over = pins.get(f"S[{bit}]"), pins.get(f"O[{bit}]"), pins.get(f"CO[{bit}]")
         for net in (select, pins.get(f"DI[{bit}]")):
             if net:
-                graph.arc(net, into[bit + 1], CARRY_IN, kind)
+                graph.arc(net, into[bit + 1], graph.near(net) + CARRY_IN, kind)
         graph.arc(into[bit], into[bit + 1], 0, kind)
         if sum_:
             graph.arc(into[bit], sum_, CARRY_OUT, kind)
             if select:
-                graph.arc(select, sum_, CARRY_OUT, kind)
+                graph.arc(select, sum_, graph.near(select) + CARRY_OUT, kind)
         if over:
-            graph.arc(into[bit + 1], over, 0, kind)
+            graph.arc(into[bit + 1], over, CARRY_OUT, kind)
+            graph.arc(into[bit + 1], f"carry:{over}", 0, kind)
 
 
-def _register(graph: _Graph, pins: Mapping[str, str], type_: str) -> None:
+def _register(graph: _Graph, cell: Cell) -> None:
+    pins, type_ = cell.ports, cell.type
     ram = type_.startswith(("RAMB", "URAM", "rf_rom"))
-    out, into = _outputs(pins)
+    out, into = outputs_and_inputs(cell)
     name = out[0] if out else type_
     for net in out:
-        graph.starts[net] = RAM_OUT if ram else FF_OUT
+        graph.starts[net] = (RAM_REGISTERED if cell.parameters.get("DO_REG") else RAM_OUT) if ram else FF_OUT
     for pin, net in pins.items():
         if net not in into:
             continue
         if type_.startswith("SRL") and re.match(r"A(\[\d\]|\d)", pin):
             for target in out:
-                graph.arc(net, target, WIRE + LUT, "lut")
+                graph.arc(net, target, graph.wire(net) + LUT, "lut")
         else:
-            near = not ram and pin == "D"  # a LUT and the register that it feeds share a slice
-            graph.end(net, (0 if near else WIRE) + (RAM_SETUP if ram else FF_SETUP), name)
+            wire = graph.near(net) if pin == "D" and not ram else graph.wire(net)
+            graph.end(net, wire + (RAM_SETUP if ram else FF_SETUP), name)
 
 
-def _dsp(graph: _Graph, pins: Mapping[str, str], parameters: Mapping[str, int]) -> None:
+def _dsp(graph: _Graph, cell: Cell) -> None:
     """Add a DSP. Its own registers, at the operands, after the multiplier and at the result, may cut the path through it."""
-    out, into = _outputs(pins)
-    operands = bool(parameters.get("AREG") and parameters.get("BREG"))
-    product, result = bool(parameters.get("MREG")), bool(parameters.get("PREG"))
-    if not (operands or product or result):
-        for net in into:
+    out, into = outputs_and_inputs(cell)
+    registers = {name for name, used in cell.parameters.items() if used}
+    cut = bool(registers & {"MREG", "PREG"})
+    if registers:
+        after = DSP_REGISTERED if "PREG" in registers else DSP_HALF if "MREG" in registers else DSP_WHOLE
+        graph.starts |= dict.fromkeys(out, after)
+    for pin, net in cell.ports.items():
+        if net not in into:
+            continue
+        if f"{pin[0]}REG" in registers & {"AREG", "BREG"}:
+            graph.end(net, graph.wire(net) + DSP_REGISTERED, out[0] if out else cell.type)
+        elif cut:
+            graph.end(net, graph.wire(net) + (DSP_HALF if "MREG" in registers else DSP_WHOLE), out[0] if out else cell.type)
+        else:
             for target in out:
-                graph.arc(net, target, WIRE + DSP_WHOLE, "dsp")
-        return
-    for net in out:
-        graph.starts[net] = DSP_REGISTERED if result else DSP_HALF
-    for net in into:
-        graph.end(net, WIRE + (DSP_REGISTERED if operands else DSP_HALF), out[0] if out else "DSP48E2")
+                graph.arc(net, target, graph.wire(net) + DSP_WHOLE, "dsp")

@@ -162,6 +162,11 @@ def with_roms(module: Module, roms: Iterable[Rom]) -> Module:
     return replace(module, children=merged([*module.children, *(rom.module for rom in roms)]))
 
 
+def without_absorbed(module: Module, ffs: int) -> Module:
+    """The module, mapped as one, without so many of its flip-flops (absorbed.py)."""
+    return replace(module, own=replace(module.own, ff=module.own.ff - ffs))
+
+
 def scaled(parts: Sequence[tuple[Module, float]]) -> Module:
     """The weighted sum of modules with the same structure, rounded up to whole cells."""
     names = dict.fromkeys(child.name for module, _ in parts for child in module.children)

@@ -15,7 +15,7 @@ from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.xclbin.connectivity import describe_places, place_units
 from hypersonic.hls.errors import ToolError
-from hypersonic.hls.resources import KINDS, LABELS, NOT_ESTIMATED, Amounts, amount_text
+from hypersonic.hls.resources import KINDS, LABELS, NOT_ESTIMATED, Amounts
 
 #: characters of a reason that are kept in its line
 _MOST = 400
@@ -128,7 +128,7 @@ def check_known(kernel: Kernel, platform: Platform, compute_units: int = 1) -> B
     misfit = _places(kernel, platform, compute_units, known)[1]
     if not misfit:
         return None
-    needed = ", ".join(f"{amount_text(amount)} {LABELS[kind]}" for kind, amount in known.to_json().items() if amount)
+    needed = ", ".join(f"{known.text(kind)} {LABELS[kind]}" for kind in KINDS if getattr(known, kind))
     return BuildReport([f"the core alone needs {needed} (an estimate)", misfit], {}, misfit)
 
 

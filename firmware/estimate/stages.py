@@ -22,8 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.estimate.logic_path import Cell, parse_blif
-from hypersonic.firmware.estimate.module_tree import ROM, Module, Rom, merged, module_of, scaled, with_roms
+from hypersonic.firmware.estimate import absorbed
+from hypersonic.firmware.estimate.cells import Cell, parse_blif
+from hypersonic.firmware.estimate.module_tree import ROM, Module, Rom, merged, module_of, scaled, with_roms, without_absorbed
 from hypersonic.firmware.estimate.yosys import (
     MAP,
     Placed,
@@ -37,6 +38,7 @@ from hypersonic.firmware.pyosys import tool_version
 from hypersonic.hls.cache import cache_directory, cached, content_hash
 from hypersonic.hls.core import Core
 from hypersonic.hls.rf.modules import is_package, packages_first, rtl_sources
+from hypersonic.hls.sources import code_hash
 
 
 @dataclass(frozen=True)
@@ -280,4 +282,15 @@ def _read(stage: Placed, place: Path) -> StageSynthesis:
     value = json.loads((place / "stage.json").read_text())
     roms = tuple(Rom(int(width), int(depth)) for width, depth in value["roms"])
     module = module_of(stage.module, 1, {stage.module: value["cells"]})
-    return StageSynthesis(module, roms, value["seconds"], place)
+    mapped = StageSynthesis(module, roms, value["seconds"], place)
+    return replace(mapped, module=without_absorbed(module, _absorbed(mapped)))
+
+
+def _absorbed(stage: StageSynthesis) -> int:
+    """The flip-flops of a stage that its multipliers and block RAMs absorb."""
+
+    def count(directory: Path) -> None:
+        (directory / "ffs.json").write_text(json.dumps(absorbed.absorb(parse_blif(stage.netlist()))[1]))
+
+    kept = cached("absorbed", [stage.directory.name, code_hash(Path(absorbed.__file__))], count)
+    return int(json.loads((kept / "ffs.json").read_text()))

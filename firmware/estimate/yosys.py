@@ -212,14 +212,8 @@ def _kept(
     )
 
     def fill(directory: Path) -> None:
-        given = {source.name: source for source in sources} | boxes
-        for name, file in given.items():
-            shutil.copyfile(file, directory / name)
-        (directory / "script.ys").write_text(text)
-        seconds = run("script.ys", directory)
+        seconds = run_on({source.name: source for source in sources} | boxes, text, directory)
         (directory / _TIME).write_text(f"{seconds:.1f}\n")
-        for name in [*given, "script.ys", _LOG]:
-            (directory / name).unlink()
         if pack:
             pack(directory)
 
@@ -230,6 +224,26 @@ def _pack(directory: Path) -> None:
     netlist = directory / "netlist.blif"
     (directory / _NETLIST).write_bytes(gzip.compress(netlist.read_bytes(), compresslevel=1, mtime=0))
     netlist.unlink()
+
+
+def run_on(files: Mapping[str, Path | str], script: str, directory: Path) -> float:
+    """Run the text of a script on files in `directory`, in which only its results stay.
+
+    Args:
+        files: name in the directory -> the file to copy, or its text.
+
+    Returns the processor time in seconds. Raises as run().
+    """
+    for name, file in files.items():
+        if isinstance(file, Path):
+            shutil.copyfile(file, directory / name)
+        else:
+            (directory / name).write_text(file)
+    (directory / "script.ys").write_text(script)
+    seconds = run("script.ys", directory)
+    for name in [*files, "script.ys", _LOG]:
+        (directory / name).unlink()
+    return seconds
 
 
 def run(script: str, directory: Path) -> float:
@@ -245,7 +259,7 @@ def run(script: str, directory: Path) -> float:
             code = running.process.returncode = os.waitstatus_to_exitcode(status)
     if code:
         said = log.read_text(errors="replace")
-        tool.check(running, _WHAT, said)
+        tool.check(running, _WHAT, said, directory)
         raise _error(said, code)
     return usage.ru_utime + usage.ru_stime
 

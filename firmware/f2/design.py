@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels as custom logic for AWS F2: the top module hypersonic_f2, which connects instances of them to f2_shell.sv.
 
+The kernels' top modules are those of other platforms with one port more, by which run_report.sv counts the runs.
 Its ports are OCL, PCIM and interrupts. It uses no file of the kit, and so can be simulated without it.
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from hypersonic.firmware.f2.registers import MAX_UNITS
 from hypersonic.firmware.kernel.files import PORTS as KERNEL_PORTS
-from hypersonic.firmware.kernel.files import Kernel, KernelError, rtl_sources
+from hypersonic.firmware.kernel.files import RUN_DONE, Kernel, KernelError, rtl_sources, with_run_done
 from hypersonic.firmware.platform import Platform
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels
@@ -72,7 +73,7 @@ def write_f2(kernel: Kernel, compute_units: int, directory: Path) -> F2Design:
 
 
 def write_f2_kernels(kernels: Sequence[tuple[Kernel, int]], directory: Path) -> F2Design:
-    """Write directory/hypersonic_f2.sv, and return the design.
+    """Write directory/hypersonic_f2.sv and directory/kernels/<kernel>.v for each kernel, and return the design.
 
     Args:
         kernels: each with its number of compute units.
@@ -92,14 +93,22 @@ def write_f2_kernels(kernels: Sequence[tuple[Kernel, int]], directory: Path) -> 
         if kernel.name in {TOP, *(file.stem for file in shell)}:
             raise KernelError(f"kernel name is {kernel.name!r}, which the F2 top uses itself; give the model another name")
     packages = [file for file in shell if file.suffix == ".svh"]
-    inner = (*dict.fromkeys(source for kernel, _ in kernels for source in kernel.sources), *shell)
+    (directory / "kernels").mkdir(parents=True, exist_ok=True)
+    inner = (*dict.fromkeys(source for kernel, _ in kernels for source in _sources(kernel, directory)), *shell)
     design = F2Design(tuple(kernels), TOP, (*inner, directory / f"{TOP}.sv"), "0" * 32)
     _check_files(design)
     uuid = content_hash([top_text(kernels, "0" * 32), *inner, *design.memories])[:32]
-    directory.mkdir(parents=True, exist_ok=True)
     top = directory / f"{TOP}.sv"
     top.write_text(top_text(kernels, uuid))
     return replace(design, sources=tuple(dict.fromkeys([*packages, *inner, top])), uuid=uuid)
+
+
+def _sources(kernel: Kernel, directory: Path) -> list[Path]:
+    """The kernel's files, with a top module that has the port RUN_DONE, which is written to `directory`."""
+    *inner, top = kernel.sources
+    written = directory / "kernels" / top.name
+    written.write_text(with_run_done(top.read_text()))
+    return [*inner, written]
 
 
 def _check_files(design: F2Design) -> None:
@@ -147,7 +156,7 @@ PORTS: tuple[tuple[str, str, int], ...] = (
 
 #: the wires between f2_shell and the kernels: (name, bits, whether each unit has its own)
 _UNIT_WIRES: tuple[tuple[str, int, bool], ...] = (
-    ("interrupt", 1, True),
+    ("interrupt", 1, True), (RUN_DONE, 1, True),
     ("control_awaddr", 12, False), ("control_awvalid", 1, True), ("control_awready", 1, True),
     ("control_wdata", 32, False), ("control_wstrb", 4, False), ("control_wvalid", 1, True), ("control_wready", 1, True),
     ("control_bvalid", 1, True), ("control_bready", 1, True),
@@ -178,8 +187,9 @@ def _connections(pairs: Iterable[tuple[str, str]], indent: int = 6) -> str:
 
 def _kernel_connections() -> list[tuple[str, str]]:
     """The ports of kernel i, and the wires of f2_shell that are connected to them."""
-    pairs = [("ap_clk", "clk"), ("ap_rst_n", "rst_n_q"), ("interrupt", "unit_interrupt[i]")]
-    for name, _, each in _UNIT_WIRES[1:]:
+    pairs = [("ap_clk", "clk"), ("ap_rst_n", "unit_rst_n_q[i]"), ("interrupt", "unit_interrupt[i]")]
+    pairs.append((RUN_DONE, f"unit_{RUN_DONE}[i]"))
+    for name, _, each in _UNIT_WIRES[2:]:
         write = name.startswith(("aw", "w", "b"))
         port = f"s_axi_{name}" if name.startswith("control") else f"m_axi_gmem{int(write)}_{name}"
         pairs.append((port, f"unit_{name}{'[i]' if each else ''}"))
@@ -201,7 +211,7 @@ def top_text(kernels: Sequence[tuple[Kernel, int]], uuid: str) -> str:
         _units_text(kernel, end - units, end, "unit" if len(kernels) == 1 else kernel.name)
         for (kernel, units), end in zip(kernels, ends, strict=True)
     )
-    outer = [(name, "rst_n_q" if name == "rst_n" else name) for _, name, _ in PORTS]
+    outer = [(name, "shell_rst_n_q" if name == "rst_n" else name) for _, name, _ in PORTS]
     inner = [(f"unit_{name}", f"unit_{name}") for name, _, _ in _UNIT_WIRES]
     return f"""// SPDX-License-Identifier: Apache-2.0
 // {listed} behind the interfaces of the AWS F2 shell: written by hypersonic, do not edit.
@@ -213,8 +223,15 @@ module {TOP} (
 
   localparam int UNITS = {total};
 
-  reg rst_n_q;
-  always @(posedge clk) rst_n_q <= rst_n;
+  // The reset crosses the device in two clocks, and then each unit and the shell have a register of their own.
+  reg [1:0] rst_n_q;
+  (* dont_touch = "true" *) reg shell_rst_n_q;
+  (* dont_touch = "true" *) reg [UNITS-1:0] unit_rst_n_q;
+  always @(posedge clk) begin
+    rst_n_q       <= {{rst_n_q[0], rst_n}};
+    shell_rst_n_q <= rst_n_q[1];
+    unit_rst_n_q  <= {{UNITS{{rst_n_q[1]}}}};
+  end
 
 {wires}
 

@@ -27,18 +27,34 @@ MAGIC = 0x00
 VERSION = 0x04
 COMPUTE_UNITS = 0x08
 UUID = 0x10
+REPORT = 0x20
+
+#: in REPORT: runs are reported
+REPORT_ENABLE = 1
+
+#: bytes of a report: a word of 32 bits for each of MAX_UNITS compute units
+REPORT_BYTES = 64
 
 #: the value of MAGIC: "HYPR" as bytes in memory
 MAGIC_VALUE = int.from_bytes(b"HYPR", "little")
 
 #: the value of VERSION: major << 16 | minor of this map
-MAP_VERSION = 0x0001_0000
+MAP_VERSION = 0x0002_0000
 
 REGISTERS = (
     Register(MAGIC, "MAGIC", "R", f"0x{MAGIC_VALUE:08x}, the text HYPR: the card has custom logic of this project"),
     Register(VERSION, "VERSION", "R", f"version of this map, major in bits 31:16 and minor in bits 15:0; 0x{MAP_VERSION:08x}"),
     Register(COMPUTE_UNITS, "COMPUTE_UNITS", "R", f"compute units on the card, 1 to {MAX_UNITS}"),
     Register(UUID, "UUID", "R", "identifies the build: the uuid of manifest.json, its first digits in the first word", words=4),
+    Register(
+        REPORT,
+        "REPORT",
+        "W",
+        f"address in host memory, a multiple of {REPORT_BYTES}, of a report: {MAX_UNITS} words with the runs that each compute "
+        "unit has completed, which is written after the data of these runs. Bit 0 enables it; while it is 0, the counts are 0. "
+        "To set the address, write 0 to the low word, then the high word, then the low word with bit 0",
+        words=2,
+    ),
 )
 
 
@@ -57,6 +73,7 @@ def systemverilog() -> str:
     the constants of ocl_decode.sv."""
     names = [(register.name, register.offset) for register in REGISTERS[:3]]
     names += [(f"UUID_{word}", UUID + 4 * word) for word in range(4)]
+    names += [("REPORT_LOW", REPORT), ("REPORT_HIGH", REPORT + 4)]
     lines = [f"  localparam logic [9:0] {name:<13} = 10'h{offset // 4:03x};  // 0x{offset:02x}" for name, offset in names]
     return "\n".join(
         [

@@ -3,7 +3,8 @@
 // The rules of an AXI4-Lite interface, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, B1.1): valid and its payload stay until ready;
 // each pair of address and data gets one response, and each read one answer. The host's rules are assumed and the slave's are
 // asserted; with ASSUME_SLAVE it is the other way round. Stricter than AXI: at most two writes and one read are open, and
-// answers are OKAY and arrive within PATIENCE clocks.
+// answers are OKAY and arrive within PATIENCE clocks, whatever BREADY and RREADY do. A host whose rules are asserted offers an
+// address and its data together, so that neither waits for the other's ready (A3.3.1).
 `default_nettype none
 
 module axi_lite_rules #(
@@ -72,6 +73,7 @@ module axi_lite_rules #(
 
   // The host's rules
   wire host_quiet = !after_reset_q || (!awvalid && !wvalid && !arvalid);
+  wire together = addresses_q + 3'(awvalid) == words_q + 3'(wvalid);
   // The slave's rules
   wire quiet = !after_reset_q || (!bvalid && !rvalid);
   wire b_asked = !bvalid || (addresses_q != '0 && words_q != '0);
@@ -85,6 +87,7 @@ module axi_lite_rules #(
       if (rst_n) begin
         assume (quiet && b_asked && r_asked && okay && few && prompt);
         assert (host_quiet);
+        assert (together);
       end
     end
   end else begin : gen_assert_slave

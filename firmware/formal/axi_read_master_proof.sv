@@ -87,6 +87,7 @@ module axi_read_master_proof (
   stream_rules #(.WIDTH(16)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(m_axis_tdata));
 
   (* inner = "u_axi_read_master.free_q" *) wire [2:0] inner_free;
+  (* inner = "u_axi_read_master.claimed_q" *) wire inner_claimed;
   (* inner = "u_axi_read_master.bursts_q" *) wire [1:0] inner_bursts;
   (* inner = "u_axi_read_master.u_axi_burst_split.busy_q" *) wire inner_work;
   (* inner = "u_axi_read_master.u_axi_burst_split.beat_q" *) wire [12:0] inner_work_beat;
@@ -184,6 +185,7 @@ module axi_read_master_proof (
   );
 
   // Room: there is a place for every beat that may still arrive
+  wire [2:0] free = inner_free - (inner_claimed ? 3'(m_axi_arlen) + 3'd1 : 3'd0);
 
   logic error_q;
   always_ff @(posedge clk) begin
@@ -193,17 +195,18 @@ module axi_read_master_proof (
 
   always_comb begin
     if (started_q && rst_n) begin
-      assert (10'(inner_free) + 10'(ar_beats) + owed + 10'(stored) + 10'(m_axis_tvalid) == 10'(DEPTH));
-      assert (4'(inner_bursts) == bursts + 4'(m_axi_arvalid));
+      if (inner_claimed) assert (m_axi_arvalid && !inner_burst);
+      assert (10'(free) + 10'(ar_beats) + owed + 10'(stored) + 10'(m_axis_tvalid) == 10'(DEPTH));
+      assert (4'(inner_bursts) + 4'(inner_claimed) == bursts + 4'(m_axi_arvalid));
       if (owed != '0) assert (m_axi_rready);
       assert (error == error_q);
     end
-    cover (started_q && rst_n && inner_free == '0 && owed == '0);
+    cover (started_q && rst_n && free == '0 && owed == '0);
     cover (started_q && rst_n && error);
     cover (started_q && rst_n && give && through_q && ahead_q == '0 && marked_q);
   end
 
-  // No deadlock: while beats are due, it offers a burst or a beat, or beats are owed, or it proceeds within three clocks
+  // No deadlock: while beats are due, it offers a burst or a beat, or beats are owed, or it proceeds within four clocks
   logic [2:0] idle_q;
   wire        due = unasked != '0 || stored != '0;
   wire        waits = m_axi_arvalid || m_axis_tvalid || owed != '0;
@@ -211,8 +214,8 @@ module axi_read_master_proof (
   always_ff @(posedge clk) idle_q <= (rst_n && due && !waits) ? idle_q + 1'b1 : '0;
 
   always_comb begin
-    if (started_q && rst_n) assert (idle_q < 3'd3);
-    cover (started_q && rst_n && idle_q == 3'd2);
+    if (started_q && rst_n) assert (idle_q < 3'd4);
+    cover (started_q && rst_n && idle_q == 3'd3);
   end
 
 endmodule

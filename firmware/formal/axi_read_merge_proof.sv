@@ -138,10 +138,21 @@ module axi_read_merge_proof (
 
   wire [1:0] used = inner_tail - inner_head;
 
+  // a burst that has a slot, and a beat at the head, when nothing is offered: then they are offered in the next clock, whatever
+  // ARREADY and RREADY are (AXI4, A3.3.1)
+  logic ar_next_q;
+  logic r_next_q;
+  always_ff @(posedge clk) begin
+    ar_next_q <= rst_n && inner_burst && used != 2'd2 && !m_axi_arvalid;
+    r_next_q  <= rst_n && inner_seen_valid && inner_seen != inner_beat && s_axi_rvalid == '0;
+  end
+
   // The rules of PCIM
   always_comb begin
     if (started_q && rst_n) begin
       assert (m_axi_rready);
+      if (ar_next_q) assert (m_axi_arvalid);
+      if (r_next_q) assert (s_axi_rvalid != '0);
       if (m_axi_arvalid) begin
         assert (m_axi_arburst == 2'b01 && m_axi_arsize == 3'd1 && !m_axi_araddr[0]);
         assert (m_axi_arlen < 8'd2 && 9'(m_axi_araddr[1]) + 9'(m_axi_arlen) < 9'd2);

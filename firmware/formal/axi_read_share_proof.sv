@@ -187,9 +187,11 @@ module axi_read_share_proof (
       if (s_axi_rvalid[0]) assert (address_0 == memory_address);
       if (s_axi_rvalid[1]) assert (address_1 == memory_address);
       assert (s_axi_rvalid != 2'b11 && ask != 2'b11);
+      // a beat is offered to its master in the clock in which memory offers it, whatever RREADY is (AXI4, A3.3.1)
+      assert ((s_axi_rvalid != '0) == m_axi_rvalid);
       if (m_axi_rvalid && s_axi_rready == 2'b11) assert (m_axi_rready);
       assert (other_0_q <= 2'd1 && other_1_q <= 2'd1);
-      assert (idle_q < 2'd2);
+      assert (idle_q < 2'd2);  // whatever ARREADY is
 
       // the places of the bursts
       assert (stored <= 2'd2);

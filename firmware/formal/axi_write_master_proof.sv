@@ -44,6 +44,7 @@ module axi_write_master_proof (
   logic        m_axi_wlast;
   logic        m_axi_wvalid;
   logic        m_axi_bready;
+  logic        data_waits;
   logic        error;
 
   axi_write_master #(
@@ -61,13 +62,15 @@ module axi_write_master_proof (
       .address_waits()
   );
 
-  (* inner = "u_axi_write_master.aw_tail_q" *) wire [1:0] inner_aw_tail;
   (* inner = "u_axi_write_master.unclaimed_q" *) wire [2:0] inner_unclaimed;
+  (* inner = "u_axi_write_master.claimed_q" *) wire inner_claimed;
+  (* inner = "u_axi_write_master.left_q" *) wire inner_gone;
   (* inner = "u_axi_write_master.due_q" *) wire [1:0] inner_due;
   (* inner = "u_axi_write_master.u_axi_burst_split.busy_q" *) wire inner_work;
   (* inner = "u_axi_write_master.u_axi_burst_split.beat_q" *) wire [11:0] inner_work_beat;
   (* inner = "u_axi_write_master.u_axi_burst_split.left_q" *) wire [4:0] inner_left;
   (* inner = "u_axi_write_master.u_axi_burst_split.user_q" *) wire [1:0] inner_work_tail;
+  (* inner = "u_axi_write_master.u_axi_burst_split.known_q" *) wire inner_known;
   (* inner = "u_axi_write_master.u_axi_burst_split.burst_valid_q" *) wire inner_burst;
   (* inner = "u_axi_write_master.u_axi_burst_split.burst_beat_q" *) wire [11:0] inner_burst_beat;
   (* inner = "u_axi_write_master.u_axi_burst_split.burst_beats_q" *) wire [1:0] inner_burst_beats;
@@ -86,6 +89,7 @@ module axi_write_master_proof (
   (* inner = "u_axi_write_master.u_axis_fifo_w.memory[1]" *) wire [9:0] inner_w_1;
   (* inner = "u_axi_write_master.w_len" *) wire [7:0] inner_w_len;
   (* inner = "u_axi_write_master.w_tail" *) wire [1:0] inner_w_tail;
+  (* inner = "u_axi_write_master.unwritten_q" *) wire [1:0] inner_unwritten;
   (* inner = "u_axi_write_master.w_beat_q" *) wire [7:0] inner_w_beat;
   (* inner = "u_axi_write_master.order_valid" *) wire inner_order_valid;
   (* inner = "u_axi_write_master.order_last" *) wire inner_order_last;
@@ -94,6 +98,10 @@ module axi_write_master_proof (
   (* inner = "u_axi_write_master.u_axis_fifo_order.read_pointer_q" *) wire [1:0] inner_order_read;
   (* inner = "u_axi_write_master.u_axis_fifo_order.memory[0]" *) wire [1:0] inner_order_0;
   (* inner = "u_axi_write_master.u_axis_fifo_order.memory[1]" *) wire [1:0] inner_order_1;
+
+  // the bytes in the last beat of the burst that AW offers, 0: all
+  logic [1:0] aw_tail_q;
+  always_ff @(posedge clk) if (inner_ask) aw_tail_q <= inner_burst_last ? inner_burst_tail : 2'd0;
 
   wire [13:0] beat_address;
   wire [ 7:0] beat;
@@ -116,7 +124,7 @@ module axi_write_master_proof (
       .awlen  (m_axi_awlen),
       .awsize (m_axi_awsize),
       .awburst(m_axi_awburst),
-      .awuser (inner_aw_tail),
+      .awuser (aw_tail_q),
       .awvalid(m_axi_awvalid),
       .awready(m_axi_awready),
       .wdata  (m_axi_wdata),
@@ -201,7 +209,7 @@ module axi_write_master_proof (
         if (aw_beats != '0 && front_q == '0) begin
           assert (m_axi_awaddr == {beat_q, 2'b00});
           assert (aw_beats <= own_q);
-          assert (inner_aw_tail == (aw_beats == own_q ? tail_q : 2'd0));
+          assert (aw_tail_q == (aw_beats == own_q ? tail_q : 2'd0));
         end
         if (burst_beats != '0 && to_burst < front_q) assert (to_burst + burst_beats <= front_q);
         if (burst_beats != '0 && to_burst >= front_q && to_burst < end_q) begin
@@ -223,10 +231,11 @@ module axi_write_master_proof (
   end
 
   // 2. W: the lengths and tails of the current bursts, their beats, and the marked beat
+  wire  [2:0] unclaimed = inner_unclaimed - (inner_claimed ? 3'(m_axi_awlen) + 3'd1 : 3'd0);
   wire  [1:0] w_stored = inner_w_write - inner_w_read;
   wire  [9:0] w_first = inner_w_read[0] ? inner_w_1 : inner_w_0;
   wire  [9:0] w_second = inner_w_read[0] ? inner_w_0 : inner_w_1;
-  wire  [3:0] unwritten = bursts - written;
+  wire  [3:0] unwritten = bursts + 4'(m_axi_awvalid) - written;
   wire  [1:0] tail = burst[9:8];
   wire  [2:0] stored;
   wire        through_q;
@@ -240,7 +249,8 @@ module axi_write_master_proof (
 
   always_comb begin
     if (started_q && rst_n) begin
-      assert (unwritten == 4'(w_stored) + 4'(inner_w_valid));
+      assert (unwritten == 4'(w_stored) + 4'(inner_w_valid) && unwritten == 4'(inner_unwritten) + 4'(inner_claimed));
+      assert (data_waits == (m_axi_wvalid && !m_axi_wready && written < bursts));
       assert (w_stored <= 2'd2);
       if (inner_w_valid) assert ({inner_w_tail, inner_w_len} == {burst[9:8], burst[7:0]});
       if (inner_w_valid && w_stored == 2'd1) assert ({w_first[1:0], w_first[9:2]} == next_burst);
@@ -249,11 +259,14 @@ module axi_write_master_proof (
       assert (inner_w_beat == beat);
       if (m_axi_wvalid) assert (m_axi_wstrb == (m_axi_wlast && tail != '0 ? ~(4'hf << tail) : 4'hf));
       // every beat that a burst has claimed is in the FIFO
-      assert (10'(inner_unclaimed) + 10'(aw_beats) + owed == 10'(stored) + 10'(inner_data_valid));
+      if (inner_claimed) assert (m_axi_awvalid && !inner_burst);
+      assert (10'(unclaimed) + owed == 10'(stored) + 10'(inner_data_valid));
+      if (inner_w_valid) assert (inner_data_valid);
       if (through_q && m_axi_wvalid && ahead_q == '0) assert (m_axi_wdata == data_q);
     end
     cover (started_q && rst_n && give && through_q && ahead_q == '0 && m_axi_wlast && m_axi_wstrb == 4'h1 && beat == 8'd1);
     cover (started_q && rst_n && stored == 3'(DEPTH));
+    cover (started_q && rst_n && m_axi_awvalid && written > bursts && bursts != '0);
   end
 
   // 3. B and the answers. The queue of bursts and empty descriptors with a response or an answer due, the oldest first
@@ -262,7 +275,7 @@ module axi_write_master_proof (
   wire [2:0] entry_last;
   wire [2:0] entry_burst;
   wire [3:0][2:0] lasts;  // descriptors that end before an entry
-  wire [3:0][2:0] before;  // bursts before an entry
+  wire [3:0][2:0] ahead_of;  // bursts before an entry
   wire [3:0][2:0] up_to;  // those of them up to the end of the marked descriptor
 
   logic [3:0] flight_q;  // descriptors taken and not answered
@@ -283,17 +296,17 @@ module axi_write_master_proof (
   end
   wire [3:0] wanted = before_q - 4'(m_axis_done_tvalid);
   assign lasts[0]  = '0;
-  assign before[0] = '0;
+  assign ahead_of[0] = '0;
   assign up_to[0]  = '0;
   for (genvar i = 0; i <= OUTSTANDING; i++) begin : gen_sum
     assign lasts[i+1]  = lasts[i] + 3'(entry_last[i]);
-    assign before[i+1] = before[i] + 3'(entry_burst[i]);
+    assign ahead_of[i+1] = ahead_of[i] + 3'(entry_burst[i]);
     assign up_to[i+1]  = up_to[i] + 3'(entry_burst[i] && 4'(lasts[i]) <= wanted);
     always_comb if (started_q && rst_n && entry[i] && !entry_burst[i]) assert (entry_last[i]);
   end
 
   wire [3:0] out = 4'(m_axis_done_tvalid) + 4'(lasts[3]);  // descriptors that the splitter has finished
-  wire [3:0] inside = 4'(inner_burst && inner_burst_last) + 4'(inner_work);
+  wire [3:0] finishing = 4'(inner_burst && inner_burst_last) + 4'(inner_work);
   wire [6:0] asked_beats = inner_ask ? burst_beats : 7'd0;
 
   always_ff @(posedge clk) begin
@@ -302,7 +315,7 @@ module axi_write_master_proof (
       followed_q  <= 1'b1;
       before_q    <= flight_q - 4'(done);
       beats_q     <= split + 7'(desc_beats) - asked_beats;
-      responses_q <= before[3] + 3'(inner_ask) - 3'(answered);
+      responses_q <= ahead_of[3] + 3'(inner_ask) - 3'(answered);
     end else if (followed_q) begin
       if (done) begin
         before_q   <= before_q - 4'd1;
@@ -326,9 +339,10 @@ module axi_write_master_proof (
   always_comb begin
     if (started_q && rst_n) begin
       assert (order_stored <= 2'(OUTSTANDING) && inner_due <= 2'(OUTSTANDING));
-      assert (inner_due == order_stored + 2'(inner_order_valid));
-      assert (4'(before[3]) == bursts + 4'(m_axi_awvalid));
-      assert (flight_q == out + inside);
+      if (inner_gone) assert (!inner_burst);
+      assert (inner_due + 2'(inner_gone) == order_stored + 2'(inner_order_valid));
+      assert (4'(ahead_of[3]) == bursts + 4'(m_axi_awvalid));
+      assert (flight_q == out + finishing);
       assert (error == error_q);
       if (inner_work && inner_burst && !inner_burst_last) assert (inner_left != '0);
       if (inner_burst && inner_burst_beats == '0) assert (inner_burst_last);
@@ -338,7 +352,7 @@ module axi_write_master_proof (
           assert (beats_q == '0);
           assert (responses_q == (m_axis_done_tvalid && before_q == '0 ? 3'd0 : up_to[3]));
         end else begin
-          assert (responses_q == before[3]);
+          assert (responses_q == ahead_of[3]);
           if (inner_burst && inner_burst_last && before_q == out) assert (beats_q == burst_beats);
           else assert (beats_q == split);
         end
@@ -351,18 +365,19 @@ module axi_write_master_proof (
     cover (started_q && rst_n && error);
   end
 
-  // 4. No deadlock: while an answer is due, it offers a burst, a beat or an answer, or a response or a beat of the producer is
-  // owed, or in the next clock it is one step nearer to that: in the splitter, a burst, in the queue of answers, at its head
+  // 4. No deadlock: while an answer is due, it offers a beat, an answer, or a burst whose data have been taken, or a response or a
+  // beat of the producer is owed, or in the next clock it is one step nearer to that: in the splitter, a burst's length or a burst, in the queue of
+  // answers, at its head. A burst whose data are not offered does not count: the memory may wait for them before it takes AW
   logic [2:0] idle_q;
-  wire        waits = m_axi_awvalid || m_axi_wvalid || m_axis_done_tvalid || (written != '0 && !m_axi_bvalid) || answered
-      || (s_axis_tready && 7'(inner_unclaimed) < split);
-  wire  [2:0] step = inner_order_valid ? 3'd3 : order_stored != '0 ? 3'd2 : 3'(inner_burst);
+  wire        waits = (m_axi_awvalid && written > bursts) || m_axi_wvalid || m_axis_done_tvalid
+      || (written != '0 && bursts != '0 && !m_axi_bvalid) || answered || (s_axis_tready && 7'(unclaimed) < split);
+  wire  [2:0] step = inner_order_valid ? 3'd4 : order_stored != '0 ? 3'd3 : inner_burst ? 3'd2 : 3'(inner_known);
 
   always_ff @(posedge clk) idle_q <= (rst_n && flight_q != '0 && !waits) ? idle_q + 1'b1 : '0;
 
   always_comb begin
     if (started_q && rst_n && flight_q != '0 && !waits) assert (idle_q <= step);
-    cover (started_q && rst_n && idle_q == 3'd3);
+    cover (started_q && rst_n && idle_q == 3'd4);
   end
 
 endmodule

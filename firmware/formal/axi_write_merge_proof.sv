@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axi_write_merge obeys the rules of PCIM: valid and its payload stay until ready; an address is sent only when its whole burst is
-// buffered; its data follow from the next clock on, without a pause, with WLAST on the last of them, and without other data; one
-// burst at a time; at most OUTSTANDING bursts are unanswered. Responses are sent to the unit that their ID names.
+// axi_write_merge obeys the rules of PCIM: valid and its payload stay until ready; an address is offered only when its whole burst
+// is buffered; its data are offered with it, whether or not it is taken, without a pause, with WLAST on the last of them, and
+// without other data; one burst at a time; at most OUTSTANDING bursts are unanswered. Responses are sent to the unit that their ID
+// names.
 //
 // The beats in the buffer are those of the burst being sent, of the bursts that wait, and of the burst being taken, in this order.
 // `end_*` is the end of each, counted from the next beat to be sent, and WLAST must be marked there. Two units, bursts of two beats
@@ -98,15 +99,18 @@ module axi_write_merge_proof (
   (* inner = "u_axi_write_merge.u_axis_fifo_bursts.memory[1]" *) wire [12:0] inner_burst_1;
 
   logic       started_q = 1'b0;
-  logic       out_len_q;  // of the burst whose address was sent last
   logic       out_beat_q;
-  logic [1:0] open_q;  // bursts whose data have been sent and that are not answered
+  logic       sent_q;  // all data of the address offered have been taken
+  logic       owed_q;  // an address has been taken, and not all of its data
+  logic [1:0] open_q;  // bursts whose address and data have been taken and that are not answered
 
   wire [1:0] take = s_axi_awvalid & s_axi_awready;
   wire [1:0] store = s_axi_wvalid & s_axi_wready;
   wire       ask = m_axi_awvalid && m_axi_awready;
   wire       give = m_axi_wvalid && m_axi_wready;
   wire       answer = m_axi_bvalid && m_axi_bready;
+  wire       last = give && m_axi_wlast;
+  wire       due = m_axi_awvalid ? !sent_q : owed_q;  // a beat of the burst that leaves
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
@@ -114,12 +118,16 @@ module axi_write_merge_proof (
       in_len_q  <= take[1] ? aw1_len : aw0_len;
       in_beat_q <= 1'b0;
     end else if (store != '0) in_beat_q <= in_beat_q + 1'b1;
-    if (ask) begin
-      out_len_q  <= m_axi_awlen[0];
+    if (give) out_beat_q <= m_axi_wlast ? 1'b0 : out_beat_q + 1'b1;
+    sent_q <= m_axi_awvalid && !ask && (sent_q || last);
+    owed_q <= (ask ? !sent_q : owed_q) && !last;
+    open_q <= open_q + 2'(ask ? sent_q || last : owed_q && last) - 2'(answer);
+    if (!rst_n) begin
       out_beat_q <= 1'b0;
-    end else if (give) out_beat_q <= out_beat_q + 1'b1;
-    open_q <= open_q + 2'(give && m_axi_wlast) - 2'(answer);
-    if (!rst_n) open_q <= '0;
+      sent_q     <= 1'b0;
+      owed_q     <= 1'b0;
+      open_q     <= '0;
+    end
   end
 
   always_comb begin
@@ -130,22 +138,30 @@ module axi_write_merge_proof (
   // The rules of PCIM
   wire [2:0] stored = inner_beats_write - inner_beats_read;
   wire [3:0] buffered = 4'(stored) + 4'(inner_beat);
+  wire [3:0] leaving = due ? 4'(m_axi_awlen) + 4'd1 - 4'(out_beat_q) : 4'd0;  // beats of the burst that leaves
+
+  logic leaves_q;
+  always_ff @(posedge clk) leaves_q <= rst_n && inner_burst && !m_axi_awvalid && !owed_q && open_q != 2'(OUTSTANDING);
 
   always_comb begin
     if (started_q && rst_n) begin
       assert (take != 2'b11 && store != 2'b11);
       if (m_axi_awvalid) begin
         assert (m_axi_awburst == 2'b01 && m_axi_awsize == 3'd0);
-        assert (!inner_giving && !m_axi_wvalid);  // one burst at a time, no data before their address
-        assert (buffered >= 4'(m_axi_awlen) + 4'd1);  // the whole burst is buffered
+        assert (!owed_q);  // one burst at a time
+        assert (buffered >= leaving);  // the whole burst is buffered
       end
-      assert (m_axi_wvalid == inner_giving);  // from the clock after AW on, without a pause
-      if (m_axi_wvalid) assert (m_axi_wlast == (out_beat_q == out_len_q));
-      assert (3'(open_q) + 3'(m_axi_awvalid) + 3'(inner_giving) <= 3'(OUTSTANDING));
+      // with AW, and without a pause; not before AW, and whether or not AW is taken (AXI4, A3.3.1)
+      assert (m_axi_wvalid == due);
+      if (m_axi_wvalid) assert (m_axi_wlast == (8'(out_beat_q) == m_axi_awlen));
+      assert (3'(open_q) + 3'(m_axi_awvalid || owed_q) <= 3'(OUTSTANDING));
+      // an address follows in the next clock when a burst can leave, whatever AWREADY and WREADY are
+      if (leaves_q) assert (m_axi_awvalid);
       assert (s_axi_bvalid == {m_axi_bvalid && m_axi_bid, m_axi_bvalid && !m_axi_bid});
       assert (s_axi_bresp == m_axi_bresp && m_axi_bready == s_axi_bready[m_axi_bid]);
     end
-    cover (started_q && rst_n && give && m_axi_wlast && out_len_q && inner_burst && open_q == 2'd1);
+    cover (started_q && rst_n && last && out_beat_q && inner_burst && open_q == 2'd1);
+    cover (started_q && rst_n && m_axi_awvalid && sent_q && inner_burst);
     cover (started_q && rst_n && buffered == 4'd5 && s_axi_wvalid != '0 && s_axi_wready == '0);
     cover (started_q && rst_n && open_q == 2'd2 && answer && m_axi_bid && inner_burst);
   end
@@ -154,7 +170,6 @@ module axi_write_merge_proof (
   wire [1:0] waiting = inner_bursts_write - inner_bursts_read;  // in the memory of their FIFO
   wire [7:0] first_len = inner_bursts_read[0] ? inner_burst_1[11:4] : inner_burst_0[11:4];
   wire [7:0] second_len = inner_bursts_read[0] ? inner_burst_0[11:4] : inner_burst_1[11:4];
-  wire [3:0] leaving = m_axi_awvalid ? 4'(m_axi_awlen) + 4'd1 : inner_giving ? 4'(out_len_q) + 4'd1 - 4'(out_beat_q) : 4'd0;
   wire [3:0] end_0 = leaving;
   wire [3:0] end_1 = end_0 + (inner_burst ? 4'(inner_burst_len) + 4'd1 : 4'd0);
   wire [3:0] end_2 = end_1 + (waiting != '0 ? 4'(first_len) + 4'd1 : 4'd0);
@@ -175,13 +190,14 @@ module axi_write_merge_proof (
       assert (buffered == end_3 + (inner_taking ? 4'(in_beat_q) : 4'd0));
       if (inner_taking) assert (inner_in_grant == (inner_in_unit ? 2'b10 : 2'b01));
       if (inner_taking) assert (inner_in_len == 8'(in_len_q) && in_beat_q <= in_len_q && waiting != 2'd2);
-      if (m_axi_awvalid) assert (m_axi_awlen < 8'd2);
-      if (inner_giving) assert (out_beat_q <= out_len_q);
+      if (m_axi_awvalid || owed_q) assert (m_axi_awlen < 8'd2);
+      assert (inner_giving == due && !(sent_q && !m_axi_awvalid));
+      assert (due ? 8'(out_beat_q) <= m_axi_awlen : !out_beat_q);
       if (inner_burst) assert (inner_burst_len < 8'd2);
       if (waiting != '0) assert (first_len < 8'd2);
       if (waiting == 2'd2) assert (second_len < 8'd2);
-      if (m_axi_awvalid || inner_giving || inner_burst) assert (inner_beat);
-      assert (3'(inner_bursts) == 3'(open_q) + 3'(m_axi_awvalid) + 3'(inner_giving));
+      if (due || inner_burst) assert (inner_beat);
+      assert (3'(inner_bursts) == 3'(open_q) + 3'(m_axi_awvalid || owed_q));
     end
   end
 

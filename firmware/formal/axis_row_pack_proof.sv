@@ -46,6 +46,9 @@ module axis_row_pack_proof #(
   (* inner = "u_axis_row_pack.fill_q" *) wire [$clog2(UNITS + 2)-1:0] inner_fill;
   (* inner = "u_axis_row_pack.flush_q" *) wire inner_flush;
 
+  localparam int AT_BITS = BEAT_WORDS > UNIT ? $clog2(BEAT_WORDS / UNIT) : 1;
+  (* inner = "u_axis_row_pack.at_q" *) wire [AT_BITS-1:0] inner_at;
+
   logic       started_q = 1'b0;
   logic [5:0] words_q;  // words held
   logic       ending_q;  // they are the last of a run
@@ -101,6 +104,7 @@ module axis_row_pack_proof #(
       assert (inner_flush == ending_q);
       assert (!ending_q || words_q != '0);
       assert (6'(inner_fill) * 6'(UNIT) == words_q && words_q < 6'(ROW_WORDS + BEAT_WORDS));
+      assert (6'(inner_at) * 6'(UNIT) == (ending_q ? 6'd0 : words_q % 6'(BEAT_WORDS)));
       assert (inner_held >> (32'(words_q) * WORD_WIDTH) == '0);
       if (marked_q) assert (front_q < words_q && WORD_WIDTH'(at_mark) == word_q);
     end

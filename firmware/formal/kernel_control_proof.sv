@@ -87,7 +87,7 @@ module kernel_control_proof (
 
   (* inner = "u_kernel_control.aw_valid_q" *) wire inner_aw_valid;
   (* inner = "u_kernel_control.w_valid_q" *) wire inner_w_valid;
-  (* inner = "u_kernel_control.aw_address_q" *) wire [11:0] inner_aw_address;
+  (* inner = "u_kernel_control.aw_word_q" *) wire [15:0] inner_aw_word;
   (* inner = "u_kernel_control.w_data_q" *) wire [31:0] inner_w_data;
   (* inner = "u_kernel_control.w_strb_q" *) wire [3:0] inner_w_strb;
   (* inner = "u_kernel_control.start_q" *) wire inner_start;
@@ -217,7 +217,7 @@ module kernel_control_proof (
       assert (addresses == 3'(inner_aw_valid) + 3'(s_axi_control_bvalid));
       assert (words == 3'(inner_w_valid) + 3'(s_axi_control_bvalid));
       assert (reads == 3'(s_axi_control_rvalid));
-      if (inner_aw_valid) assert (inner_aw_address == address_q);
+      if (inner_aw_valid) assert (inner_aw_word == (address_q[11:6] == '0 ? 16'd1 << address_q[5:2] : 16'd0));
       if (inner_w_valid) assert (inner_w_data == data_q && inner_w_strb == strobe_q);
       if (b_valid_q) assert (s_axi_control_bvalid);
       if (run_stood_q) assert (m_axis_run_tvalid);

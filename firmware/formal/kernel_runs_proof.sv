@@ -2,7 +2,7 @@
 //
 // kernel_runs: each run gives one descriptor to read, one to unpack and one to write, each stream in the order of the runs: x and
 // the beats of rows x ROW_IN_BYTES bytes; rows; y and exactly rows x ROW_OUT_BYTES bytes. A run waits only while one of the queues
-// is full.
+// is full, or in the three clocks behind the last.
 //
 // Together with the proofs of axi_write_master (no byte outside [address, address + bytes)) and kernel_control (y and rows are
 // those of the host's start), it follows that the kernel writes nothing outside [y, y + rows x row_bytes).
@@ -55,6 +55,7 @@ module kernel_runs_proof (
   (* inner = "u_kernel_runs.rows_q" *) wire [31:0] inner_rows;
   (* inner = "u_kernel_runs.in_bytes_q" *) wire [34:0] inner_in_bytes;
   (* inner = "u_kernel_runs.out_bytes_q" *) wire [34:0] inner_out_bytes;
+  (* inner = "u_kernel_runs.taken" *) wire inner_queued;
   (* inner = "u_kernel_runs.u_axis_broadcast.taken_q" *) wire [2:0] inner_taken;
   (* inner = "u_kernel_runs.u_axis_fifo_read.write_pointer_q" *) wire [1:0] inner_read_write;
   (* inner = "u_kernel_runs.u_axis_fifo_read.read_pointer_q" *) wire [1:0] inner_read_read;
@@ -128,8 +129,8 @@ module kernel_runs_proof (
       assert (inner_in_low == 19'(inner_rows[15:0]) * 19'd3 && inner_in_high == 19'(inner_rows[31:16]) * 19'd3);
       assert (inner_out_low == 19'(inner_rows[15:0]) * 19'd5 && inner_out_high == 19'(inner_rows[31:16]) * 19'd5);
     end
-    // no deadlock: a run waits only for a full queue
-    if (started_q && rst_n && !s_axis_run_tready && inner_fresh == '0) begin
+    // no deadlock: a run waits for the last one to be computed and queued, and that for nothing but a full queue
+    if (started_q && rst_n && !s_axis_run_tready && inner_fresh == '0 && !inner_queued) begin
       assert (stored_read == 2'd2 || stored_unpack == 2'd2 || stored_write == 2'd2);
     end
     cover (started_q && rst_n && marked_q == 3'b100 && front_write == '0 && m_axis_write_bytes == 35'd15 && m_axis_write_tvalid);

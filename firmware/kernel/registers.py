@@ -136,7 +136,10 @@ REGISTERS = (
         "clocks since reset in which memory kept a write address waiting, or no further address could be sent until memory had "
         "responded to an earlier write",
     ),
-    Register(WRITE_DATA_CYCLES, "WRITE_DATA_CYCLES", "R", "clocks since reset in which memory kept a beat of results waiting"),
+    Register(
+        WRITE_DATA_CYCLES, "WRITE_DATA_CYCLES", "R",
+        "clocks since reset in which memory kept a beat of results waiting whose address it had taken",
+    ),
     Register(CORE_CYCLES, "CORE_CYCLES", "R", "the part of BLOCKED_CYCLES in which results left the core without waiting"),
     Register(
         WEIGHTS_BEATS, "WEIGHTS_BEATS", "R", "size of the weights at W in beats of 64 bytes; 0: all weights are in the kernel"

@@ -103,7 +103,10 @@ def describe_units(name: str, compute_units: int, weights: bool = False) -> Kern
 
 
 def kernel_xml(kernel: KernelDescription) -> bytes:
-    """The text of kernel.xml for the kernel's .xo (UG1702)."""
+    """The text of kernel.xml for the kernel's .xo.
+
+    Sources: UG1702, "RTL Kernel XML File"; hwControlProtocol: XD099 (Vitis tutorials), "Manually Creating the Kernel XML File".
+    """
     root = ET.Element("root", versionMajor="1", versionMinor="6")
     element = ET.SubElement(root, "kernel", _kernel_attributes(kernel))
     ET.SubElement(element, "ports").extend(_ports(kernel))
@@ -121,7 +124,7 @@ def metadata_element(kernel: KernelDescription) -> ET.Element:
 
 def _kernel_attributes(kernel: KernelDescription) -> dict[str, str]:
     return {
-        "name": kernel.name, "language": "ip", "vlnv": kernel.vlnv, "attributes": "",
+        "name": kernel.name, "language": "ip_c", "vlnv": kernel.vlnv, "attributes": "",
         "preferredWorkGroupSizeMultiple": "0", "workGroupSize": "1", "interrupt": "true",
         "hwControlProtocol": kernel.control_protocol,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.converters import SEVERAL, beats_literal, input_text, memory_stream, output_text
-from hypersonic.firmware.kernel.files import PORTS, RTL, Kernel, KernelError, rtl_sources
+from hypersonic.firmware.kernel.files import NO_RUN_DONE, PORTS, RTL, RUN_DONE, Kernel, KernelError, rtl_sources
 from hypersonic.firmware.kernel.parts import FROM_CODES, TO_FIXED, TO_WIRE, grouped_beats, parts
 from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.cache import cached
@@ -160,7 +160,7 @@ def _shell(core: Core) -> str:
         *stream_ports("m_axis_x", memory_stream(core.x)),
         *stream_ports("s_axis_y", "y_row"),
     ]
-    results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready")]
+    results = [("results_valid", "y_tvalid"), ("results_ready", "y_tready"), (RUN_DONE, NO_RUN_DONE)]
     return instance("kernel_shell", "u_kernel_shell", parameters, [*outer, *streams, *_weight_ports(core), *results])
 
 
@@ -244,6 +244,7 @@ module {core.name} (
 {output_text(core.y)}
 
 {_weight_wires(core)}
+  wire {NO_RUN_DONE};
 
 {_shell(core)}
 

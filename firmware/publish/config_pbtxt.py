@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from hypersonic.firmware.card_parameters import SLOT_ROWS, SLOTS, TIMEOUT_MS
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.target import Target
 from hypersonic.hls.core_kind import CoreKind
@@ -21,9 +22,6 @@ PACKED_ROWS = "packed_rows"
 #: rows of one FACILE event, the request SONIC's clients send
 PREFERRED_BATCH_SIZE = 16000
 MAX_QUEUE_DELAY_US = 100
-#: the most rows in one slot, the slots per compute unit, and the timeout of a run in ms; a server takes them where config.pbtxt
-#: has no such parameter
-SLOT_ROWS, SLOTS, TIMEOUT_MS = 16_384, 2, 10_000
 #: the largest buffer of a slot: on a card, and on an emulated card, whose runs take processor time
 SLOT_BYTES, _EMULATED_SLOT_BYTES = 16 << 20, 2 << 20
 #: the most clocks of a simulated run, and the timeout of a long one on a busy machine

@@ -30,6 +30,7 @@ from hypersonic.firmware.publish import config_pbtxt, manifest, store
 from hypersonic.firmware.publish.content import Content, digest, opened
 from hypersonic.firmware.publish.manifest import WEIGHTS_NAME, Manifest, check, check_weights
 from hypersonic.firmware.target import Target
+from hypersonic.hls.disk import naming
 from hypersonic.hls.resources import NOT_ESTIMATED
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
@@ -93,10 +94,11 @@ def publish_files(
     scratch = Path(tempfile.mkdtemp(prefix=".publish-", dir=repository))
     try:
         staged = scratch / model
-        _write(staged / str(version or 1), files)
+        with naming(place):
+            _write(staged / str(version or 1), files)
+            _write(staged, beside)
         if XCLBIN_NAME in files:
             store.share(staged / str(version or 1) / XCLBIN_NAME, repository)
-        _write(staged, beside)
         published = _enter(staged, place, tuple(beside), version)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -9,7 +9,8 @@
 //   descriptor  0x0F80, 67 beats of 64 bytes  ->  0x0F80 2 beats | 0x1000 64 beats | 0x2000 1 beat, last
 //
 // At most one burst leaves in two clocks, which does not slow down full bursts, because they have at least two beats. In return,
-// the logic that decides when a burst is taken is not on the path of the arithmetic that computes the next.
+// the beats of a burst are computed in one clock and subtracted in the next, and the logic that decides when a burst is taken is
+// not on the path of this arithmetic.
 //
 // The address must be a multiple of BEAT_BYTES; its lower bits are ignored.
 `default_nettype none
@@ -71,32 +72,41 @@ module axi_burst_split #(
   logic                       burst_last_q;
   logic [     USER_WIDTH-1:0] burst_user_q;
 
-  // beats to the next multiple of MAX_BURST_BEATS
-  wire [BURST_BITS:0] room = (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, beat_q[BURST_BITS-1:0]};
-  wire                fits = left_q <= COUNT_WIDTH'(room);
-  wire [BURST_BITS:0] beats = fits ? left_q[BURST_BITS:0] : room;
-  wire                cut = busy_q && !burst_valid_q;
+  // The beats of the next burst: those to the next multiple of MAX_BURST_BEATS, or all
+  logic [BURST_BITS:0] room_q;  // beats to that multiple
+  wire                 fits = left_q <= COUNT_WIDTH'(room_q);
+  wire  [BURST_BITS:0] beats = fits ? left_q[BURST_BITS:0] : room_q;
+  logic                known_q;  // they are in beats_q and fits_q
+  logic                fits_q;
+  logic [BURST_BITS:0] beats_q;
+  wire                 cut = known_q && !burst_valid_q;
 
   always_ff @(posedge clk) begin
     if (s_axis_desc_tvalid && s_axis_desc_tready) begin
       busy_q <= 1'b1;
       beat_q <= s_axis_desc_address[ADDR_WIDTH-1:BYTE_BITS];
       left_q <= s_axis_desc_beats;
+      room_q <= (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, s_axis_desc_address[BYTE_BITS+:BURST_BITS]};
       user_q <= s_axis_desc_user;
     end else if (cut) begin
-      busy_q <= !fits;
-      beat_q <= beat_q + BEAT_ADDR_WIDTH'(beats);
-      left_q <= left_q - COUNT_WIDTH'(beats);
+      busy_q <= !fits_q;
+      beat_q <= {beat_q[BEAT_ADDR_WIDTH-1:BURST_BITS] + 1'b1, BURST_BITS'(0)};  // if it is not the last
+      left_q <= left_q - COUNT_WIDTH'(beats_q);
+      room_q <= (BURST_BITS + 1)'(MAX_BURST_BEATS);
     end
+    fits_q  <= fits;
+    beats_q <= beats;
+    known_q <= busy_q && !cut;
     if (cut) begin
       burst_beat_q  <= beat_q;
-      burst_beats_q <= beats;
-      burst_last_q  <= fits;
+      burst_beats_q <= beats_q;
+      burst_last_q  <= fits_q;
       burst_user_q  <= user_q;
     end
     burst_valid_q <= cut || (burst_valid_q && !m_axis_burst_tready);
     if (!rst_n) begin
       busy_q        <= 1'b0;
+      known_q       <= 1'b0;
       burst_valid_q <= 1'b0;
     end
   end
@@ -107,6 +117,11 @@ module axi_burst_split #(
   assign m_axis_burst_beats   = burst_beats_q;
   assign m_axis_burst_last    = burst_last_q;
   assign m_axis_burst_user    = burst_user_q;
+
+  always_comb begin
+    if (rst_n && busy_q) assert (room_q == (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, beat_q[BURST_BITS-1:0]});
+    if (rst_n && known_q) assert (busy_q && fits_q == fits && beats_q == beats);
+  end
 
   wire unused = &{1'b0, s_axis_desc_address[BYTE_BITS-1:0]};
 

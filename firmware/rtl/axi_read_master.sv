@@ -95,8 +95,9 @@ module axi_read_master #(
   logic                      ar_valid_q;
   logic [    ADDR_WIDTH-1:0] ar_address_q;
   logic [               7:0] ar_len_q;
-  logic [      DEPTH_BITS:0] free_q;  // beats of the FIFO that no burst has claimed
-  logic [OUTSTANDING_BITS:0] bursts_q;  // bursts requested and not yet answered completely
+  logic                      claimed_q;  // AR has been asked for in the clock before
+  logic [      DEPTH_BITS:0] free_q;  // beats of the FIFO that no burst has claimed, or only that of claimed_q
+  logic [OUTSTANDING_BITS:0] bursts_q;  // bursts requested and not yet answered completely, without that of claimed_q
 
   wire empty = burst_beats == '0;
   wire room = free_q >= (DEPTH_BITS + 1)'(burst_beats);
@@ -104,6 +105,10 @@ module axi_read_master #(
   wire ask = burst_valid && !empty && room && below && (!ar_valid_q || m_axi_arready);
   wire answered = m_axi_rvalid && m_axi_rready && m_axi_rlast;
   wire taken = m_axis_tvalid && m_axis_tready;
+
+  // A burst is counted, and its beats are subtracted, in the clock after it leaves, in which the splitter offers none. So the
+  // comparison and the subtraction are not in one clock. x - n is x + the complement of n - 1.
+  wire [DEPTH_BITS:0] claim = (DEPTH_BITS + 1)'(ar_len_q) ^ {(DEPTH_BITS + 1){1'b1}};
 
   assign burst_ready = ask || empty;
 
@@ -113,11 +118,13 @@ module axi_read_master #(
       ar_len_q     <= 8'(burst_beats - 1'b1);
     end
     if (!ar_valid_q || m_axi_arready) ar_valid_q <= ask;
-    free_q   <= free_q - (ask ? (DEPTH_BITS + 1)'(burst_beats) : '0) + (DEPTH_BITS + 1)'(taken);
-    bursts_q <= bursts_q + (OUTSTANDING_BITS + 1)'(ask) - (OUTSTANDING_BITS + 1)'(answered);
+    claimed_q <= ask;
+    free_q    <= free_q + (claimed_q ? claim : '0) + (DEPTH_BITS + 1)'(taken);
+    bursts_q  <= bursts_q + (OUTSTANDING_BITS + 1)'(claimed_q) - (OUTSTANDING_BITS + 1)'(answered);
     if (m_axi_rvalid && m_axi_rready && m_axi_rresp != 2'b00) error <= 1'b1;
     if (!rst_n) begin
       ar_valid_q <= 1'b0;
+      claimed_q  <= 1'b0;
       free_q     <= (DEPTH_BITS + 1)'(DEPTH);
       bursts_q   <= '0;
       error      <= 1'b0;

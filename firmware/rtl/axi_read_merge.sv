@@ -176,54 +176,70 @@ module axi_read_merge #(
   // Beats received: a register, and then the slot of their ID
   logic                  come_q;
   logic [ SLOT_BITS-1:0] come_slot_q;
+  logic [     SLOTS-1:0] come_at_q;  // a bit for each slot: the same slot
   logic [DATA_WIDTH+1:0] come_beat_q;  // RRESP and data
   logic [   BEAT_BITS:0] there_q[SLOTS];  // beats received in each slot
+  logic [ BEAT_BITS-1:0] place;  // those in the slot of the beat
   logic [DATA_WIDTH+1:0] beats[SLOTS*MAX_BURST_BEATS];
 
   assign m_axi_rready = 1'b1;
 
+  always_comb begin
+    place = '0;
+    for (int i = 0; i < SLOTS; i++) place = place | (there_q[i][BEAT_BITS-1:0] & {BEAT_BITS{come_at_q[i]}});
+  end
+
   always_ff @(posedge clk) begin
     come_q      <= m_axi_rvalid && rst_n;
     come_slot_q <= m_axi_rid[SLOT_BITS-1:0];
+    come_at_q   <= SLOTS'(1) << m_axi_rid[SLOT_BITS-1:0];
     come_beat_q <= {m_axi_rresp, m_axi_rdata};
-    if (come_q) beats[{come_slot_q, there_q[come_slot_q][BEAT_BITS-1:0]}] <= come_beat_q;
+    if (come_q) beats[{come_slot_q, place}] <= come_beat_q;
   end
 
   for (genvar i = 0; i < SLOTS; i++) begin : gen_slot
     always_ff @(posedge clk) begin
       if (ask && tail == SLOT_BITS'(i)) there_q[i] <= '0;
-      else if (come_q && come_slot_q == SLOT_BITS'(i)) there_q[i] <= there_q[i] + 1'b1;
+      else if (come_q && come_at_q[i]) there_q[i] <= there_q[i] + 1'b1;
     end
   end
 
-  // Beats passed on, from the slot at the head. The number of its beats received is read a clock earlier, because selecting one
-  // of the slots takes time; so each new head costs a clock.
-  logic                  seen_valid_q;
-  logic [   BEAT_BITS:0] seen_q;  // beats received in the head, a clock ago
-  logic [   BEAT_BITS:0] beat_q;  // beats of the head that have been read
-  logic                  out_valid_q;
-  logic                  out_last_q;
-  logic [ UNIT_BITS-1:0] out_unit_q;
-  logic [DATA_WIDTH+1:0] out_beat_q;
+  always_comb if (rst_n && come_q) assert (come_at_q == SLOTS'(1) << come_slot_q);
 
-  wire [UNIT_BITS-1:0] head_unit = order[head][UNIT_BITS+BEAT_BITS:BEAT_BITS+1];
-  wire                 head_last = order[head][BEAT_BITS];
-  wire [BEAT_BITS-1:0] head_len = order[head][BEAT_BITS-1:0];
+  // Beats passed on, from the slot at the head. What is known of it is read a clock earlier, because selecting one of the slots takes
+  // time; so each new head costs a clock.
+  logic                         seen_valid_q;
+  logic [UNIT_BITS+BEAT_BITS:0] entry_q;  // the head's in `order`
+  logic [          BEAT_BITS:0] seen_q;  // beats received in the head, a clock ago
+  logic [          BEAT_BITS:0] beat_q;  // beats of the head that have been read
+  logic                         out_valid_q;
+  logic                         out_last_q;
+  logic [        UNIT_BITS-1:0] out_unit_q;
+  logic [       DATA_WIDTH+1:0] out_beat_q;
+
+  wire [UNIT_BITS-1:0] head_unit;
+  wire                 head_last;
+  wire [BEAT_BITS-1:0] head_len;
+  assign {head_unit, head_last, head_len} = entry_q;
   wire                 ends = beat_q[BEAT_BITS-1:0] == head_len;
   wire                 waits = seen_valid_q && seen_q != beat_q;
-  wire                 read = waits && (!out_valid_q || s_axi_rready[out_unit_q]);
+  wire                 moves = !out_valid_q || s_axi_rready[out_unit_q];
+  wire                 read = waits && moves;
 
   always_ff @(posedge clk) begin
     seen_q       <= there_q[head];
+    entry_q      <= order[head];
     seen_valid_q <= head_q != tail_q && !(read && ends);
+    if (moves) begin  // whether or not the beat is there: out_valid_q says so, and the comparison does not drive the memory
+      out_valid_q <= waits;
+      out_unit_q  <= head_unit;
+      out_last_q  <= head_last && ends;
+      out_beat_q  <= beats[{head, beat_q[BEAT_BITS-1:0]}];
+    end
     if (read) begin
-      out_unit_q <= head_unit;
-      out_last_q <= head_last && ends;
-      out_beat_q <= beats[{head, beat_q[BEAT_BITS-1:0]}];
-      beat_q     <= ends ? '0 : beat_q + 1'b1;
+      beat_q <= ends ? '0 : beat_q + 1'b1;
       if (ends) head_q <= head_q + 1'b1;
     end
-    if (!out_valid_q || s_axi_rready[out_unit_q]) out_valid_q <= read;
     if (!rst_n) begin
       seen_valid_q <= 1'b0;
       out_valid_q  <= 1'b0;
@@ -231,6 +247,8 @@ module axi_read_merge #(
       beat_q       <= '0;
     end
   end
+
+  always_comb if (rst_n && seen_valid_q) assert (entry_q == order[head]);
 
   assign s_axi_rdata = out_beat_q[DATA_WIDTH-1:0];
   assign s_axi_rresp = out_beat_q[DATA_WIDTH+1:DATA_WIDTH];

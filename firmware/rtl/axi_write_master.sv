@@ -2,10 +2,11 @@
 //
 // Writes a stream of beats over AXI4 to the memory that descriptors (address, number of bytes) name.
 //
-// AW is sent only when all data of its burst are buffered, so a slow producer never blocks the interconnect; W never precedes
-// its AW. The strobes of a descriptor's last beat are exact to the byte: nothing after the descriptor's end is written. Each
-// descriptor gives one done, in order, when the last of its B responses has arrived. A descriptor of 0 bytes takes no beat and
-// is done as soon as those before it are.
+// AW is offered only when all data of its burst are buffered, so a slow producer never blocks the interconnect. W is offered in
+// the clock after its AW at the latest, whether or not AW has been taken: a memory may wait for WVALID before it gives AWREADY
+// (AXI4, A3.3.1). W is never offered before its AW. The strobes of a descriptor's last beat are exact to the byte: nothing after
+// the descriptor's end is written. Each descriptor gives one done, in order, when the last of its B responses has arrived. A
+// descriptor of 0 bytes takes no beat and is done as soon as those before it are.
 //
 //   data FIFO    ====64 beats====|====64 beats====|==tail==
 //   AW                           A1               A2      A3
@@ -63,6 +64,8 @@ module axi_write_master #(
 
     // an address waits for AWREADY, or a burst with all its data waits for a response because OUTSTANDING are in flight
     output logic                    address_waits,
+    // a beat of a burst whose address has been taken waits for WREADY
+    output logic                    data_waits,
     output logic                    error
 );
 
@@ -134,9 +137,10 @@ module axi_write_master #(
   logic                      aw_valid_q;
   logic [    ADDR_WIDTH-1:0] aw_address_q;
   logic [               7:0] aw_len_q;
-  logic [     BYTE_BITS-1:0] aw_tail_q;
-  logic [      DEPTH_BITS:0] unclaimed_q;  // beats in the FIFO that do not belong to a burst yet
-  logic [OUTSTANDING_BITS:0] due_q;  // bursts without a response, and empty descriptors between them
+  logic                      claimed_q;  // AW has been asked for in the clock before
+  logic [      DEPTH_BITS:0] unclaimed_q;  // beats in the FIFO that do not belong to a burst yet, or to that of claimed_q
+  logic                      left_q;  // a burst or an empty descriptor has left in the clock before
+  logic [OUTSTANDING_BITS:0] due_q;  // bursts without a response, and empty descriptors between them, without that of left_q
 
   logic order_s_ready;
   logic order_valid;
@@ -152,6 +156,10 @@ module axi_write_master #(
   wire skip = burst_valid && empty && below;
   wire answered = m_axi_bvalid && m_axi_bready;
 
+  // A burst is counted, and its beats are subtracted, in the clock after it leaves, in which the splitter offers none. So the
+  // comparison and the subtraction are not in one clock. x - n is x + the complement of n - 1.
+  wire [DEPTH_BITS:0] claim = (DEPTH_BITS + 1)'(aw_len_q) ^ {(DEPTH_BITS + 1){1'b1}};
+
   assign burst_ready   = ask || skip;
   assign address_waits = (aw_valid_q && !m_axi_awready) || (burst_valid && buffered && !below);
 
@@ -159,13 +167,16 @@ module axi_write_master #(
     if (ask) begin
       aw_address_q <= burst_address;
       aw_len_q     <= 8'(burst_beats - 1'b1);
-      aw_tail_q    <= burst_last ? burst_tail : '0;
     end
     if (!aw_valid_q || m_axi_awready) aw_valid_q <= ask;
-    unclaimed_q <= unclaimed_q - (ask ? (DEPTH_BITS + 1)'(burst_beats) : '0) + (DEPTH_BITS + 1)'(stored);
-    due_q       <= due_q + (OUTSTANDING_BITS + 1)'(burst_ready) - (OUTSTANDING_BITS + 1)'(order_valid && order_ready);
+    claimed_q   <= ask;
+    unclaimed_q <= unclaimed_q + (claimed_q ? claim : '0) + (DEPTH_BITS + 1)'(stored);
+    left_q      <= burst_ready;
+    due_q       <= due_q + (OUTSTANDING_BITS + 1)'(left_q) - (OUTSTANDING_BITS + 1)'(order_valid && order_ready);
     if (!rst_n) begin
       aw_valid_q  <= 1'b0;
+      claimed_q   <= 1'b0;
+      left_q      <= 1'b0;
       unclaimed_q <= '0;
       due_q       <= '0;
     end
@@ -180,13 +191,14 @@ module axi_write_master #(
   assign m_axi_awprot  = 3'b000;
   assign m_axi_awvalid = aw_valid_q;
 
-  // Data channel: the bursts whose AW has been taken, in order.
+  // Data channel: the bursts whose AW has been offered, in order.
   logic                 w_s_ready;
   logic                 w_valid;
   logic                 w_ready;
   logic [          7:0] w_len;
   logic [BYTE_BITS-1:0] w_tail;
   logic [          7:0] w_beat_q;
+  logic [OUTSTANDING_BITS:0] unwritten_q;  // bursts whose AW was offered, and not all of their data taken, without that of claimed_q
 
   axis_fifo #(
       .WIDTH(8 + BYTE_BITS),
@@ -194,9 +206,9 @@ module axi_write_master #(
   ) u_axis_fifo_w (
       .clk          (clk),
       .rst_n        (rst_n),
-      .s_axis_tvalid(m_axi_awvalid && m_axi_awready),
+      .s_axis_tvalid(ask),
       .s_axis_tready(w_s_ready),  // never low: the FIFO has room for all bursts that due_q counts
-      .s_axis_tdata ({aw_len_q, aw_tail_q}),
+      .s_axis_tdata ({8'(burst_beats - 1'b1), burst_last ? burst_tail : BYTE_BITS'(0)}),
       .m_axis_tvalid(w_valid),
       .m_axis_tready(w_ready),
       .m_axis_tdata ({w_len, w_tail})
@@ -211,8 +223,15 @@ module axi_write_master #(
 
   always_ff @(posedge clk) begin
     if (m_axi_wvalid && m_axi_wready) w_beat_q <= m_axi_wlast ? '0 : w_beat_q + 1'b1;
-    if (!rst_n) w_beat_q <= '0;
+    unwritten_q <= unwritten_q + (OUTSTANDING_BITS + 1)'(claimed_q) - (OUTSTANDING_BITS + 1)'(w_valid && w_ready);
+    if (!rst_n) begin
+      w_beat_q    <= '0;
+      unwritten_q <= '0;
+    end
   end
+
+  // if AW waits for the only burst, W waits with it
+  assign data_waits = m_axi_wvalid && !m_axi_wready && !(aw_valid_q && unwritten_q == (OUTSTANDING_BITS + 1)'(!claimed_q));
 
   // Response channel: which responses end a descriptor, and the descriptors without a response.
   axis_fifo #(

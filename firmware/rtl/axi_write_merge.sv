@@ -4,12 +4,13 @@
 // shell's PCIM disables the bus 8 us after AW).
 //
 //   unit 0 AW, W --.                .- bursts -.
-//                  round_robin ----+            +--> m_axi AW, then W without a pause
+//                  round_robin ----+            +--> m_axi AW and W, without a pause
 //   unit 1 AW, W --'                '- beats  -'     m_axi B --ID--> unit 0 or unit 1
 //
 // A unit with a grant gives a burst: its address and all its beats. Only then may the burst leave. One burst leaves at a time:
-// AW when the last beat of the previous burst has been taken, W from the clock after AW is taken, and without a pause of this
-// module, because all beats are buffered. A unit's number is the ID, which gives each B its unit.
+// AW and the first beat of W are offered together when the previous burst has been taken, W without a pause of this module,
+// because all beats are buffered. Neither waits for the other's ready (AXI4, A3.3.1). A unit's number is the ID, which gives each
+// B its unit.
 //
 // The units obey the rules for bursts (axi_write_master): INCR, full beats, not across 4 KiB, at most MAX_BURST_BEATS.
 `default_nettype none
@@ -155,9 +156,9 @@ module axi_write_merge #(
       .m_axis_tdata ({m_axi_wlast, m_axi_wstrb, m_axi_wdata})
   );
 
-  // Out: AW, then its W
+  // Out: AW and its W
   logic                      aw_valid_q;
-  logic                      giving_q;  // giving the beats of the burst whose AW has been taken
+  logic                      giving_q;  // giving the beats of the burst that leaves
   logic [OUTSTANDING_BITS:0] bursts_q;  // bursts sent and not answered
 
   wire given = m_axi_wvalid && m_axi_wready && m_axi_wlast;
@@ -186,7 +187,7 @@ module axi_write_merge #(
       m_axi_awid   <= ID_WIDTH'(burst_unit);
     end
     aw_valid_q <= leave || (aw_valid_q && !m_axi_awready);
-    giving_q   <= (aw_valid_q && m_axi_awready) || (giving_q && !given);
+    giving_q   <= leave || (giving_q && !given);
     bursts_q   <= bursts_q + (OUTSTANDING_BITS + 1)'(leave) - (OUTSTANDING_BITS + 1)'(answered);
     if (!rst_n) begin
       aw_valid_q <= 1'b0;

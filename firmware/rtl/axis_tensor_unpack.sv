@@ -11,7 +11,15 @@
 //   4 words a beat, a row is 2 pieces of 3 words, then 2 of 1   beats: [a3 a2 a1 a0] [b1 b0 a5 a4]
 //   1 row                                                       pieces: [a2 a1 a0] [a5 a4 a3] [b0] [b1] last
 //
-// A beat is taken only when the current piece needs it: one beat per clock or one piece per clock, whichever is slower.
+// A beat is taken only when a piece needs it: one beat per clock or one piece per clock, whichever is slower.
+//
+//   descriptors --> plan -- steps --> rotate, in stages --> FIFO --> words held --> pieces
+//   beats ----------'
+//
+// The plan knows how many words will be held at every step, before the pieces are given. A step takes a beat, completes a piece,
+// or both. The beat is rotated to the places of its words, in free-running stages of one 4:1 multiplexer each; then each word is
+// written where it belongs. So no logic is between a handshake and a wide multiplexer, and a piece follows its last beat after
+// three clocks and the stages.
 `default_nettype none
 
 module axis_tensor_unpack #(
@@ -64,24 +72,35 @@ module axis_tensor_unpack #(
   end
 
   // Words are counted in units of UNIT words, the greatest common divisor of a beat and all pieces, which is the lowest bit set in
-  // any of them because a beat is a power of two. The buffer is filled and drained by whole units only.
+  // any of them because a beat is a power of two. The words held are filled and drained by whole units only.
   localparam int ANY = BEAT_WORDS | any_bits(PIECE_WORDS);
   localparam int UNIT = ANY & -ANY;
   localparam int BEAT_UNITS = BEAT_WORDS / UNIT;
-  localparam int UNITS = MOST_WORDS / UNIT - 1 + BEAT_UNITS;  // a beat is taken when less than a piece is held
+  localparam int MOST_UNITS = MOST_WORDS / UNIT;
+  localparam int UNITS = MOST_UNITS - 1 + BEAT_UNITS;  // a beat is taken when less than a piece is held
   localparam int UNIT_WIDTH = UNIT * WORD_WIDTH;
-  localparam int WIDTH = UNITS * UNIT_WIDTH;
+  localparam int BEAT_WIDTH = BEAT_WORDS * WORD_WIDTH;
   localparam int FILL_BITS = $clog2(UNITS + 2);
+  localparam int ROTATE_BITS = $clog2(BEAT_UNITS);
+  localparam int STAGES = ROTATE_BITS > 2 ? (ROTATE_BITS + 1) / 2 : 1;
 
-  logic [     WIDTH-1:0] held_q;  // zero above the filled units
-  logic [ FILL_BITS-1:0] fill_q;
-  logic                  active_q;  // rows of a run are still due
-  logic                  last_q;  // the current row is the last of its run
-  logic [ROWS_WIDTH-1:0] left_q;  // rows due, including the current one
+  // Plan: a step is taken when its beat is there, if it needs one
+  logic                  active_q;  // pieces of a run are still to be planned
+  logic                  final_q;  // the row to be planned is the last of its run
+  logic [ROWS_WIDTH-1:0] left_q;  // rows to be planned, including the current one
+  logic [ FILL_BITS-1:0] kept_q;  // units held when the pieces planned have been given
+  logic                  needs_q;  // they are less than a piece: the step takes a beat
+  logic                  fills_q;  // with a beat they are a piece: the step completes it
 
-  logic [   TENSORS-1:0] turn;
-  logic                  ends;
-  logic                  give;
+  logic [TENSORS-1:0] turn;  // the tensor of the piece
+  logic               ends;  // it is the last of that tensor
+  logic               room;
+  wire                piece = fills_q;
+  wire                able = active_q && (!needs_q || s_axis_tvalid);
+  wire                step = able && room;
+  wire                last = final_q && turn[TENSORS-1] && ends;
+  wire                finish = step && piece && last;
+  wire                start = s_axis_desc_tvalid && s_axis_desc_tready && s_axis_desc_rows != '0;
 
   tensor_turns #(
       .N    (TENSORS),
@@ -89,75 +108,217 @@ module axis_tensor_unpack #(
   ) u_tensor_turns (
       .clk  (clk),
       .rst_n(rst_n),
-      .step (give),
+      .step (step && piece),
       .turn (turn),
       .ends (ends)
   );
 
-  // Values for the tensor whose turn it is; zero or false for the others
-  logic [TENSORS-1:0] is_whole;
-  logic [TENSORS-1:0] is_short;  // the next piece will need a beat
-  logic [FILL_BITS-1:0] less [TENSORS];
-  logic [WIDTH-1:0] behind [TENSORS];
+  // Values for the tensor whose turn it is; zero for the others
+  logic [TENSORS-1:0] short_with;  // after a beat that completes the piece, less than the next piece is held
+  logic [TENSORS-1:0] short_without;  // the same when no beat was needed
+  logic [TENSORS-1:0] fills_with;  // then a beat completes the next piece
+  logic [TENSORS-1:0] fills_without;
+  logic [TENSORS-1:0] fills_after;  // after a beat that does not complete the piece, another one does
+  logic [FILL_BITS-1:0] with_beat [TENSORS];  // the units held then
+  logic [FILL_BITS-1:0] without[TENSORS];
 
   for (genvar t = 0; t < TENSORS; t++) begin : gen_tensor
     localparam int PIECE = int'(PIECE_WORDS[32*t+:32]) / UNIT;
-    localparam int NEXT = int'(PIECE_WORDS[32*((t+1)%TENSORS)+:32]) / UNIT;
-    assign is_whole[t] = turn[t] && fill_q >= FILL_BITS'(PIECE);
-    assign is_short[t] = turn[t] && 32'(fill_q) < (ends ? 32'(PIECE + NEXT) : 32'(2 * PIECE));
-    assign less[t] = turn[t] ? fill_q - FILL_BITS'(PIECE) : '0;
-    assign behind[t] = turn[t] ? held_q >> (PIECE * UNIT_WIDTH) : '0;
+    localparam int AFTER = int'(PIECE_WORDS[32*((t+1)%TENSORS)+:32]) / UNIT;
+    wire [31:0] held = 32'(kept_q);
+    wire [31:0] both = 32'(PIECE + (ends ? AFTER : PIECE));  // this piece and the next
+    assign short_with[t]    = turn[t] && held + 32'(BEAT_UNITS) < both;
+    assign short_without[t] = turn[t] && held < both;
+    assign fills_with[t]    = turn[t] && held + 32'(2 * BEAT_UNITS) >= both;
+    assign fills_without[t] = turn[t] && held + 32'(BEAT_UNITS) >= both;
+    assign fills_after[t]   = turn[t] && held + 32'(2 * BEAT_UNITS) >= 32'(PIECE);
+    assign with_beat[t]     = turn[t] ? kept_q + FILL_BITS'(BEAT_UNITS) - FILL_BITS'(PIECE) : '0;
+    assign without[t]       = turn[t] ? kept_q - FILL_BITS'(PIECE) : '0;
   end
 
-  logic [FILL_BITS-1:0] given_fill;  // the fill after a piece has been given
-  logic [    WIDTH-1:0] given_held;
+  logic [FILL_BITS-1:0] next_with;
+  logic [FILL_BITS-1:0] next_without;
 
   always_comb begin
-    given_fill = '0;
-    given_held = '0;
+    next_with    = '0;
+    next_without = '0;
     for (int t = 0; t < TENSORS; t++) begin
-      given_fill = given_fill | less[t];
-      given_held = given_held | behind[t];
+      next_with    = next_with | with_beat[t];
+      next_without = next_without | without[t];
     end
   end
 
-  wire whole = is_whole != '0;
-  wire row_ends = turn[TENSORS-1] && ends;
-  wire finish = give && m_axis_tlast;
-  wire start = s_axis_desc_tvalid && s_axis_desc_tready && s_axis_desc_rows != '0;
-  wire take = s_axis_tvalid && s_axis_tready;
-
-  wire [FILL_BITS-1:0] kept = finish ? '0 : give ? given_fill : fill_q;
-  wire [    WIDTH-1:0] rest = finish ? '0 : give ? given_held : held_q;
-
-  assign give = m_axis_tvalid && m_axis_tready;
+  localparam bit FIRST_FILLS = BEAT_WORDS >= int'(PIECE_WORDS[31:0]);  // a run's first beat completes a piece
 
   always_ff @(posedge clk) begin
-    if (take) held_q <= rest | (WIDTH'(s_axis_tdata) << (32'(kept) * UNIT_WIDTH));
-    else if (give) held_q <= rest;
-    fill_q <= kept + (take ? FILL_BITS'(BEAT_UNITS) : '0);
+    if (step) begin
+      if (piece && last) begin
+        kept_q  <= '0;
+        needs_q <= 1'b1;
+        fills_q <= FIRST_FILLS;
+      end else begin
+        kept_q  <= !needs_q ? next_without : piece ? next_with : kept_q + FILL_BITS'(BEAT_UNITS);
+        needs_q <= !piece || (needs_q ? short_with != '0 : short_without != '0);
+        fills_q <= !needs_q ? fills_without != '0 : piece ? fills_with != '0 : fills_after != '0;
+      end
+    end
     if (start) begin
       active_q <= 1'b1;
-      last_q   <= s_axis_desc_rows == ROWS_WIDTH'(1);
+      final_q  <= s_axis_desc_rows == ROWS_WIDTH'(1);
       left_q   <= s_axis_desc_rows;
-    end else if (give && row_ends) begin
-      active_q <= !last_q;
-      last_q   <= left_q == ROWS_WIDTH'(2);
+    end else if (step && piece && turn[TENSORS-1] && ends) begin
+      active_q <= !final_q;
+      final_q  <= left_q == ROWS_WIDTH'(2);
       left_q   <= left_q - 1'b1;
     end
     if (!rst_n) begin
-      held_q   <= '0;  // reset like a control flop, because a beat is ORed into the words held
-      fill_q   <= '0;
       active_q <= 1'b0;
+      kept_q   <= '0;
+      needs_q  <= 1'b1;
+      fills_q  <= FIRST_FILLS;
     end
   end
 
   assign s_axis_desc_tready = !active_q || finish;
-  assign s_axis_tready      = give ? m_axis_tlast || is_short != '0 : !whole;
-  assign m_axis_tvalid      = active_q && whole;
-  assign m_axis_tdata       = held_q[MOST_WORDS*WORD_WIDTH-1:0];
-  assign m_axis_tlast       = last_q && row_ends;
-  assign starved            = active_q && !whole;
+  assign s_axis_tready      = active_q && needs_q && room;
+
+  // Rotation: unit i of the beat goes to lane (kept + i) % BEAT_UNITS. `into` has the places, below the last of the largest
+  // piece, that the beat is written to; those above are always written, because what is above the units held has any value.
+  localparam int INTO_WIDTH = MOST_UNITS > 1 ? MOST_UNITS - 1 : 1;
+
+  function automatic logic [INTO_WIDTH-1:0] places(input logic [FILL_BITS-1:0] kept);
+    for (int i = 0; i < INTO_WIDTH; i++) places[i] = kept <= FILL_BITS'(i);
+  endfunction
+
+  for (genvar s = 0; s < STAGES; s++) begin : gen_stage
+    wire  [ FILL_BITS-1:0] kept;
+    wire  [   TENSORS+1:0] flags;
+    wire  [BEAT_WIDTH-1:0] beat;
+    wire  [           1:0] by;  // in units of 4**s lanes
+    logic [   TENSORS+1:0] flags_q;
+    logic [BEAT_WIDTH-1:0] beat_q;
+
+    if (s == 0) begin : gen_from
+      assign {kept, flags, beat} = {kept_q, turn, needs_q, piece, s_axis_tdata};
+    end else begin : gen_from
+      logic [FILL_BITS-1:0] stage_kept_q;
+      always_ff @(posedge clk) stage_kept_q <= gen_stage[s-1].kept;
+      assign {kept, flags, beat} = {stage_kept_q, gen_stage[s-1].flags_q, gen_stage[s-1].beat_q};
+    end
+
+    if (ROTATE_BITS >= 2 * s + 2) begin : gen_by
+      assign by = kept[2*s+:2];
+    end else if (ROTATE_BITS == 2 * s + 1) begin : gen_by
+      assign by = {1'b0, kept[2*s]};
+    end else begin : gen_by
+      assign by = 2'd0;
+    end
+
+    always_ff @(posedge clk) flags_q <= flags;
+
+    for (genvar i = 0; i < BEAT_UNITS; i++) begin : gen_lane
+      localparam int STEP = 1 << (2 * s);
+      wire [UNIT_WIDTH-1:0] by_0 = beat[UNIT_WIDTH*i+:UNIT_WIDTH];
+      wire [UNIT_WIDTH-1:0] by_1 = beat[UNIT_WIDTH*((i+4*BEAT_UNITS-STEP)%BEAT_UNITS)+:UNIT_WIDTH];
+      wire [UNIT_WIDTH-1:0] by_2 = beat[UNIT_WIDTH*((i+4*BEAT_UNITS-2*STEP)%BEAT_UNITS)+:UNIT_WIDTH];
+      wire [UNIT_WIDTH-1:0] by_3 = beat[UNIT_WIDTH*((i+4*BEAT_UNITS-3*STEP)%BEAT_UNITS)+:UNIT_WIDTH];
+      always_ff @(posedge clk) begin
+        beat_q[UNIT_WIDTH*i+:UNIT_WIDTH] <= by[1] ? (by[0] ? by_3 : by_2) : (by[0] ? by_1 : by_0);
+      end
+    end
+  end
+
+  logic [INTO_WIDTH-1:0] into_q;
+  always_ff @(posedge clk) into_q <= places(gen_stage[STAGES-1].kept);
+
+  wire [BEAT_WIDTH+INTO_WIDTH+TENSORS+1:0] planned = {gen_stage[STAGES-1].beat_q, into_q, gen_stage[STAGES-1].flags_q};
+
+  // Steps in order, with credits for the stages
+  logic                  step_valid;
+  logic                  step_ready;
+  logic [BEAT_WIDTH-1:0] step_beat;
+  logic [INTO_WIDTH-1:0] step_into;
+  logic [   TENSORS-1:0] step_turn;
+  logic                  step_load;
+  logic                  step_piece;
+  logic                  step_last;
+
+  axis_free_running #(
+      .WIDTH  (BEAT_WIDTH + INTO_WIDTH + TENSORS + 2),
+      .LATENCY(STAGES)
+  ) u_axis_free_running (
+      .clk           (clk),
+      .rst_n         (rst_n),
+      .s_axis_tvalid (able),
+      .s_axis_tready (room),
+      .s_axis_tlast  (last),
+      .pipeline_tdata(planned),
+      .m_axis_tvalid (step_valid),
+      .m_axis_tready (step_ready),
+      .m_axis_tdata  ({step_beat, step_into, step_turn, step_load, step_piece}),
+      .m_axis_tlast  (step_last)
+  );
+
+  // Words held: a step drops the piece that the last one completed, and writes its beat
+  logic [TENSORS-1:0]          given_q;  // the tensor of the piece that the last step completed
+  logic [UNITS*UNIT_WIDTH-1:0] held_q;
+  wire                         act = step_valid && step_ready;
+
+  for (genvar p = 0; p < UNITS; p++) begin : gen_place
+    wire [UNIT_WIDTH-1:0] lane = step_beat[UNIT_WIDTH*(p%BEAT_UNITS)+:UNIT_WIDTH];
+    wire                  write;
+
+    if (p < MOST_UNITS - 1) begin : gen_write
+      assign write = step_load && step_into[p];
+    end else begin : gen_write
+      assign write = step_load;
+    end
+
+    // the unit behind the piece that is dropped, if there is one
+    logic [UNIT_WIDTH-1:0] behind;
+    logic                  moves;
+    always_comb begin
+      behind = '0;
+      moves  = 1'b0;
+      for (int t = 0; t < TENSORS; t++) begin
+        if (p + int'(PIECE_WORDS[32*t+:32]) / UNIT < UNITS && given_q[t]) begin
+          behind = behind | held_q[UNIT_WIDTH*((p+int'(PIECE_WORDS[32*t+:32])/UNIT)%UNITS)+:UNIT_WIDTH];
+          moves  = 1'b1;
+        end
+      end
+    end
+
+    always_ff @(posedge clk) if (act && (write || moves)) held_q[UNIT_WIDTH*p+:UNIT_WIDTH] <= write ? lane : behind;
+  end
+
+  // runs whose last piece has not been given, counted a clock late: at most those with a step in flight, and the one that is planned
+  localparam int RUN_BITS = $clog2(STAGES + 3) + 2;
+  logic                start_q;
+  logic [RUN_BITS-1:0] runs_q;
+
+  always_ff @(posedge clk) begin
+    if (act) begin
+      given_q      <= step_turn & {TENSORS{step_piece}};
+      m_axis_tlast <= step_last;
+    end
+    m_axis_tvalid <= act ? step_piece : m_axis_tvalid && !m_axis_tready;
+    start_q       <= start;
+    runs_q        <= runs_q + RUN_BITS'(start_q) - RUN_BITS'(m_axis_tvalid && m_axis_tready && m_axis_tlast);
+    if (!rst_n) begin
+      m_axis_tvalid <= 1'b0;
+      given_q       <= '0;
+      start_q       <= 1'b0;
+      runs_q        <= '0;
+    end
+  end
+
+  assign step_ready   = m_axis_tready || !m_axis_tvalid;
+  assign m_axis_tdata = held_q[MOST_WORDS*WORD_WIDTH-1:0];
+  assign starved      = runs_q != '0 && !m_axis_tvalid;
+
+  if (MOST_UNITS == 1) begin : gen_one
+    wire unused = &{1'b0, step_into};
+  end
 
 endmodule
 

@@ -12,9 +12,11 @@ package f2_registers;
   localparam logic [9:0] UUID_1        = 10'h005;  // 0x14
   localparam logic [9:0] UUID_2        = 10'h006;  // 0x18
   localparam logic [9:0] UUID_3        = 10'h007;  // 0x1c
+  localparam logic [9:0] REPORT_LOW    = 10'h008;  // 0x20
+  localparam logic [9:0] REPORT_HIGH   = 10'h009;  // 0x24
   localparam logic [9:0] IDENTITY = 10'h3ff;  // in units of 64 KiB
   localparam logic [31:0] MAGIC_VALUE = 32'h52505948;
-  localparam logic [31:0] MAP_VERSION = 32'h00010000;
+  localparam logic [31:0] MAP_VERSION = 32'h00020000;
   localparam int MAX_UNITS = 16;
 endpackage
 

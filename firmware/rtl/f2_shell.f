@@ -6,4 +6,5 @@ axi_read_merge.sv
 axi_write_merge.sv
 ocl_decode.sv
 irq_request.sv
+run_report.sv
 f2_shell.sv

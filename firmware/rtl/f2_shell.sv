@@ -4,7 +4,7 @@
 //
 //   ocl (BAR0) ------> ocl_decode -------> s_axi_control of each unit
 //   pcim AR, R <-----> axi_read_merge <--> m_axi_gmem0 of each unit
-//   pcim AW, W, B <--> axi_write_merge <-> m_axi_gmem1 of each unit
+//   pcim AW, W, B <--> axi_write_merge <-> m_axi_gmem1 of each unit, run_report <- run_done of each unit
 //   irq_req, irq_ack <- irq_request <----- interrupt of each unit
 //
 // The shell's rules for PCIM, and the modules that obey them: beats of 64 bytes, INCR, not across 4 KiB (axi_burst_split, the
@@ -77,6 +77,8 @@ module f2_shell #(
 
     // The kernels' side
     input  logic [UNITS-1:0] unit_interrupt,
+    // a run of the unit is complete: each of its writes was answered
+    input  logic [UNITS-1:0] unit_run_done,
 
     output logic [     11:0]       unit_control_awaddr,
     output logic [UNITS-1:0]       unit_control_awvalid,
@@ -118,6 +120,16 @@ module f2_shell #(
     input  logic [UNITS-1:0]        unit_bready
 );
 
+  logic [ 63:0] report_address;
+  logic         report_enable;
+  logic [ 63:0] report_awaddr;
+  logic         report_awvalid;
+  logic         report_awready;
+  logic [511:0] report_wdata;
+  logic         report_wvalid;
+  logic         report_wready;
+  logic         report_bvalid;
+
   ocl_decode #(
       .UNITS(UNITS),
       .UUID (UUID)
@@ -155,7 +167,27 @@ module f2_shell #(
       .m_axi_arready(unit_control_arready),
       .m_axi_rdata  (unit_control_rdata),
       .m_axi_rvalid (unit_control_rvalid),
-      .m_axi_rready (unit_control_rready)
+      .m_axi_rready (unit_control_rready),
+
+      .report_address(report_address),
+      .report_enable (report_enable)
+  );
+
+  run_report #(
+      .UNITS(UNITS)
+  ) u_run_report (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .enable       (report_enable),
+      .address      (report_address),
+      .run_done     (unit_run_done),
+      .m_axi_awaddr (report_awaddr),
+      .m_axi_awvalid(report_awvalid),
+      .m_axi_awready(report_awready),
+      .m_axi_wdata  (report_wdata),
+      .m_axi_wvalid (report_wvalid),
+      .m_axi_wready (report_wready),
+      .m_axi_bvalid (report_bvalid)
   );
 
   axi_read_merge #(
@@ -192,8 +224,9 @@ module f2_shell #(
       .m_axi_rready (pcim_rready)
   );
 
+  // after the units, the reports
   axi_write_merge #(
-      .UNITS          (UNITS),
+      .UNITS          (UNITS + 1),
       .ADDR_WIDTH     (64),
       .DATA_WIDTH     (512),
       .ID_WIDTH       (16),
@@ -202,18 +235,18 @@ module f2_shell #(
   ) u_axi_write_merge (
       .clk          (clk),
       .rst_n        (rst_n),
-      .s_axi_awaddr (unit_awaddr),
-      .s_axi_awlen  (unit_awlen),
-      .s_axi_awvalid(unit_awvalid),
-      .s_axi_awready(unit_awready),
-      .s_axi_wdata  (unit_wdata),
-      .s_axi_wstrb  (unit_wstrb),
-      .s_axi_wlast  (unit_wlast),
-      .s_axi_wvalid (unit_wvalid),
-      .s_axi_wready (unit_wready),
+      .s_axi_awaddr ({report_awaddr, unit_awaddr}),
+      .s_axi_awlen  ({8'd0, unit_awlen}),
+      .s_axi_awvalid({report_awvalid, unit_awvalid}),
+      .s_axi_awready({report_awready, unit_awready}),
+      .s_axi_wdata  ({report_wdata, unit_wdata}),
+      .s_axi_wstrb  ({~64'd0, unit_wstrb}),
+      .s_axi_wlast  ({1'b1, unit_wlast}),
+      .s_axi_wvalid ({report_wvalid, unit_wvalid}),
+      .s_axi_wready ({report_wready, unit_wready}),
       .s_axi_bresp  (unit_bresp),
-      .s_axi_bvalid (unit_bvalid),
-      .s_axi_bready (unit_bready),
+      .s_axi_bvalid ({report_bvalid, unit_bvalid}),
+      .s_axi_bready ({1'b1, unit_bready}),
       .m_axi_awaddr (pcim_awaddr),
       .m_axi_awid   (pcim_awid),
       .m_axi_awlen  (pcim_awlen),

@@ -46,17 +46,24 @@ module fixed_to_float #(
   localparam bit MAY_UNDERFLOW = BIAS - SHIFT < 1;
   localparam bit MAY_OVERFLOW = TOP >= 2 * BIAS;  // TOP is at least the largest exponent, which rounding may still increase
 
-  // 1: magnitude, with its top bit at the top of NORM bits
+  // 1: magnitude, with its top bit at the top of NORM bits. Whether its TOP_BITS top bits are zero, the first test of stage 2, is
+  // found beside the negation: those of -raw are zero if those of raw are ones and a bit below is set.
+  localparam int TOP_BITS = 1 << (STEPS - 1);
+
   logic            sign1_q;
+  logic            clear1_q;
   logic [NORM-1:0] norm1_q;
 
-  wire             negative = SIGNED && raw[WIDTH-1];
-  wire [WIDTH-1:0] magnitude = negative ? -raw : raw;
+  wire                negative = SIGNED && raw[WIDTH-1];
+  wire [   WIDTH-1:0] magnitude = negative ? -raw : raw;
+  wire [TOP_BITS-1:0] raw_top = raw[WIDTH-1-:TOP_BITS];
+  wire                below_top = WIDTH'(raw << TOP_BITS) != '0;
 
   always_ff @(posedge clk) begin
     if (enable) begin
-      sign1_q <= negative;
-      norm1_q <= NORM'(magnitude) << (NORM - WIDTH);
+      sign1_q  <= negative;
+      clear1_q <= negative ? raw_top == '1 && below_top : raw_top == '0;
+      norm1_q  <= NORM'(magnitude) << (NORM - WIDTH);
     end
   end
 
@@ -82,7 +89,7 @@ module fixed_to_float #(
     end else begin : gen_from
       assign from = gen_step[i+1].moved;
     end
-    wire clear = from[NORM-1-:PLACES] == '0;
+    wire clear = (i == STEPS - 1) ? clear1_q : from[NORM-1-:PLACES] == '0;
     wire [NORM-1:0] moved = clear ? from << PLACES : from;
     assign zeros_early[i] = (i >= LATE) && clear;
     assign zeros_late[i]  = (i < LATE) && clear;

@@ -10,8 +10,9 @@
 // The reference is TensorSpec.to_raw (hls/spec.py).
 //
 // The mantissa m has the value m * 2**(e - BIAS - MANTISSA_BITS + SHIFT). It is shifted into a number with MANTISSA_BITS + 2
-// bits right of the point. A smaller value would only set the sticky bit, which an unshifted m does too, so the shift is clamped
-// at 0. The shifted number is a sign and a magnitude; it becomes two's complement in the adder that rounds it.
+// bits right of the point, by up to three places in the first clock and by a multiple of four in the second. A value that is too
+// small for this only sets the sticky bit: it becomes 1, unshifted. The shifted number is a sign and a magnitude; it becomes two's
+// complement in the adder that rounds it.
 `default_nettype none
 
 module float_to_fixed #(
@@ -58,6 +59,7 @@ module float_to_fixed #(
   localparam int DENORMAL = 1 + SHIFT - BIAS - MANTISSA_BITS + POINT;  // the shift of denormals
   // If even a denormal can overflow, only the bits shifted out show it.
   localparam int ALIGNED = DENORMAL > WIDTH + 1 ? KEPT + MANTISSA_BITS : KEPT;
+  localparam int NEAR = MANTISSA_BITS + 4 < ALIGNED ? MANTISSA_BITS + 4 : ALIGNED;  // the mantissa, shifted by up to three places
 
   wire                       sign;
   wire [  EXPONENT_BITS-1:0] field;
@@ -67,32 +69,37 @@ module float_to_fixed #(
   wire               normal = field != '0;
   wire               special = field == '1;
   wire               zero_fraction = fraction == '0;
-  wire signed [10:0] exponent = $signed(11'(field)) + 11'(DENORMAL - 1) + 11'(!normal);
-  wire               below = exponent < 0;
-  wire               beyond = exponent > 11'(MAX_SHIFT);
 
-  // 1: decode
+  // The shift is field + DENORMAL - 1, and that of field 1 for denormals. Each test compares the field itself with a constant.
+  wire signed [          10:0] biased = $signed(11'(field));
+  wire        [SHIFT_BITS-1:0] shift = normal ? SHIFT_BITS'(field) + SHIFT_BITS'(DENORMAL - 1) : SHIFT_BITS'(DENORMAL);
+  wire                         below = biased < 11'(1 - DENORMAL);
+  wire                         beyond = DENORMAL > MAX_SHIFT || biased > 11'(MAX_SHIFT + 1 - DENORMAL);
+  wire                         tiny = below && !special && (normal || !zero_fraction);
+  wire                         above = biased > 11'(WIDTH + 2 - DENORMAL);
+
+  // 1: decode, and shift by the two low bits
   logic                     sign_q;
   logic                     clamp_q;  // the magnitude is 2**WIDTH or more
   logic                     infinite_q;
-  logic [  MANTISSA_BITS:0] mantissa_q;
-  logic [   SHIFT_BITS-1:0] shift_q;
+  logic [         NEAR-1:0] mantissa_q;
+  logic [   SHIFT_BITS-3:0] fours_q;
 
   always_ff @(posedge clk) begin
     if (enable) begin
       sign_q     <= sign && (!special || zero_fraction);
       infinite_q <= special && zero_fraction;
-      clamp_q    <= !special && (normal ? exponent > 11'(WIDTH + 1) : (beyond && !zero_fraction));
-      mantissa_q <= (special || beyond) ? '0 : {normal, fraction};
-      shift_q    <= below ? '0 : exponent[SHIFT_BITS-1:0];
+      clamp_q    <= !special && (normal ? above : (beyond && !zero_fraction));
+      mantissa_q <= (special || beyond || below) ? NEAR'(tiny) : NEAR'({3'd0, normal, fraction} << shift[1:0]);
+      fours_q    <= below ? '0 : shift[SHIFT_BITS-1:2];
     end
   end
 
-  // 2: shift. Of the bits below the half bit it matters only whether any is set; they are ORed in groups of six, the inputs of one
+  // 2: shift by the other bits. Of the bits below the half bit it matters only whether any is set; they are ORed in groups of six, the inputs of one
   // LUT
   localparam int SIXES = (POINT + 4) / 6;
 
-  wire [ALIGNED-1:0] aligned = ALIGNED'(mantissa_q) << shift_q;
+  wire [ALIGNED-1:0] aligned = ALIGNED'(mantissa_q) << {fours_q, 2'b00};
   wire [6*SIXES-1:0] rest = (6 * SIXES)'(aligned[POINT-2:0]);
   wire               lost;
 

@@ -76,25 +76,33 @@ module kernel_control #(
     $error("kernel_control %m: MAX_RUNS is %0d, expected a power of two from 2", MAX_RUNS);
   end
 
+  if (registers::W_HIGH > 10'd15) begin : g_check_written  // the last one that is written
+    $error("kernel_control %m: W_HIGH is word %0d, expected 0 to 15", registers::W_HIGH);
+  end
+  if (registers::WEIGHTS_BEATS > 10'd31) begin : g_check_registers  // the last one
+    $error("kernel_control %m: WEIGHTS_BEATS is word %0d, expected 0 to 31", registers::WEIGHTS_BEATS);
+  end
+
   localparam int RUN_BITS = $clog2(MAX_RUNS) + 1;
 
-  // Write channel: address and data arrive in any order and are held until both are there.
+  // Write channel: address and data arrive in any order and are held until both are there. The address is held decoded: one bit for
+  // each of the words 0 to 15, the only ones that are written.
   logic        aw_valid_q;
-  logic [11:0] aw_address_q;
+  logic [15:0] aw_word_q;
   logic        w_valid_q;
   logic [31:0] w_data_q;
   logic [ 3:0] w_strb_q;
   logic        b_valid_q;
 
   wire         write = aw_valid_q && w_valid_q && !b_valid_q;
-  wire  [ 9:0] write_word = aw_address_q[11:2];
+  wire  [15:0] write_word = aw_word_q & {16{write}};
   wire  [31:0] write_mask = {{8{w_strb_q[3]}}, {8{w_strb_q[2]}}, {8{w_strb_q[1]}}, {8{w_strb_q[0]}}};
   wire  [31:0] write_ones = w_data_q & write_mask;
 
   always_ff @(posedge clk) begin
     if (s_axi_control_awvalid && s_axi_control_awready) begin
-      aw_valid_q   <= 1'b1;
-      aw_address_q <= s_axi_control_awaddr;
+      aw_valid_q <= 1'b1;
+      aw_word_q  <= s_axi_control_awaddr[11:6] == '0 ? 16'd1 << s_axi_control_awaddr[5:2] : '0;
     end else if (write) aw_valid_q <= 1'b0;
     if (s_axi_control_wvalid && s_axi_control_wready) begin
       w_valid_q <= 1'b1;
@@ -121,7 +129,7 @@ module kernel_control #(
   logic [RUN_BITS-1:0] flying_q;
   logic [RUN_BITS-1:0] done_q;
 
-  wire write_control = write && write_word == registers::CONTROL;
+  wire write_control = write_word[4'(registers::CONTROL)];
   wire acknowledge = write_control && write_ones[4] && done_q != '0;
   wire room = flying_q + done_q < RUN_BITS'(MAX_RUNS);
   wire accept = start_q && room && (!run_valid_q || m_axis_run_tready);
@@ -156,16 +164,11 @@ module kernel_control #(
   assign s_axis_done_tready = 1'b1;
 
   always_ff @(posedge clk) begin
-    if (write) begin
-      unique case (write_word)
-        registers::X_LOW:   x_q[31:0] <= (x_q[31:0] & ~write_mask) | write_ones;
-        registers::X_HIGH:  x_q[63:32] <= (x_q[63:32] & ~write_mask) | write_ones;
-        registers::Y_LOW:   y_q[31:0] <= (y_q[31:0] & ~write_mask) | write_ones;
-        registers::Y_HIGH:  y_q[63:32] <= (y_q[63:32] & ~write_mask) | write_ones;
-        registers::ROWS:    rows_q <= (rows_q & ~write_mask) | write_ones;
-        default: ;
-      endcase
-    end
+    if (write_word[4'(registers::X_LOW)]) x_q[31:0] <= (x_q[31:0] & ~write_mask) | write_ones;
+    if (write_word[4'(registers::X_HIGH)]) x_q[63:32] <= (x_q[63:32] & ~write_mask) | write_ones;
+    if (write_word[4'(registers::Y_LOW)]) y_q[31:0] <= (y_q[31:0] & ~write_mask) | write_ones;
+    if (write_word[4'(registers::Y_HIGH)]) y_q[63:32] <= (y_q[63:32] & ~write_mask) | write_ones;
+    if (write_word[4'(registers::ROWS)]) rows_q <= (rows_q & ~write_mask) | write_ones;
     if (!rst_n) begin  // because the host may read them before it has written them
       x_q    <= '0;
       y_q    <= '0;
@@ -176,8 +179,8 @@ module kernel_control #(
   if (WEIGHTS_BEATS != 0) begin : gen_weights
     always_ff @(posedge clk) begin
       if (accept) m_axis_run_w <= w_q;
-      if (write && write_word == registers::W_LOW) w_q[31:0] <= (w_q[31:0] & ~write_mask) | write_ones;
-      if (write && write_word == registers::W_HIGH) w_q[63:32] <= (w_q[63:32] & ~write_mask) | write_ones;
+      if (write_word[4'(registers::W_LOW)]) w_q[31:0] <= (w_q[31:0] & ~write_mask) | write_ones;
+      if (write_word[4'(registers::W_HIGH)]) w_q[63:32] <= (w_q[63:32] & ~write_mask) | write_ones;
       if (!rst_n) w_q <= '0;
     end
   end else begin : gen_no_weights
@@ -191,11 +194,11 @@ module kernel_control #(
   logic [1:0] isr_q;
 
   wire  [1:0] isr_set = ier_q & {accept, done_q != '0};
-  wire  [1:0] isr_toggle = (write && write_word == registers::ISR) ? write_ones[1:0] : 2'b00;
+  wire  [1:0] isr_toggle = write_word[4'(registers::ISR)] ? write_ones[1:0] : 2'b00;
 
   always_ff @(posedge clk) begin
-    if (write && write_word == registers::GIE && w_strb_q[0]) gie_q <= w_data_q[0];
-    if (write && write_word == registers::IER && w_strb_q[0]) ier_q <= w_data_q[1:0];
+    if (write_word[4'(registers::GIE)] && w_strb_q[0]) gie_q <= w_data_q[0];
+    if (write_word[4'(registers::IER)] && w_strb_q[0]) ier_q <= w_data_q[1:0];
     isr_q     <= (isr_q ^ isr_toggle) | isr_set;
     irq <= gie_q && isr_q != '0;
     if (!rst_n) begin
@@ -273,48 +276,46 @@ module kernel_control #(
   end
 
   // Read channel
-  logic        r_valid_q;
-  logic        ready_q;
-  logic [31:0] value;
+  logic              r_valid_q;
+  logic              ready_q;
+  logic [31:0][31:0] values;  // of words 0 to 31; all others read 0
 
   wire         read = s_axi_control_arvalid && s_axi_control_arready;
   wire  [ 9:0] read_word = s_axi_control_araddr[11:2];
   wire         idle = !start_q && flying_q == '0;
 
   always_comb begin
-    unique case (read_word)
-      registers::CONTROL:          value = {28'd0, ready_q, idle, done_q != '0, start_q};
-      registers::GIE:              value = {31'd0, gie_q};
-      registers::IER:              value = {30'd0, ier_q};
-      registers::ISR:              value = {30'd0, isr_q};
-      registers::X_LOW:            value = x_q[31:0];
-      registers::X_HIGH:           value = x_q[63:32];
-      registers::Y_LOW:            value = y_q[31:0];
-      registers::Y_HIGH:           value = y_q[63:32];
-      registers::ROWS:             value = rows_q;
-      registers::W_LOW:            value = w_q[31:0];
-      registers::W_HIGH:           value = w_q[63:32];
-      registers::BUSY_CYCLES_LOW:  value = busy_cycles_q[31:0];
-      registers::BUSY_CYCLES_HIGH: value = busy_high_q;
-      registers::RUNS:             value = runs_q;
-      registers::RUN_CYCLES:       value = run_cycles_q;
-      registers::AXI_ERROR:        value = {30'd0, write_error, read_error};
-      registers::VERSION:          value = registers::MAP_VERSION;
-      registers::ROW_IN_BYTES:  value = 32'(ROW_IN_BYTES);
-      registers::ROW_OUT_BYTES: value = 32'(ROW_OUT_BYTES);
-      registers::STARVED_CYCLES:   value = starved_q;
-      registers::BLOCKED_CYCLES:   value = blocked_q;
-      registers::READ_ADDRESS_CYCLES:  value = read_address_q;
-      registers::WRITE_ADDRESS_CYCLES: value = write_address_q;
-      registers::WRITE_DATA_CYCLES:    value = write_data_q;
-      registers::CORE_CYCLES:          value = core_q;
-      registers::WEIGHTS_BEATS:        value = 32'(WEIGHTS_BEATS);
-      default:          value = '0;
-    endcase
+    values = '0;
+    values[5'(registers::CONTROL)]              = {28'd0, ready_q, idle, done_q != '0, start_q};
+    values[5'(registers::GIE)]                  = {31'd0, gie_q};
+    values[5'(registers::IER)]                  = {30'd0, ier_q};
+    values[5'(registers::ISR)]                  = {30'd0, isr_q};
+    values[5'(registers::X_LOW)]                = x_q[31:0];
+    values[5'(registers::X_HIGH)]               = x_q[63:32];
+    values[5'(registers::Y_LOW)]                = y_q[31:0];
+    values[5'(registers::Y_HIGH)]               = y_q[63:32];
+    values[5'(registers::ROWS)]                 = rows_q;
+    values[5'(registers::W_LOW)]                = w_q[31:0];
+    values[5'(registers::W_HIGH)]               = w_q[63:32];
+    values[5'(registers::BUSY_CYCLES_LOW)]      = busy_cycles_q[31:0];
+    values[5'(registers::BUSY_CYCLES_HIGH)]     = busy_high_q;
+    values[5'(registers::RUNS)]                 = runs_q;
+    values[5'(registers::RUN_CYCLES)]           = run_cycles_q;
+    values[5'(registers::AXI_ERROR)]            = {30'd0, write_error, read_error};
+    values[5'(registers::VERSION)]              = registers::MAP_VERSION;
+    values[5'(registers::ROW_IN_BYTES)]         = 32'(ROW_IN_BYTES);
+    values[5'(registers::ROW_OUT_BYTES)]        = 32'(ROW_OUT_BYTES);
+    values[5'(registers::STARVED_CYCLES)]       = starved_q;
+    values[5'(registers::BLOCKED_CYCLES)]       = blocked_q;
+    values[5'(registers::READ_ADDRESS_CYCLES)]  = read_address_q;
+    values[5'(registers::WRITE_ADDRESS_CYCLES)] = write_address_q;
+    values[5'(registers::WRITE_DATA_CYCLES)]    = write_data_q;
+    values[5'(registers::CORE_CYCLES)]          = core_q;
+    values[5'(registers::WEIGHTS_BEATS)]        = 32'(WEIGHTS_BEATS);
   end
 
   always_ff @(posedge clk) begin
-    if (read) s_axi_control_rdata <= value;
+    if (read) s_axi_control_rdata <= read_word[9:5] == '0 ? values[read_word[4:0]] : '0;
     if (read && read_word == registers::BUSY_CYCLES_LOW) busy_high_q <= busy_cycles_q[63:32];
     if (read) r_valid_q <= 1'b1;
     else if (s_axi_control_rready) r_valid_q <= 1'b0;
@@ -331,7 +332,7 @@ module kernel_control #(
   assign s_axi_control_rvalid  = r_valid_q;
   assign s_axi_control_rresp   = 2'b00;
 
-  wire unused = &{1'b0, aw_address_q[1:0], s_axi_control_araddr[1:0], accepted_ready, accepted_valid};
+  wire unused = &{1'b0, s_axi_control_awaddr[1:0], write_word, s_axi_control_araddr[1:0], accepted_ready, accepted_valid};
 
 endmodule
 

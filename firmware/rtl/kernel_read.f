@@ -1,11 +1,12 @@
 ../../hls/rtl/axis/axis_fifo.sv
+../../hls/rtl/axis/axis_free_running.sv
 ../../hls/rtl/axis/axis_skid.sv
 axi_burst_split.sv
 axi_read_master.sv
 round_robin.sv
 axi_read_share.sv
-axis_row_unpack.sv
 tensor_turns.sv
 axis_tensor_unpack.sv
+axis_row_unpack.sv
 kernel_weights.sv
 kernel_read.sv

@@ -68,7 +68,8 @@ module kernel_runs #(
   logic [BYTES_WIDTH-1:0] out_bytes_q;
   logic                   taken;
 
-  assign s_axis_run_tready = fresh_q == '0 && (!valid_q || taken);
+  // not in the clock in which the last run is taken: the queues' ready signals are not on the path to the control
+  assign s_axis_run_tready = fresh_q == '0 && !valid_q;
 
   always_ff @(posedge clk) begin
     if (s_axis_run_tready) begin

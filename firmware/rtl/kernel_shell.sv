@@ -49,6 +49,8 @@ module kernel_shell #(
     input  logic         clk,
     input  logic         rst_n,
     output logic         irq,
+    // a run is complete: each of its writes was answered
+    output logic         run_done,
 
     input  logic [ 11:0] s_axi_control_awaddr,
     input  logic         s_axi_control_awvalid,
@@ -149,6 +151,7 @@ module kernel_shell #(
   logic        starved;
   logic        blocked;
   logic        write_address_waits;
+  logic        write_data_waits;
 
   kernel_control #(
       .ROW_IN_BYTES (ROW_IN_BYTES),
@@ -192,7 +195,7 @@ module kernel_shell #(
       .results_ready        (results_ready),
       .read_address_waits   (m_axi_gmem0_arvalid && !m_axi_gmem0_arready),
       .write_address_waits  (write_address_waits),
-      .write_data_waits     (m_axi_gmem1_wvalid && !m_axi_gmem1_wready)
+      .write_data_waits     (write_data_waits)
   );
 
   // runs whose weights the core has
@@ -309,7 +312,8 @@ module kernel_shell #(
       .error               (read_error)
   );
 
-  assign blocked = m_axis_x_tvalid && !m_axis_x_tready;
+  assign blocked  = m_axis_x_tvalid && !m_axis_x_tready;
+  assign run_done = done_valid && done_ready;
 
   // Out: rows to memory
   logic                  out_valid;
@@ -371,6 +375,7 @@ module kernel_shell #(
       .m_axi_bvalid       (m_axi_gmem1_bvalid),
       .m_axi_bready       (m_axi_gmem1_bready),
       .address_waits      (write_address_waits),
+      .data_waits         (write_data_waits),
       .error              (write_error)
   );
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decodes the AWS F2 shell's OCL, an AXI4-Lite bus, to several slaves: unit n at n * 0x10000, 4 KiB each, and the identity block
-// (docs/f2-registers.md). Any other address reads 0 and ignores writes. Every access is answered, because the shell disables the
-// bus after one that is not.
+// (docs/f2-registers.md), whose register REPORT says where run_report writes. Any other address reads 0 and ignores writes. Every
+// access is answered, because the shell disables the bus after one that is not.
 //
 // It handles one write and one read at a time. Address and data of a write arrive in any order and are held until the write is
 // answered.
@@ -53,7 +53,11 @@ module ocl_decode #(
     input  logic [UNITS-1:0]       m_axi_arready,
     input  logic [UNITS-1:0][31:0] m_axi_rdata,
     input  logic [UNITS-1:0]       m_axi_rvalid,
-    output logic [UNITS-1:0]       m_axi_rready
+    output logic [UNITS-1:0]       m_axi_rready,
+
+    // the register REPORT: an address that is a multiple of 64, and its bit 0
+    output logic [63:0] report_address,
+    output logic        report_enable
 );
 
   if (UNITS < 1 || UNITS > f2_registers::MAX_UNITS) begin : g_check_units
@@ -113,6 +117,20 @@ module ocl_decode #(
   assign s_axi_bresp   = 2'b00;
   assign m_axi_awaddr  = aw_address_q[11:0];
   assign m_axi_bready  = awaits_b_q;
+
+  // The register REPORT
+  logic [63:0] report_q;
+
+  wire write_report = write && aw_address_q[25:16] == f2_registers::IDENTITY && aw_address_q[15:12] == '0;
+
+  always_ff @(posedge clk) begin
+    if (write_report && aw_address_q[11:2] == f2_registers::REPORT_LOW) report_q[31:0] <= m_axi_wdata;
+    if (write_report && aw_address_q[11:2] == f2_registers::REPORT_HIGH) report_q[63:32] <= m_axi_wdata;
+    if (!rst_n) report_q <= '0;
+  end
+
+  assign report_address = {report_q[63:6], 6'd0};
+  assign report_enable  = report_q[0];
 
   // Read
   logic             ar_held_q;
@@ -182,7 +200,7 @@ module ocl_decode #(
   assign m_axi_araddr  = ar_address_q[11:0];
   assign m_axi_rready  = awaits_r_q;
 
-  wire unused = &{1'b0, s_axi_awaddr[31:26], s_axi_araddr[31:26]};
+  wire unused = &{1'b0, s_axi_awaddr[31:26], s_axi_araddr[31:26], report_q[5:1]};
 
 endmodule
 

@@ -19,6 +19,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -83,6 +84,7 @@ class Step:
             the releases and anything else that determines the result.
         tee: the `made` of a product that consists of the tool's output.
         leaves: a directory that the tool leaves for a later step; the step does not count as done without it.
+        clears: directories that are removed before the tool runs, so that nothing in them is from an earlier run.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Step:
     key: tuple[str, ...] = ()
     tee: str = ""
     leaves: str = ""
+    clears: tuple[str, ...] = ()
 
     def log(self, build: Path) -> Path:
         """The file with the tool's output; a repeated step appends to it."""
@@ -149,6 +152,8 @@ def run_step(step: Step, build: Path, progress: Progress = lambda _: None) -> No
     product is missing, and ToolMemoryError when it needs more memory than its limit."""
     progress(f"{step.title} (log: {step.log(build)})")
     inputs = _inputs_hash(step, build)
+    for directory in step.clears:
+        shutil.rmtree(build / directory, ignore_errors=True)
     for product in step.products:
         (build / product.made).parent.mkdir(parents=True, exist_ok=True)
         (build / product.made).unlink(missing_ok=True)

@@ -31,11 +31,20 @@ MAX_MASTERS = {"DDR4": 15, "HBM": 1}
 #: planning limits in per cent of a die; fuller designs tend to miss timing
 LIMITS_PERCENT = Amounts(lut=70, ff=50, dsp=80, bram36=80, uram=80)
 
+#: wires of units over the boundary between two dies, half of the fewest that are there: Vivado prints their number for a part
+#: (get_property NUM_TOP_SLLS [get_slrs SLR0], UG949), which no guide lists. Public designs give 17,280 or 23,040 for these
+#: cards' devices, and a Vivado report 23,040 for an XCVU19P; the shell's interconnect needs some too
+BOUNDARY_WIRES = 17_280 // 2
+
 #: resources of the memory controller that the tools add to a die when the memory attached to it is used
 CONTROLLERS = {
     "DDR4": Amounts(lut=33_256, ff=44_889, dsp=3, bram36=99.5),
     "HBM": Amounts(lut=10_718, ff=21_793, bram36=4),
 }
+
+#: assumed of the interconnect that v++ puts between a unit and its memory: a SmartConnect, which takes 5 to 15 thousand LUTs a
+#: unit in linked designs. What the shell takes is not in a platform's dies (UG1120), and not in the total of AWS F2.
+INTERCONNECT = Amounts(lut=10_000)
 
 _ADVICE = "ask for fewer compute units, quantise or prune the model, or take a larger card"
 _ADVICE_TOGETHER = "ask for fewer units or models, quantise or prune the models, or take a larger card"
@@ -46,7 +55,7 @@ class UnitPlacement:
     """The place of one compute unit.
 
     Attributes:
-        slr: its die; None for a unit that is too large for one die, which the tools spread over several.
+        slr: its die; None for a unit that is too large for one die, and is on several.
         ports: each m_axi port with the banks it reaches, as indices into Platform.memory.
     """
 
@@ -111,7 +120,8 @@ def place_kernels(
     hold it. Units of several kernels share the DIMMs where there are more units.
 
     Args:
-        units: the resources of one instance of each kernel (estimate/kernel.py); without them, only the memories are checked.
+        units: the resources of one instance of each kernel (estimate/kernel.py), without its interconnect; without them, only
+            the memories are checked.
 
     Raises:
         LinkError: For two kernels with one name, and for more units than the platform has memories for.
@@ -124,7 +134,8 @@ def place_kernels(
     try:
         assigned = assign_banks(platform, len(names), len(masters), shared=len(kernels) > 1)
         each = list(chain.from_iterable([unit] * len(one.instances) for one, unit in zip(kernels, amounts, strict=True)))
-        dies = _assign_dies(platform, names, [banks[0].start for banks in assigned], each)
+        whole = [unit + interconnect(platform) if unit != NOTHING else unit for unit in each]
+        dies = _assign_dies(platform, names, [banks[0].start for banks in assigned], whole)
     except (LinkError, ResourceError) as error:
         raise _misfit(platform, kernels, error) from error
     return tuple(
@@ -178,6 +189,11 @@ def most_units(platform: Platform) -> int:
 def controllers(platform: Platform) -> tuple[Amounts, ...]:
     """The resources that the memory controllers take of each die when all memories are used. Raises LinkError without any."""
     return tuple(_controllers(platform, list(range(_banks(platform)))))
+
+
+def interconnect(platform: Platform) -> Amounts:
+    """The resources that the tools add for each unit. A card without v++ has its own module for it (Platform.shell_module)."""
+    return NOTHING if platform.shell_module else INTERCONNECT
 
 
 def _masters(kernel: KernelDescription) -> tuple[str, ...]:
@@ -321,4 +337,4 @@ def describe_places(platform: Platform, places: Sequence[UnitPlacement]) -> list
 
 
 def _die(place: UnitPlacement) -> str:
-    return f"SLR{place.slr}" if place.slr is not None else "too large for one SLR: the tools place it over several"
+    return f"SLR{place.slr}" if place.slr is not None else "too large for one SLR: placed over several"

@@ -235,6 +235,12 @@ class Xclbin:
         payload = self.section(Kind.CLOCK_FREQ_TOPOLOGY)
         return tables.decode_clocks(payload) if payload is not None else ()
 
+    @property
+    def kernel_clock_mhz(self) -> int:
+        """The frequency of the kernels' clock ap_clk; 0 if it has none."""
+        data = tables.CLOCK_KINDS.index("DATA")
+        return next((clock.frequency_mhz for clock in self.clocks if clock.kind == data), 0)
+
     @cached_property
     def kernels(self) -> tuple[KernelDescription, ...]:
         """The kernels in EMBEDDED_METADATA; empty without that section."""

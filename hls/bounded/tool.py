@@ -20,11 +20,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 from hypersonic.hls.bounded.memory import VARIABLE, in_words, limit_bytes
 from hypersonic.hls.bounded.processes import NOTHING, Held, Process, end, family, find, held, kill
-from hypersonic.hls.errors import ToolMemoryError
+from hypersonic.hls.disk import full_place
+from hypersonic.hls.errors import DiskFullError, ToolMemoryError
 
 #: what to do about a tool that needs too much memory
 WAY_OUT = (
@@ -94,10 +96,11 @@ def run(
 
     Raises:
         ToolMemoryError: When it needs more memory than its limit, or when the system had none left.
+        DiskFullError: When it found no space on a disk.
     """
     with start(argv, what, cwd=cwd, env=env, **PIPED | ({"stderr": subprocess.PIPE} if apart else {})) as tool:
         output, errors = tool.process.communicate()
-    check(tool, what, f"{output}\n{errors or ''}")
+    check(tool, what, f"{output}\n{errors or ''}", cwd or Path())
     return Done(tool.process.returncode, output, errors or "", tool.peak.size_bytes)
 
 
@@ -183,12 +186,26 @@ def _over(tool: Watched, what: str) -> str:
     )
 
 
-def check(tool: Watched, what: str, output: str = "") -> None:
-    """Raise ToolMemoryError if a tool that ended, or a child of it, was killed without our limit, or got no memory."""
+def check(tool: Watched, what: str, output: str, directory: Path) -> None:
+    """Check whether a tool that failed, or a child of it, got no memory or no space.
+
+    Args:
+        output: what it printed.
+        directory: where it wrote.
+
+    Raises:
+        ToolMemoryError: If it was killed without our limit, or got no memory.
+        DiskFullError: If it found no space on a disk.
+    """
     code = tool.process.returncode
     killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
     if code and (killed or _STARVED.search(output)):
         raise ToolMemoryError(
             f"{what} was killed by the system, which had no memory left; it held {in_words(tool.peak.size_bytes)} or more; "
             f"{WAY_OUT.partition('; or allow')[0]}; or build on a machine with more memory"
+        )
+    if code and (place := full_place(output, directory, Path(gettempdir()))):
+        raise DiskFullError(
+            f"{what} found no space left on the disk of {place}; free some, or choose directories with more: HYPERSONIC_CACHE "
+            "for builds, TMPDIR for temporary files"
         )

@@ -21,7 +21,7 @@ from hypersonic.hls.csim.layer_trace import LayerTrace
 from hypersonic.hls.csim.overflow.figures import Overflows
 from hypersonic.hls.csim.rows import GivenRows, modules_beside, rows_of
 from hypersonic.hls.csim.trace import MOST_ROWS, NoTraceError, trace_loaded
-from hypersonic.hls.csim.wraps import compiling, count_wraps, refuse_wraps, to_json
+from hypersonic.hls.csim.wraps import compiling, count_wraps, refuse_wraps, wraps_json
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.description import ModelDescription
 from hypersonic.hls.frontend.hgq import uses_hgq
@@ -112,7 +112,7 @@ def _refused(judgement: Judgement) -> Judgement:
         _refuse_differences(judgement)
     except ConversionError as error:
         refused = str(error)
-    counts = to_json(overflows) if isinstance(overflows, Overflows) else None
+    counts = wraps_json(overflows) if isinstance(overflows, Overflows) else None
     notes = [*project.report["notes"], *([overflows] if isinstance(overflows, str) else [])]
     report = {**project.report, "gate": gate, "overflows": counts, "notes": notes, "refused": refused}
     return replace(judgement, project=replace(project, report=report))

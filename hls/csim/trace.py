@@ -27,7 +27,7 @@ from hypersonic.hls.closeness.difference import difference
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.layer_trace import LayerTrace
-from hypersonic.hls.errors import ConversionError, ToolMemoryError
+from hypersonic.hls.errors import ConversionError, ToolResourceError
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.description import ModelDescription, description_file, read_description, sides_of
 from hypersonic.hls.frontend.graph import write_project
@@ -84,15 +84,11 @@ def main(argv: Sequence[str]) -> int:
     with np.load(argv[2]) as stored:
         wire = [stored[str(place)] for place in range(len(stored.files))]
     try:
-        layers = _trace(model_file, project, wire)
-    except (ConversionError, ToolMemoryError) as error:
+        layers = trace_loaded(load_trained(model_file), read_description(model_file), project, wire)
+    except (ConversionError, ToolResourceError) as error:
         return refuse(error)
     Path(argv[3]).write_text(json.dumps([asdict(layer) for layer in layers]))
     return 0
-
-
-def _trace(model_file: Path, project: HlsProject, wire: Sequence[NDArray[np.float32]]) -> list[LayerTrace]:
-    return trace_loaded(load_trained(model_file), read_description(model_file), project, wire)
 
 
 def trace_loaded(

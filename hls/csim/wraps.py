@@ -77,7 +77,7 @@ def refuse_wraps(found: Overflows, rows: GivenRows, settings: Mapping[str, Any],
     raise WrapError(f"{text}; a type that says AP_WRAP accepts it")
 
 
-def to_json(found: Overflows) -> list[dict[str, Any]]:
+def wraps_json(found: Overflows) -> list[dict[str, Any]]:
     """Return the variables that wrapped or saturated, for the report. least, greatest: None where infinite."""
     return [
         {

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hypersonic.hls.da.delay import FF_SETUP, LUT_INPUTS, REGISTERED, WIRE, Arrival, arrival
+from hypersonic.hls.da.delay import FF_SETUP, LUT_INPUTS, REGISTERED, WIRE, Arrival, after_wire, arrival, fan_outs
 from hypersonic.hls.da.graph import (
     Add,
     AdderGraph,
@@ -95,15 +95,16 @@ def schedule(graph: AdderGraph, output_widths: Sequence[int], stage_ns: float = 
         stage_ns: the most estimated ns between two registers; an operation that takes longer gets a stage of its own.
     """
     readers = Counter(i for node in graph.nodes for i in operands(node.operation)) + Counter(graph.outputs)
-    outputs, stages, arrivals = frozenset(graph.outputs), list[int](), list[Arrival]()
+    outputs, stages, arrivals, loads = frozenset(graph.outputs), list[int](), list[Arrival](), fan_outs(graph)
     for i, node in enumerate(graph.nodes):
         read = operands(node.operation)
         stage = max((stages[k] for k in read), default=0)
-        here = arrival(graph, i, [arrivals[k] if stages[k] == stage else REGISTERED for k in read])
+        given = [after_wire(arrivals[k] if stages[k] == stage else REGISTERED, loads[k]) for k in read]
+        here = arrival(graph, i, given)
         # after an output there is a wire to the next register, which is outside this module
         least_ps = here.ps + FF_SETUP + (WIRE if i in outputs else 0)
         if least_ps > 1000 * stage_ns and any(stages[k] == stage and arrivals[k] != REGISTERED for k in read):
-            stage, here = stage + 1, arrival(graph, i, [REGISTERED] * len(read))
+            stage, here = stage + 1, arrival(graph, i, [after_wire(REGISTERED, loads[k]) for k in read])
         stages.append(stage)
         arrivals.append(here if readers[i] == 1 else here.alone)
     widths = _widths(graph, tuple(stages), output_widths)

@@ -56,6 +56,7 @@ from hypersonic.hls.frontend.gate import Gate, read_gate
 from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.zoo_weights import make_model
 from hypersonic.hls.names import KEYWORDS, is_identifier
+from hypersonic.hls.near import nearest
 from hypersonic.hls.row import MAX_TENSORS
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import DATATYPES
@@ -183,7 +184,7 @@ def find_model(model: str) -> Path:
     path = Path(model)
     if path.suffix in SUFFIXES:
         if not path.is_file():
-            raise DescriptionError(f"model file {model} does not exist")
+            raise DescriptionError(f"model file {model} does not exist{_near(path)}")
         return path
     folder = ZOO / model
     files = [file for suffix in SUFFIXES if (file := folder / f"{model}{suffix}").is_file()]
@@ -192,8 +193,16 @@ def find_model(model: str) -> Path:
     if not files:
         raise DescriptionError(
             f"model is {model!r}, expected a zoo name ({', '.join(zoo_models())}) or a path to a {', '.join(SUFFIXES)} file"
+            f"{_near(path)}"
         )
     return files[0]
+
+
+def _near(path: Path) -> str:
+    """Return the zoo model, or the model file in the same directory, that a name resembles, for a message; "" for none."""
+    files = sorted(file.name for file in path.parent.glob("*") if file.suffix in SUFFIXES)
+    near = nearest(path.name, [*files, *zoo_models()])
+    return f"; did you mean {path.with_name(near) if near in files else near}?" if near else ""
 
 
 def _make(described: Path, network: str | None) -> Path:

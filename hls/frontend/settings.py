@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from hypersonic.hls.fixed import Overflow, Rounding
 from hypersonic.hls.frontend.checks import integer
 from hypersonic.hls.frontend.description import DescriptionError
+from hypersonic.hls.near import nearest
 from hypersonic.hls.network.base import WeightsIn
 
 Settings = Mapping[str, Any]
@@ -189,8 +189,8 @@ def _check_known(where: str, settings: Settings, known: Collection[str], also: C
             continue
         text = str(key)
         near = {word.lower().replace("_", ""): word for word in known}
-        close = get_close_matches(text.lower().replace("_", ""), near, n=1)
-        meant = f", did you mean {near[close[0]]}" if close else ""
+        close = nearest(text.lower().replace("_", ""), near)
+        meant = f", did you mean {near[close]}" if close else ""
         raise DescriptionError(
             f"{where}: hls4ml does not read {text!r} there and would ignore it{meant}; it reads {', '.join(sorted(known))}"
         )

@@ -3,22 +3,25 @@
 
 hls4ml is not imported here. In an io_stream graph hls4ml inserts a Clone where a tensor is read more than once, a Repack for a
 Reshape, and a ZeroPadding before a padded convolution; an io_parallel graph has none of them. Both kinds of graph are read.
+
+A TimeDistributed is two layers in hls4ml's graph, NAME and NAME_end. The C++ computes what is between them in a loop over the
+steps (nnet_time_distributed.h). The tensors between them have the shape of one step there, and `(steps, *image)` here.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from math import prod
 from typing import Any
 
 from hypersonic.hls.model_graph import TIME_DISTRIBUTED, is_end, steps_of
-from hypersonic.hls.network.attributes import refuse, streamed, tensor
+from hypersonic.hls.network.attributes import refuse, shape_text, streamed, tensor
 from hypersonic.hls.network.base import Layer, Network, Tensor
 from hypersonic.hls.network.binary import reads_bits
 from hypersonic.hls.network.layer_type import Reader
 from hypersonic.hls.network.layers.map import Map, linear
-from hypersonic.hls.network.registry import ACTIVATION_CLASSES, ACTIVATIONS, JOINS, READERS
-from hypersonic.hls.network.steps import check_inside, check_passed, over_steps
+from hypersonic.hls.network.registry import ACTIVATION_CLASSES, ACTIVATIONS, JOINS, READERS, layer_of
 
 #: hls4ml's classes without C++ for io_stream
 _ARRAYS_ONLY = ("TimeDistributed", "GarNet", "GarNetStack")
@@ -141,3 +144,30 @@ def _cloned(layer: Any, x: Tensor) -> Tensor | Map:
     """Return the tensor itself, or a cast if hls4ml gives the copies another type, as for a Repack behind a Clone."""
     y = tensor(layer.get_output_variable(layer.outputs[0]), layer.outputs[0], layer)
     return x if x.precision == y.precision else linear(layer.name, x, replace(y, shape=x.shape))
+
+
+def over_steps(tensor: Tensor, steps: int) -> Tensor:
+    """Return a step's tensor as all steps, `(steps, *image)`; with 0 steps, the tensor itself."""
+    return replace(tensor, shape=(steps, *tensor.image)) if steps else tensor
+
+
+def check_passed(layer: Any, x: Tensor, y: Tensor) -> None:
+    """Raise UnsupportedLayerError for a TimeDistributed of hls4ml's graph that casts, or has another number of elements."""
+    if x.precision != y.precision:
+        raise refuse(
+            layer,
+            f"it reads {x.precision} and its own result is {y.precision}, with which hls4ml's C++ does not compile; give both "
+            "the same type",
+        )
+    steps, sizes = int(layer.get_attr("n_time_steps")), [prod(map(int, layer.get_input_variable().shape)), y.size]
+    step, all_steps = sizes if is_end(layer) else sizes[::-1]
+    if steps * step != all_steps:
+        raise refuse(layer, f"hls4ml gives it the shape {shape_text(y.shape)}, which is not that of {steps} steps")
+
+
+def check_inside(layer: Any, read: tuple[Layer, ...]) -> None:
+    """Raise UnsupportedLayerError if a layer inside a TimeDistributed cannot be computed step by step."""
+    if not all(layer_of(one).by_image for one in read):
+        raise refuse(
+            layer, "it is inside a TimeDistributed, where the cores compute products, pooling, activations and Reshape"
+        )

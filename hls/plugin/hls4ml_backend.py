@@ -22,8 +22,11 @@ from typing import Any
 from warnings import warn
 
 import numpy as np
-from hls4ml.backends import VitisBackend, VivadoBackend
+from hls4ml.backends import VitisBackend, VivadoBackend, get_backend
+from hls4ml.backends.fpga.passes.hgq_proxy_model import ProcessFixedPointQuantizerLayer, generate_mask_fn
+from hls4ml.backends.vivado.passes.unrolled_codegen import GenerateUnrolledDenseResource
 from hls4ml.model.flow import get_flow, register_flow
+from hls4ml.model.types import Source
 from hls4ml.writer import VitisWriter
 from numpy.typing import NDArray
 
@@ -31,17 +34,14 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.cores import write_core_of
 from hypersonic.hls.errors import INSTEAD, ConversionError, ProjectError, UnsupportedLayerError
+from hypersonic.hls.frontend.passes.flow import PADDINGS, InPlace, register_normalization_types, register_possible_settings
 from hypersonic.hls.frontend.passes.flow import register as register_fusions
-from hypersonic.hls.frontend.passes.flow import register_normalization_types, register_possible_settings
-from hypersonic.hls.frontend.passes.in_place import InPlace
-from hypersonic.hls.frontend.passes.padding import PADDINGS
 from hypersonic.hls.frontend.passes.types import narrow_type
 from hypersonic.hls.frontend.repairs import repair
 from hypersonic.hls.frontend.softmax.error import USUAL, probability_errors
 from hypersonic.hls.frontend.softmax.faults import faults
 from hypersonic.hls.frontend.traps import check_graph
 from hypersonic.hls.model_graph import model_settings, strategy_of, tensor_types
-from hypersonic.hls.plugin.passes import QuantiserCode, UnrolledResource, unrolled_strategy
 from hypersonic.hls.plugin.words import in_words, to_floats
 from hypersonic.hls.row import Row
 from hypersonic.hls.rtl.simulate import RtlCore, compile_cores
@@ -269,3 +269,30 @@ def _written(model: Any) -> Core:
 
 def _directory(model: Any) -> Path:
     return Path(model.config.get_output_dir()) / "core"
+
+
+def unrolled_strategy(node: Any) -> None:
+    """Change Strategy distributed_arithmetic to Latency for the C++: hls4ml 1.3.0's own pass needs an older da4ml."""
+    if strategy_of(node) == "distributed_arithmetic":
+        node.set_attr("strategy", "latency")
+
+
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
+class UnrolledResource(GenerateUnrolledDenseResource):  # type: ignore[misc]
+    """Writes the C++ of Strategy ResourceUnrolled as for Vitis."""
+
+    def _add_backend_specific_pragmas_to_generated_code(self, code: str, backend: Any) -> Any:  # noqa: ARG002
+        return super()._add_backend_specific_pragmas_to_generated_code(code, get_backend("Vitis"))
+
+
+class QuantiserCode(ProcessFixedPointQuantizerLayer):  # type: ignore[misc]
+    """Writes the C++ of a quantiser of HGQ2 as for Vitis."""
+
+    def transform(self, model: Any, node: Any) -> None:
+        """Set the code in place. Raises UnsupportedLayerError in io_stream, which hls4ml's C++ has no code for."""
+        if model.config.get_config_value("IOType") != "io_parallel":
+            raise UnsupportedLayerError(
+                f"layer {node.name!r}: hls4ml computes HGQ2's quantisers in io_parallel only; use io_type='io_parallel'"
+            )
+        code = generate_mask_fn(node.name, node.get_input_variable().shape, *node.mask_kbi, node.RND, node.SAT, "vitis")
+        node.set_attr("mask_fn_codegen", Source(code))

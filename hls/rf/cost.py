@@ -3,7 +3,7 @@
 
 Each stage's file in hls/rf/stages/ adds up its parts from its parameters alone. tests/hls/rf/measure_stages.py compares the
 estimates with Yosys' mapping of stages; docs/rf-fit.md gives the differences. Every multiplication counts as DSP48E2, as in
-report.py; Vivado may put small ones into LUTs.
+write.py; Vivado may put small ones into LUTs.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ def dsps(x: int, w: int) -> int:
 
 def _pieces(width: int, port: int) -> int:
     return 1 if width <= port else ceil((width - 1) / (port - 1))
+
+
+def multiply_cost(a: int, b: int) -> Amounts:
+    """Return the cost of an rf_multiply of numbers with a and b bits, which cuts both into pieces of 17 bits.
+
+    One product of pieces has its registers in the DSP48E2; several are added.
+    """
+    products = _pieces(a, 18) * _pieces(b, 18)
+    return Amounts(lut=0.4 * (products - 1) * (a + b), ff=2 * (a + b) if products > 1 else 0, dsp=products)
 
 
 # ---------------------------------------------------------------- parts of a stage

@@ -8,12 +8,13 @@ multipliers get the fewest lanes that keep up with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil, gcd, lcm
 
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.network.base import Layer, Multiplying, Network, Tensor
+from hypersonic.hls.rf.crossings import crossed
 from hypersonic.hls.rf.fifos import with_fifos
 from hypersonic.hls.rf.needs import divisors
 from hypersonic.hls.rf.registry import check_stage, layer_plan, sharing
@@ -27,21 +28,28 @@ from hypersonic.hls.rf.wires.lanes import lanes_stage
 WHOLE_ROW_BITS = 8192
 
 
-def plan(network: Network, whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
-    """Return the pipeline for a network, with FIFOs that are deep enough. Raises UnsupportedLayerError."""
-    return with_fifos(build(network, whole_row_bits))
+def plan(network: Network, whole_row_bits: int = WHOLE_ROW_BITS, cuts: Sequence[str] = ()) -> Pipeline:
+    """Return the pipeline for a network, with FIFOs that are deep enough. Raises UnsupportedLayerError.
+
+    Args:
+        cuts: of a core over several dies, as in DiePlan.
+    """
+    return with_fifos(build(network, whole_row_bits, cuts=cuts))
 
 
-def build(network: Network, whole_row_bits: int, weight_widths: Mapping[str, int] | None = None) -> Pipeline:
+def build(
+    network: Network, whole_row_bits: int, weight_widths: Mapping[str, int] | None = None, cuts: Sequence[str] = ()
+) -> Pipeline:
     """Return the pipeline with FIFOs of two beats in front of joins.
 
     Args:
         weight_widths: given for a sketch (fit/sketch.py).
+        cuts: of a core over several dies, as in DiePlan.
     """
     builder = Builder(network, whole_row_bits, weight_widths)
     for layer in network.layers:
         layer_plan(layer).plan(builder, layer)
-    return builder.pipeline()
+    return crossed(builder.pipeline(), cuts, builder.scope)
 
 
 class Builder:
@@ -53,7 +61,7 @@ class Builder:
     def __init__(self, network: Network, whole_row_bits: int, weight_widths: Mapping[str, int] | None) -> None:
         self.weight_widths = weight_widths
         self._network = network
-        self._scope = Scope(len(network.layers))
+        self.scope = Scope(len(network.layers))
         self._stages: list[Stage] = []
         self._waiting: dict[str, list[Stream]] = {}
         self._readers: dict[str, int] = {}
@@ -84,7 +92,7 @@ class Builder:
 
     def _enter(self, tensor: Tensor, *, whole: bool) -> Stream:
         lanes = tensor.size if whole else self.fewest_lanes(tensor.channels, tensor.size, len(self._network.inputs))
-        stream = Stream(self._scope.stream(f"x_{tensor.name}"), tensor.precision, lanes, tensor.size // lanes)
+        stream = Stream(self.scope.stream(f"x_{tensor.name}"), tensor.precision, lanes, tensor.size // lanes)
         several = not whole and len(self._network.inputs) > 1
         self.offer(tensor, self._kept(tensor, stream) if several else stream)
         return stream
@@ -97,8 +105,8 @@ class Builder:
         beats = stream.beats
         if tensor is self._network.inputs[-1]:
             beats = ceil(beats * sum(other.beats for other in self._inputs) / self.interval)
-        kept = replace(stream, name=self._scope.stream(f"{stream.name}_kept"))
-        name, depth = self._scope.stage(f"{tensor.name}_entrance"), 1 << max(1, beats.bit_length())
+        kept = replace(stream, name=self.scope.stream(f"{stream.name}_kept"))
+        name, depth = self.scope.stage(f"{tensor.name}_entrance"), 1 << max(1, beats.bit_length())
         self.add(fifo_stage(name, tensor.name, stream, kept, depth))
         return kept
 
@@ -113,8 +121,8 @@ class Builder:
         if readers <= 1:
             self._waiting[tensor.name] = [stream]
             return
-        copies = tuple(replace(stream, name=self._scope.stream(f"{stream.name}_{index}")) for index in range(readers))
-        name = self._scope.stage(f"fork_{tensor.name}")
+        copies = tuple(replace(stream, name=self.scope.stream(f"{stream.name}_{index}")) for index in range(readers))
+        name = self.scope.stage(f"fork_{tensor.name}")
         self.add(fork_stage(name, tensor.name, stream, copies))
         self._waiting[tensor.name] = list(copies)
 
@@ -134,9 +142,9 @@ class Builder:
         if few not in (stream.lanes, lanes):
             slow = size // few > self.interval and size % many == 0
             stream = self.with_lanes(stream, many if slow else few, layer)
-        name = self._scope.stream(f"{stream.name}_l{lanes}")
+        name = self.scope.stream(f"{stream.name}_l{lanes}")
         converted = Stream(name, stream.precision, lanes, stream.beats * stream.lanes // lanes)
-        self.add(lanes_stage(self._scope.stage(f"lanes_{name}"), layer, stream, converted))
+        self.add(lanes_stage(self.scope.stage(f"lanes_{name}"), layer, stream, converted))
         return converted
 
     def fewest_lanes(self, channels: int, elements_a_row: int, beats_an_element: int = 1) -> int:
@@ -160,21 +168,21 @@ class Builder:
     # ------------------------------------------------------------------ for the layers' own plans
     def stage_name(self, name: str) -> str:
         """Return an identifier for a stage, unique in the core."""
-        return self._scope.stage(name)
+        return self.scope.stage(name)
 
     def stream_name(self, name: str) -> str:
         """Return an identifier for a stream, unique in the core."""
-        return self._scope.stream(name)
+        return self.scope.stream(name)
 
     def result(self, layer: Layer, lanes: int) -> Stream:
         """Return a new stream for the layer's result, with `lanes` elements per beat."""
         tensor = layer.y
-        return Stream(self._scope.stream(f"s_{tensor.name}"), tensor.precision, lanes, tensor.size // lanes)
+        return Stream(self.scope.stream(f"s_{tensor.name}"), tensor.precision, lanes, tensor.size // lanes)
 
     def buffered(self, stream: Stream, layer: str, side: str) -> Stream:
         """Return the stream behind a new FIFO of two beats; fifos.py sets the depth that it needs."""
-        kept = replace(stream, name=self._scope.stream(f"{stream.name}_{layer}_{side}"))
-        self.add(fifo_stage(self._scope.stage(f"{layer}_fifo_{side}"), layer, stream, kept, 2))
+        kept = replace(stream, name=self.scope.stream(f"{stream.name}_{layer}_{side}"))
+        self.add(fifo_stage(self.scope.stage(f"{layer}_fifo_{side}"), layer, stream, kept, 2))
         return kept
 
     def add(self, stage: Stage) -> None:

@@ -184,6 +184,7 @@ class Stage:
         ram_bits: of buffers.
         feed: weights that it receives at run time.
         loaded: its constants that are loaded with them.
+        die: its die in the plan of a core over several (rf/dies.py), counted from the one with the kernel's shell.
     """
 
     name: str
@@ -199,6 +200,7 @@ class Stage:
     ram_bits: int = 0
     feed: Feed | None = None
     loaded: Memory | None = None
+    die: int = 0
 
 
 @dataclass(frozen=True, eq=False)

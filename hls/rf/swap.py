@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hypersonic.hls.rf.stage import Pipeline, Stage, feed_beats
 from hypersonic.hls.rf.timing import offered
+from hypersonic.hls.rf.top.crossing import REGISTERS
 from hypersonic.hls.rf.top.weights import loaded, streamed
 
 #: clocks of the core's reset (firmware/rtl/kernel_weights.sv)
@@ -40,7 +41,7 @@ def swap_clocks(pipeline: Pipeline, read_latency_clocks: int = READ_LATENCY_CLOC
     beats = 0
     for stage, feed in chain:
         beats += feed_beats(feed)
-        ends[stage.name] = _load_clocks(beats, read_latency_clocks) + _AHEAD_BEATS * repeated
+        ends[stage.name] = _load_clocks(beats, read_latency_clocks) + _AHEAD_BEATS * repeated + REGISTERS * stage.die
     delay = _latency(pipeline, ends) - _latency(pipeline, {})
     return RESET_CLOCKS + _AHEAD_BEATS * repeated + round(delay)
 

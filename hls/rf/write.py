@@ -1,28 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a Pipeline: <name>_core.sv, which connects the stages, the memory files they read, and core.json.
 
-The top module's ports are those of Core; rf/top/ports.py handles rows that are too large for one beat.
+The top module's ports are those of Core; rf/top/ports.py handles rows that are too large for one beat. core.json has the cost
+and the speed of each stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.core import Core, core_signals, module_header
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.network.base import Network
+from hypersonic.hls.rf.cost import block_rams, dsps, ultra_rams
 from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.packages import constant
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
 from hypersonic.hls.rf.registry import stage_type
-from hypersonic.hls.rf.report import figures
-from hypersonic.hls.rf.stage import Pipeline, Stage, Stream, Value, is_whole, port_width
-from hypersonic.hls.rf.timing import Clocks, clocks
+from hypersonic.hls.rf.stage import Memory, Pipeline, Stage, Stream, Value, is_whole, port_width, row_beats
+from hypersonic.hls.rf.swap import swap_clocks
+from hypersonic.hls.rf.timing import Clocks, busy, clocks
 from hypersonic.hls.rf.top.ports import entrance, packets, way_out
-from hypersonic.hls.rf.top.weights import feed_lines, loaded, streamed, weight_streams, write_weights
+from hypersonic.hls.rf.top.weights import feed_cells, feed_lines, loaded, streamed, weight_streams, write_weights
 from hypersonic.hls.row import Row
+
+_HEAD = """\
+// SPDX-License-Identifier: Apache-2.0
+//
+// {name}: a network whose layers share their multipliers, written by hypersonic (hls/rf/write.py). A row every {ii} clocks,
+// {latency} clocks from a row to its result. Weights and tables are read by $readmemh from the files beside this one.
+`default_nettype none
+"""
+
+#: modules whose memories hold trained constants, unless these are read at run time
+_TRAINED = ("rf_mac", "rf_depthwise", "rf_recurrent", "rf_embed", "rf_layernorm", "rf_map")
 
 
 def write_rf_core(
@@ -32,16 +46,18 @@ def write_rf_core(
     outputs: Row,
     directory: Path,
     whole_row_bits: int = WHOLE_ROW_BITS,
+    cuts: Sequence[str] = (),
 ) -> tuple[Core, dict[str, Any]]:
     """Write <name>_core.sv, the files it reads and core.json into `directory`; return the core and its figures.
 
     Args:
         whole_row_bits: rows of up to this many bits are one beat at the ports.
+        cuts: of a core over several dies, as in DiePlan.
 
     Raises:
         UnsupportedLayerError: With the layer's name.
     """
-    pipeline = plan(network, whole_row_bits)
+    pipeline = plan(network, whole_row_bits, cuts)
     timed = clocks(pipeline)
     top = f"{name}_core"
     directory.mkdir(parents=True, exist_ok=True)
@@ -56,7 +72,7 @@ def write_rf_core(
     core = Core(
         name, CoreKind.RF, top, sources, inputs, outputs, ii=timed.ii, latency_cycles=timed.latency,
         x_lanes=port_lanes(pipeline.inputs, inputs), y_lanes=port_lanes(pipeline.outputs, outputs), memories=tuple(memories),
-        weights=weights if streams else None, weight_streams=streams,
+        weights=weights if streams else None, weight_streams=streams, cell_dies=cell_dies(pipeline),
     )  # fmt: skip
     core.save(directory)
     return core, figures(pipeline, timed)
@@ -75,6 +91,7 @@ def port_lanes(streams: tuple[Stream, ...], row: Row) -> tuple[int, ...]:
 def module_files(pipeline: Pipeline) -> tuple[Path, ...]:
     """Return the RTL files of the pipeline's modules, every module after the ones that it instantiates."""
     ends = ["axis_fifo"] + ["rf_fork"] * (len(pipeline.inputs) > 1)
+    ends += ["axis_skid"] * any(stage.die for stage in pipeline.stages)
     ends += ["rf_weights"] * bool(loaded(pipeline)) + ["rf_lanes"] * bool(streamed(pipeline))
     return sources_of([*ends, *(stage.module for stage in pipeline.stages)])
 
@@ -107,13 +124,12 @@ def core_text(pipeline: Pipeline, name: str, timed: Clocks) -> str:
     return "\n".join(lines) + "\n"
 
 
-_HEAD = """\
-// SPDX-License-Identifier: Apache-2.0
-//
-// {name}: a network whose layers share their multipliers, written by hypersonic (hls/rf/write.py). A row every {ii} clocks,
-// {latency} clocks from a row to its result. Weights and tables are read by $readmemh from the files beside this one.
-`default_nettype none
-"""
+def cell_dies(pipeline: Pipeline) -> tuple[tuple[str, int], ...]:
+    """Return the instances in the module with the die of each, in their order; none for a core on one die."""
+    if not any(stage.die for stage in pipeline.stages):
+        return ()
+    cells = {f"u_{stage.name}": stage.die for stage in pipeline.stages} | feed_cells(pipeline)
+    return tuple(cells.items())
 
 
 def _streams(pipeline: Pipeline) -> Iterator[Stream]:
@@ -176,3 +192,80 @@ def _literal(key: str, value: Value, core: str) -> str:
     if isinstance(value, str):
         return f'"{_file(core, value)}"' if value else '""'
     return constant(key, value)
+
+
+def figures(pipeline: Pipeline, timed: Clocks) -> dict[str, Any]:
+    """Return plain values for the project's report. Clocks are predictions; DSPs, block RAM and UltraRAM are estimates."""
+    stages = [_stage(stage, timed) for stage in pipeline.stages]
+    slowest = max(pipeline.stages, key=lambda stage: (stage.timing.ii, stage.multipliers), default=None)
+    return {
+        "kind": "rf",
+        "ii": timed.ii,
+        "latency_cycles": timed.latency,
+        "multipliers": sum(stage.multipliers for stage in pipeline.stages),
+        "multiplications": sum(stage.multiplications for stage in pipeline.stages),
+        "memory_bits": sum(stage["memory_bits"] for stage in stages),
+        "buffer_bits": sum(stage.ram_bits for stage in pipeline.stages),
+        **{name: sum(stage[name] for stage in stages) for name in ("dsp48e2", "ramb36", "uram288", "dram_beats")},
+        "swap_clocks": swap_clocks(pipeline),
+        "fixed_layers": _fixed_layers(pipeline),
+        "bottleneck": slowest.layer if slowest else "",
+        "stages": stages,
+        **({"hardware": [_hardware(stage) for stage in pipeline.stages]} if weight_streams(pipeline) else {}),
+        "notes": list(pipeline.notes),
+    }
+
+
+def _hardware(stage: Stage) -> dict[str, Any]:
+    """A stage without its name: module, parameters and a hash of its constants, to say in which layer two kernels differ."""
+    files = {memory.file for memory in stage.memories}
+    constants = sha256("".join(memory.text() for memory in stage.memories).encode()).hexdigest()[:16]
+    parameters = {name: str(value) for name, value in stage.parameters.items() if value not in files}
+    return {"layer": stage.layer, "module": stage.module, **parameters, **({"constants": constants} if files else {})}
+
+
+def _fixed_layers(pipeline: Pipeline) -> list[str]:
+    """Return the layers whose constants are part of the hardware, tables aside, if the core reads others at run time."""
+    if not any(stage.feed for stage in pipeline.stages):
+        return []
+    return list(dict.fromkeys(stage.layer for stage in pipeline.stages if stage.module in _TRAINED and stage.memories))
+
+
+def _stage(stage: Stage, timed: Clocks) -> dict[str, Any]:
+    loaded = [stage.loaded] if stage.loaded else []
+    return {
+        "name": stage.name,
+        "module": stage.module,
+        "layer": stage.layer,
+        "ii": stage.timing.ii,
+        "first_out": int(timed.arrivals[stage.outputs[0].name][0]),
+        "last_out": int(timed.arrivals[stage.outputs[0].name][-1]),
+        "lanes": [stage.inputs[0].lanes, stage.outputs[0].lanes],
+        "multipliers": stage.multipliers,
+        "busy": round(busy(stage, timed.ii), 4),
+        "busy_at_work": round(busy(stage, stage.timing.ii), 4),
+        "memory_bits": sum(memory.bits for memory in (*stage.memories, *([stage.feed.words] if stage.feed else []), *loaded)),
+        "buffer_bits": stage.ram_bits,
+        **({"die": stage.die} if stage.die else {}),
+        "ramb36": sum(
+            block_rams(len(memory.words), memory.width) for memory in (*stage.memories, *loaded, *_loaded_words(stage))
+        ),
+        "uram288": _loaded_rams(stage),
+        "dram_beats": row_beats(stage),
+        "dsp48e2": stage.multipliers * _dsps(stage),
+    }
+
+
+def _loaded_rams(stage: Stage) -> int:
+    feed = stage.feed
+    return ultra_rams(len(feed.words.words), feed.words.width) if feed and not feed.repeats and feed.ultra else 0
+
+
+def _loaded_words(stage: Stage) -> list[Memory]:
+    return [stage.feed.words] if stage.feed and not stage.feed.repeats and not stage.feed.ultra else []
+
+
+def _dsps(stage: Stage) -> int:
+    x = int(stage.parameters.get("X_WIDTH", 1)) + (not stage.parameters.get("X_SIGNED", 1))
+    w = int(stage.parameters.get("W_WIDTH", stage.parameters.get("FACTOR_WIDTH", x)))
+    return dsps(x, w + (not stage.parameters.get("W_SIGNED", 1)))

@@ -4,7 +4,8 @@
     python -m hypersonic.hls.tune.converting MODEL_FILE
 
 Each line of its standard input is a request in JSON, {"do": name of a request, "reply": file for the answer, ...}; a line of
-its standard output says that the answer is ready. Other lines of the output are hls4ml's.
+its standard output says that the answer is ready. Other lines of the output are hls4ml's. The judgement of a description
+becomes a verdict, with what to write instead.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from hypersonic.hls.convert import write_converted
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.csim.judge import judge
-from hypersonic.hls.errors import ConversionError, ToolMemoryError
+from hypersonic.hls.errors import ConversionError, ToolResourceError
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.hgq import uses_hgq
 from hypersonic.hls.frontend.keras.hgq import check_description
@@ -83,7 +84,7 @@ _REQUESTS: dict[str, Callable[[TrainedModel, dict[str, str]], Any]] = {
 
 
 def answer_of(request: str, trained: TrainedModel, values: dict[str, str]) -> Any:
-    """Return the answer to a request, a value of JSON. Raises ConversionError, SpecMismatchError and ToolMemoryError."""
+    """Return the answer to a request, a value of JSON. Raises ConversionError, SpecMismatchError and ToolResourceError."""
     return _REQUESTS[request](trained, values)
 
 
@@ -95,7 +96,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             trained = trained or load_trained(Path(argv[0]))
             answer = {"answer": answer_of(request["do"], trained, request)}
-        except (ConversionError, SpecMismatchError, ToolMemoryError) as error:
+        except (ConversionError, SpecMismatchError, ToolResourceError) as error:
             edits = in_own_names(error.edits, trained) if isinstance(error, ConversionError) and trained else ()
             answer = {"refused": " ".join(str(error).split()), "edits": [asdict(edit) for edit in edits]}
         Path(request["reply"]).write_text(json.dumps(answer))

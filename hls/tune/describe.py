@@ -6,13 +6,21 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from math import ceil, log2
+from math import ceil, floor, log2
 from pathlib import Path
 
 from hypersonic.hls.frontend.description import MAX_NAME_LENGTH, SUFFIXES, DescriptionError
 from hypersonic.hls.frontend.survey import LayerSurvey, Numbers, Survey, TensorSurvey
 from hypersonic.hls.names import Namespace, is_identifier
-from hypersonic.hls.tune.precision import WIDTH, integer_bits, type_for
+
+#: the width of a type (hls4ml's default), and the largest width, for numbers that span orders of magnitude
+WIDTH, MOST_WIDTH = 16, 24
+
+#: bits that the smallest of those numbers still has right of its leading one
+_FINE_BITS = 8
+
+#: numbers that did not occur may be larger than those that did
+_ROOM = 1.25
 
 #: weights up to which a network of Dense layers is unrolled into adders
 MOST_UNROLLED = 4096
@@ -61,7 +69,7 @@ def describe_model(model: Path, found: Survey, rows: str | None, *, typed: bool 
         rows: the path of the rows' file, relative to the YAML, as it is written into the gate; or None.
         typed: the types were trained with the model, as in HGQ2, so the YAML gives none.
     """
-    name = _name(model.stem)
+    name = Namespace().identifier(model.stem[: MAX_NAME_LENGTH - 2])
     layers = {layer.name: layer for layer in found.layers}
     lines = [
         f"# How {model.name} becomes a kernel. Written by `hypersonic new`; every line may be changed.",
@@ -83,10 +91,6 @@ def describe_model(model: Path, found: Survey, rows: str | None, *, typed: bool 
         *_gate(rows),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
-
-
-def _name(stem: str) -> str:
-    return Namespace().identifier(stem[: MAX_NAME_LENGTH - 2])
 
 
 def _sides(side: str, tensors: tuple[TensorSurvey, ...], lines: Callable[[TensorSurvey], Iterator[str]]) -> Iterator[str]:
@@ -140,7 +144,7 @@ def _model(found: Survey) -> Iterator[str]:
         yield "    # adders of its own for every product, and a row every clock; Resource shares multipliers (docs/rf-core.md)"
         yield "    Strategy: distributed_arithmetic"
         return
-    yield "    # layers share multipliers; distributed_arithmetic unrolls small networks into adders (docs/tutorial.md)"
+    yield "    # layers share multipliers; distributed_arithmetic unrolls small networks into adders (docs/kernel.md)"
     yield "    Strategy: Resource"
     yield "    # products that one multiplier computes for a result: more is smaller and slower; `--fit u250` chooses for you"
     yield f"    ReuseFactor: {reuse_factor(found)}"
@@ -228,3 +232,24 @@ def _gate(rows: str | None) -> Iterator[str]:
     yield "gate:"
     yield f"  rows: {json.dumps(rows, ensure_ascii=False)}"
     yield "  # tolerance: 0.05"
+
+
+def type_for(numbers: Numbers, *, modes: str, fine: bool = False, unsigned: bool = False) -> str:
+    """Return an ap_fixed type that holds the numbers, with room for numbers that are larger by a quarter.
+
+    Args:
+        modes: rounding and overflow, such as "AP_RND,AP_SAT"; "" for hls4ml's.
+        fine: make the type wider, up to MOST_WIDTH, where the smallest element would have few bits.
+        unsigned: ap_ufixed if no number is negative.
+    """
+    is_signed = numbers.least < 0 or not unsigned
+    integer = integer_bits(max(abs(numbers.least), abs(numbers.greatest))) + is_signed
+    width = WIDTH
+    if fine and numbers.finest > 0:
+        width = min(MOST_WIDTH, max(width, integer + _FINE_BITS - floor(log2(numbers.finest))))
+    return f"ap_{'' if is_signed else 'u'}fixed<{width},{integer}{f',{modes}' if modes else ''}>"
+
+
+def integer_bits(largest: float) -> int:
+    """Return the bits left of the binary point that a magnitude needs, with room; negative for small ones. 0 needs none."""
+    return ceil(log2(largest * _ROOM)) if largest > 0 else 0

@@ -50,7 +50,7 @@ class Labels:
 
 #: what the figures mean, in words
 MEANING = {
-    "accuracy": "rows whose class is the label's",
+    "accuracy": "share of rows whose class is the label's",
     "rms": "root mean square of answer - label",
     "bias": "mean of answer - label",
     "resolution": "standard deviation of answer - label",

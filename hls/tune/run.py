@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from hypersonic.hls.bounded.processes import end_children
 from hypersonic.hls.build import compiler
 from hypersonic.hls.cache import cached
 from hypersonic.hls.closeness.comparison import judged_from_json
@@ -67,7 +68,9 @@ class TuneOptions:
 def search_types(model: Path, place: Path, card: CardResources, options: TuneOptions, progress: Callable[[str], None]) -> Tuned:
     """Search, and write the YAML of the best candidate, at once and whenever a better one is found; return the trials.
 
-    Ctrl-C ends the search with the best so far. Raises TuneError, DescriptionError, RowsError, ConversionError.
+    Ctrl-C ends the search with the best so far, or the command if there is none.
+
+    Raises TuneError, DescriptionError, RowsError, ConversionError.
 
     Args:
         place: the YAML to write.
@@ -82,6 +85,8 @@ def search_types(model: Path, place: Path, card: CardResources, options: TuneOpt
             ended = run.ended or ended
         except KeyboardInterrupt:
             ended = "it was interrupted"
+            if run.best is None:
+                raise
     if run.best is None:
         raise TuneError(_hopeless(model, run.trials, options.loss))
     bits = bits_of(job.described, job.groups)
@@ -177,7 +182,13 @@ class _Run:
         elif left < len(wanted):
             self.ended = f"{self.options.trials} candidates were tried"
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            tried = list(pool.map(lambda fewer: _trial(self.job, fewer), wanted[: max(0, left)]))
+            trials = [pool.submit(_trial, self.job, fewer) for fewer in wanted[: max(0, left)]]
+            try:
+                tried = [trial.result() for trial in trials]
+            except KeyboardInterrupt:  # the threads wait for tools, to which Ctrl-C does not go
+                while wait([trial for trial in trials if not trial.cancel()], 0.1).not_done:
+                    end_children()
+                raise
         for trial in tried:
             self.trials.append(trial)
             self.progress(f"candidate {len(self.trials)} of {self.options.trials}: {self._told(trial)}")
@@ -189,12 +200,13 @@ class _Run:
         self.job.place.write_text(_text(self.job, trial, self.options))
 
     def _told(self, trial: Trial) -> str:
-        bits = sum(bits_of(narrowed(self.job.described, self.job.groups, trial.fewer), self.job.groups).values())
+        bits = bits_of(narrowed(self.job.described, self.job.groups, trial.fewer), self.job.groups)
+        summed = f"{sum(bits.values())} bits summed over {len(bits)} types"
         if trial.cost is None:
-            return f"{bits} bits in all types: {trial.refused}"
+            return f"{summed}: {trial.refused}"
         core, within = trial.cost.core, "within" if trial.is_within(self.options.loss) else "beyond"
         return (
-            f"{bits} bits in all types, loss {trial.loss:.2%} ({within} {self.options.loss:.2%}), {core.lut:,.0f} LUT, "
+            f"{summed}, loss {trial.loss:.2%} ({within} {self.options.loss:.2%}), {core.lut:,.0f} LUT, "
             f"{core.dsp:,.0f} DSP48E2, {trial.cost.clocks:,} clocks a row"
         )
 

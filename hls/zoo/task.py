@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.hls.closeness.difference import merit_warning
+from hypersonic.hls.near import did_you_mean
 from hypersonic.hls.sources import source_files
 
 #: one array (rows, size) per input: float32 in wire units, or uint8 for packed rows
@@ -102,7 +103,8 @@ def accuracy(outputs: Outputs, kind: NDArray[np.int64]) -> float:
 def task_of(model: str) -> Task:
     """Return TASK of hls/zoo/<model>/task.py. Raises NoTaskError if the model has no task or TASK is not a Task."""
     if model not in tasks():
-        raise NoTaskError(f"no generator for model {model!r}; the zoo has one for: {', '.join(tasks())}")
+        known = ", ".join(tasks())
+        raise NoTaskError(f"no generator for model {model!r}; the zoo has one for: {known}{did_you_mean(model, tasks())}")
     task = import_module(f"{__package__}.{model}.task").TASK
     if not isinstance(task, Task):
         raise NoTaskError(f"the task of {model} is {type(task).__name__}, expected Task")

@@ -69,6 +69,14 @@ class Identity:
     uuid: str
 
 
+def start_report(access: Access, memory: Memory) -> None:
+    """Let the card count completed runs in `memory`, from 0 (firmware/f2/registers.py: REPORT). Raises DeviceLostError."""
+    register = f2.IDENTITY + f2.REPORT
+    access.write(register, 0)
+    access.write(register + 4, memory.address >> 32)
+    access.write(register, memory.address & 0xFFFFFFFF | f2.REPORT_ENABLE)
+
+
 def read_identity(access: Access, what: str) -> Identity:
     """Read the identity block.
 

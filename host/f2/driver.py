@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.firmware.f2.registers import UNIT_STRIDE
+from hypersonic.firmware.f2.registers import REPORT_BYTES, UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.container import Xclbin
@@ -32,7 +32,7 @@ from hypersonic.host.errors import (
     XclbinMismatchError,
 )
 from hypersonic.host.f2 import image
-from hypersonic.host.f2.access import Access, Identity, Memory, read_identity
+from hypersonic.host.f2.access import Access, Identity, Memory, read_identity, start_report
 from hypersonic.host.f2.bar import BarAccess, card_addresses
 from hypersonic.host.f2.unit import ARGUMENTS, Run, Unit
 from hypersonic.host.sysfs import SYSFS
@@ -54,6 +54,13 @@ class _Device:
     access: Access | None = None
     contents: Xclbin | None = None
     identity: Identity | None = None
+    report: Memory | None = None
+
+    def completed(self, unit: int) -> NDArray[np.uint32]:
+        """(1,), the runs that the compute unit has completed; the card writes it."""
+        if self.report is None:
+            raise DeviceError(f"F2 card {self.index} has no image loaded")
+        return self.report.array.view(np.uint32)[unit : unit + 1]
 
     def loaded(self) -> tuple[Access, Xclbin, Identity]:
         if self.access is None or self.contents is None or self.identity is None:
@@ -92,11 +99,14 @@ class F2Driver:
         if closed is not None and closed.access is not None:
             with closed.lock:  # no other thread is in the middle of a sequence of register accesses
                 closed.access.close()
+                if closed.report is not None:
+                    closed.access.free(closed.report)
 
     def load_xclbin(self, device: Handle, path: str) -> str:
         """Open the card with the xclbin's image loaded, and return the uuid in its identity block, 32 hex digits.
 
-        Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError.
+        Raises DeviceNotFoundError, DeviceBusyError, DeviceLostError, XclbinMismatchError, LibraryNotFoundError,
+        BufferObjectError.
         """
         opened = _find(self._devices, device)
         contents = Xclbin.read(Path(path))
@@ -107,6 +117,8 @@ class F2Driver:
                 f"F2 card {opened.index} has {opened.identity.compute_units} compute units, {path} describes "
                 f"{len(contents.compute_units)}: build and publish the model again"
             )
+        opened.report = opened.access.allocate(REPORT_BYTES)
+        start_report(opened.access, opened.report)
         return opened.identity.uuid
 
     def open_kernel(self, device: Handle, uuid: str, name: str) -> Handle:
@@ -129,7 +141,9 @@ class F2Driver:
             )
         number = names.index(name)
         unit = contents.compute_units[number]
-        return self._keep(self._units, Unit(access, opened.lock, number, unit.name, _arguments(contents, unit.kernel)))
+        arguments = _arguments(contents, unit.kernel)
+        completed = opened.completed(number)
+        return self._keep(self._units, Unit(access, opened.lock, number, unit.name, arguments, completed))
 
     def close_kernel(self, kernel: Handle) -> None:
         """Close the compute unit. A second call does nothing."""

@@ -26,7 +26,7 @@ PAGE_SHIFTS = {21: "2 MiB", 30: "1 GiB"}
 _MAP_HUGETLB, _MAP_HUGE_SHIFT = 0x40000, 26
 _PRESENT, _FRAME = 1 << 63, (1 << 55) - 1
 _RESERVE = {
-    21: "`sysctl vm.nr_hugepages=N` reserves pages of 2 MiB, one for each buffer (two for each slot, one for weights)",
+    21: "`sysctl vm.nr_hugepages=N` reserves pages of 2 MiB, one for each card and buffer (two for each slot, one for weights)",
     30: "`hugepagesz=1G hugepages=N` on the kernel's command line reserves pages of 1 GiB",
 }
 

@@ -3,12 +3,15 @@
 
 ::
 
-    waiting ---start---> running ---ap_done, ap_continue---> COMPLETED
+    waiting ---start---> running ---counted in host memory, ap_continue---> COMPLETED
     (any number)         (at most MAX_RUNS, in order)
 
 A run is started as soon as the unit has accepted the arguments of the previous one (ap_start reads 0). Runs complete in the
 order in which they were started, and each is acknowledged once. A thread that waits for one run also starts and acknowledges
 the others.
+
+A run is complete when the card's count of completed runs in host memory (run_report.sv) includes it: that word is written after
+the run's data. ap_done would be too early, because a read of a register is not ordered behind the card's writes to host memory.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hypersonic.firmware.f2.registers import UNIT_STRIDE
 from hypersonic.firmware.kernel import registers
@@ -47,11 +53,15 @@ class Unit:
     Args:
         lock: the card's.
         arguments: the number of ARGUMENTS that the unit has.
+        completed: (1,) uint32, the runs that the unit has completed, modulo 2**32; the card writes it.
     """
 
-    def __init__(self, access: Access, lock: Lock, number: int, name: str, arguments: int) -> None:
+    def __init__(
+        self, access: Access, lock: Lock, number: int, name: str, arguments: int, completed: NDArray[np.uint32]
+    ) -> None:  # fmt: skip
         self.name, self.arguments = name, arguments
         self._access, self._lock, self._base = access, lock, number * UNIT_STRIDE
+        self._completed, self._acknowledged = completed, int(completed[0])
         self._waiting: deque[Run] = deque()
         self._running: deque[Run] = deque()
 
@@ -91,10 +101,11 @@ class Unit:
     def _move(self) -> None:
         """Acknowledge the runs that are done, and start those that wait. The caller holds the lock."""
         control = self._control()
-        while control & registers.AP_DONE and self._running:
+        done = (int(self._completed[0]) - self._acknowledged) % (1 << 32)
+        for _ in range(min(done, len(self._running))):
             self._access.write(self._base + registers.CONTROL, registers.AP_CONTINUE)
+            self._acknowledged += 1
             self._running.popleft().state = RunState.COMPLETED
-            control = self._control()
         while self._waiting and len(self._running) < registers.MAX_RUNS and not control & registers.AP_START:
             self._hand_over(self._waiting.popleft())
             control = self._control()

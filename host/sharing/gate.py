@@ -3,16 +3,18 @@
 
 ::
 
-    Gate       one turn at a time; FairOrder chooses the next
+    Gate       transfers of a direction of the link, a few at a time; FairPlaces chooses the next
     UnitGate   runs in flight on a compute unit, all of one flow: runs of different models never overlap in the kernel, so that
                an access error or a hang is one model's own
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from threading import Lock
 
-from hypersonic.host.sharing.order import FairOrder, Flow, Turn
+from hypersonic.firmware.platform import TRANSFERS_IN_FLIGHT
+from hypersonic.host.sharing.order import FairOrder, FairPlaces, Flow, Turn
 
 #: the most runs of a flow in flight on a shared unit while no other flow waits: one computes, one is queued
 RUNS_IN_FLIGHT = 2
@@ -23,7 +25,6 @@ class _Gate:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._order = FairOrder()
         self._wakes: dict[Turn, Lock] = {}
 
     def _wait(self, turn: Turn) -> None:
@@ -33,39 +34,39 @@ class _Gate:
         self._lock.release()
         wake.acquire()
 
-    def _admit(self, turn: Turn) -> None:
-        """Let a waiting turn go on. The lock is held."""
-        self._order.take(turn)
-        self._wakes.pop(turn).release()
+    def _wake(self, turns: Iterable[Turn]) -> None:
+        """Let those turns that wait go on. The lock is held."""
+        for turn in turns:
+            if turn in self._wakes:
+                self._wakes.pop(turn).release()
 
 
 class Gate(_Gate):
-    """One turn at a time. Turns that did not have to wait are not charged to their flow: no other flow had to wait."""
+    """Transfers in one direction of a card's link.
 
-    def __init__(self) -> None:
+    Args:
+        places: how many are in flight at the same time; the others wait.
+    """
+
+    def __init__(self, places: int = TRANSFERS_IN_FLIGHT) -> None:
         super().__init__()
-        self._taken = False
+        self._fair = FairPlaces(places)
 
     def enter(self, flow: Flow, size_bytes: int) -> None:
-        """Wait for a turn of the flow; leave() ends it."""
+        """Wait until a transfer of the flow may begin; leave() ends it."""
         self._lock.acquire()
-        if not self._taken:
-            self._taken = True
-            self._lock.release()
-            return
         turn = Turn(flow, size_bytes)
-        self._order.add(turn)
-        self._wait(turn)
-
-    def leave(self) -> None:
-        """End the turn, and begin the next one if any waits."""
-        self._lock.acquire()
-        due = self._order.next()
-        if due is None:
-            self._taken = False
+        given = self._fair.enter(turn)
+        self._wake(given)
+        if turn in given:
+            self._lock.release()
         else:
-            self._admit(due)
-        self._lock.release()
+            self._wait(turn)
+
+    def leave(self, flow: Flow) -> None:
+        """End a transfer of the flow, and begin those that are due."""
+        with self._lock:
+            self._wake(self._fair.leave(flow))
 
 
 class UnitGate(_Gate):
@@ -78,6 +79,7 @@ class UnitGate(_Gate):
 
     def __init__(self) -> None:
         super().__init__()
+        self._order = FairOrder()
         self._flows: list[Flow] = []
         self._slack: dict[Flow, int] = {}
         self._last: Flow | None = None
@@ -152,10 +154,8 @@ class UnitGate(_Gate):
     def _start(self, turn: Turn) -> None:
         self._last = turn.flow
         self._in_flight += 1
-        if turn in self._wakes:
-            self._admit(turn)
-        else:
-            self._order.take(turn)
+        self._order.take(turn)
+        self._wake([turn])
 
     def _go_on(self) -> None:
         while (due := self._order.next(self._last, self._slack_of_last())) is not None and self._free(due.flow):

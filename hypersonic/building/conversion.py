@@ -13,7 +13,6 @@ from hypersonic.building.converted import Converted
 from hypersonic.building.datatypes import set_datatypes
 from hypersonic.building.directory import check_directory, leave
 from hypersonic.building.request import HLS, Progress, Request
-from hypersonic.building.weights import describe_weights
 from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.firmware.target import Target
 from hypersonic.firmware.toolchains.toolchain import SynthesisesCores
@@ -93,3 +92,21 @@ def _tolerances(tolerance: float | Mapping[str, float]) -> str:
 def _set_datatypes(project: HlsProject, rtl: Core | None, datatypes: tuple[str, str]) -> tuple[HlsProject, Core | None]:
     x, y = set_datatypes((project.inputs, project.outputs), datatypes)
     return replace(project, inputs=x, outputs=y), replace(rtl, inputs=x, outputs=y) if rtl else None
+
+
+def describe_weights(report: Mapping[str, Any], core: Core | None) -> str:
+    """Return a line about the weights of a core that reads them at run time; empty for another core.
+
+    Args:
+        report: of the project.
+    """
+    figures = report.get("core")
+    if core is None or not core.takes_weights or not figures:
+        return ""
+    most = "at most " if any(stream.repeats for stream in core.weight_streams) else ""
+    fixed = ", ".join(map(repr, figures["fixed_layers"]))
+    equal = f"; constants of {fixed} are part of the kernel, so models that share it must have equal ones" if fixed else ""
+    return (
+        f"weights: {core.weight_beats * 64:,} bytes in weights.bin; a run after one with other weights takes {most}"
+        f"{figures['swap_clocks']:,} clocks longer (predicted){equal}"
+    )

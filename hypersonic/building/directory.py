@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hypersonic.building.errors import BuildError
 from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.hls.disk import naming
 from hypersonic.hls.project import HlsProject
 
 
@@ -33,7 +34,8 @@ def leave(project: HlsProject, kernel: Kernel | None, directory: Path) -> None:
     """
     check_directory(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
+    parent = directory.parent
+    with naming(directory), tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=parent) as scratch:
         fresh = Path(scratch) / "fresh"
         shutil.copytree(project.path, fresh)
         if kernel:

@@ -73,7 +73,8 @@ def publish_estimated(
         if not request.target.emulated:
             if built.misfit:
                 raise ResourceError(built.misfit)
-            versions = publish_models(repository, _reported(models, built), make, on_gate)
+            reported = [model.with_report({"resources": built.entries[model.project.name]}) for model in models]
+            versions = publish_models(repository, reported, make, on_gate)
     if built.misfit:
         sys.stderr.write(f"hypersonic: warning: {built.misfit}; it is published for emulation, target hw refuses it\n")
     for model, version in zip(models, versions, strict=True):
@@ -136,10 +137,6 @@ def _read(made: Path) -> Estimates:
     estimates = pickle.loads(made.read_bytes())  # noqa: S301 - our own child wrote it into a directory of this user alone
     assert isinstance(estimates, Estimates)
     return estimates
-
-
-def _reported(models: Sequence[Converted], built: BuildReport) -> list[Converted]:
-    return [model.with_report({"resources": built.entries[model.project.name]}) for model in models]
 
 
 def _add(version: Path, built: BuildReport, kernel: str) -> None:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from hypersonic.firmware.publish.config_pbtxt import FILE_NAME
 from hypersonic.firmware.publish.repository import check_repository, publish_files, versions
 from hypersonic.hls.frontend.description import ZOO
+from hypersonic.installing import pip_install
 
 MODEL = "model.onnx"
 #: the directory with the files of a version; the published version may get another number
@@ -142,6 +143,6 @@ def _write_network(reference: str) -> bytes:
         if (error.name or "").partition(".")[0] != "onnx":
             raise
         raise OnHostError(
-            f"the network {reference} is written with the package onnx, which is not installed: pip install 'hypersonic[build]'"
+            f"the network {reference} is written with the package onnx, which is not installed: {pip_install('build')}"
         ) from error
     return content

@@ -26,6 +26,7 @@ from hypersonic.firmware.estimate.report import check_known, report_build
 from hypersonic.firmware.publish.repository import check_name
 from hypersonic.firmware.target import Target
 from hypersonic.hls.frontend.description import read_zoo_yaml
+from hypersonic.hls.project import HlsProject
 
 
 def build(
@@ -44,6 +45,7 @@ def build(
     progress: Progress = lambda _: None,
     on_resources: Callable[[list[str]], None] | None = None,
     on_gate: Progress = lambda _: None,
+    on_project: Callable[[HlsProject], object] | None = None,
 ) -> Path:
     """Build `model`, publish it, and return the version's directory. If the newest version is the same build, return that.
 
@@ -72,6 +74,7 @@ def build(
             emulated card this happens after the model is published. If no estimate can be made, a line gives the reason. None:
             no estimate is made, and any design can be emulated.
         on_gate: called with the comparison of the fixed-point network with the trained model, and with the results of a fit.
+        on_project: called with the converted model, before its kernel is compiled; what it raises ends the build.
     """
     zoo_yaml = read_zoo_yaml(model)
     if host_model := find_host_model(model, zoo_yaml):
@@ -86,6 +89,8 @@ def build(
             request, card=fit.as_json(), datatypes=datatypes, name=name, directory=directory, on_gate=on_gate
         )  # fmt: skip
         project = converted.project
+        if on_project:
+            on_project(project)
         if "fit" in project.report:
             lines, units = show_fit(project.report, (directory or Path("build")) / f"{project.name}-fit.png", fit.network_gbps)
             on_gate("\n".join(lines))

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from hypersonic.building.errors import BuildError
+from hypersonic.hls.near import did_you_mean
 
 
 def model_name(model: str) -> str:
@@ -19,6 +19,5 @@ def check_names(option: str, given: Mapping[str, object], names: Sequence[str]) 
     """Raise BuildError if the option names a model that is not built."""
     for name in given:
         if name not in names:
-            near = get_close_matches(name, names, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(name, names)
             raise BuildError(f"{option} names {name!r}, expected one of the models {', '.join(names)}{hint}")

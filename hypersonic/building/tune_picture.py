@@ -8,7 +8,6 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from hypersonic.hls.resources import amount_text
 from hypersonic.hls.tune.search import Trial, Tuned
 
 mpl.use("Agg")
@@ -40,6 +39,7 @@ def tune_lines(tuned: Tuned) -> list[str]:
     judged = f"loss {best.judged:.3%} on {tuned.judged:,} rows that the search did not use"
     lines += [
         "",
+        f"bits are summed over {len(tuned.bits)} types",
         f"{len(tuned.trials)} candidates on {tuned.rows:,} rows; the search ended because {tuned.ended}",
         f"chosen: loss {best.loss:.3%}, limit {tuned.limit:.3%}; {judged}",
     ]
@@ -52,7 +52,7 @@ def _cells(tuned: Tuned, trial: Trial) -> tuple[str, ...]:
     cost = trial.cost
     assert cost is not None
     bits = sum(tuned.bits[name] - fewer for name, fewer in trial.fewer.items())
-    amounts = [amount_text(round(getattr(cost.core, kind), 1)) for kind in ("lut", "ff", "dsp", "bram36")]
+    amounts = [cost.core.text(kind) for kind in ("lut", "ff", "dsp", "bram36")]
     chosen = "chosen" if trial == tuned.best else "" if trial.is_within(tuned.limit) else "too far"
     return (
         f"{trial.loss:.3%}", f"{trial.judged:.3%}", f"{bits}", *amounts, f"{cost.clocks:,}", f"{cost.units}",

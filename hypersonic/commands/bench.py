@@ -60,13 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments, and those of `bench kernel`."""
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
     single = parser.add_subparsers(title="a single bench", metavar="BENCH")
-    kernel = single.add_parser(
-        "kernel",
-        help="measure the clocks of a kernel's runs, and predict its rate on a card",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    kernel = single.add_parser("kernel", help="measure the clocks of a kernel's runs, and predict its rate on a card")
     add_kernel_options(kernel)
     kernel.set_defaults(command=bench_kernel)
+    card = single.add_parser("card", help="simulate a card that is always busy with a model: units, banks, links, host threads")
+    add_card_options(card)
+    card.set_defaults(command=bench_card)
     sharing = single.add_parser("sharing", help="measure how kernels and models share emulated cards")
     add_sharing_options(sharing)
     sharing.set_defaults(command=bench_sharing)
@@ -125,6 +124,47 @@ def bench_kernel(args: argparse.Namespace, scripts: Path = SCRIPTS) -> int:
     latency = ["--latency", *map(str, args.latency)]
     command = script_argv(script, *argv, *latency, "--", *filter(None, [args.model]))
     return subprocess.run(command, env=python_environment(), check=False).returncode
+
+
+def add_card_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `bench card`."""
+    parser.description = (
+        "Simulate a card that is always busy with a model: compute units, memory banks with row misses, refresh, turnaround, "
+        "PCIe, and a host thread for each run in flight. Print the card's rate and the part that limits it: the figure that "
+        "`infer`, `report`, `plan` and the documentation print. Nothing is measured on a card."
+    )
+    parser.add_argument("model", metavar="MODEL", help="a zoo name (such as facile), or the folder of a published model")
+    parser.add_argument("--platform", default="u250", metavar="CARD", help="card that is simulated (default: u250)")
+    parser.add_argument("--rows", type=_count, default=0, metavar="N", help="rows of an event (default: the zoo's, or 16000)")
+    parser.add_argument(
+        "--clocks", type=_count, default=0, metavar="N",
+        help="clocks of an event, as the kernel counted them (default: by the core's interval)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--units", type=_count, default=0, metavar="N", help="compute units (default: the published ones, or 1)"
+    )
+    parser.add_argument("--kernel-mhz", type=_count, default=0, metavar="MHZ", help="kernel clock (default: the card's)")
+    add_network_option(parser)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def _count(text: str) -> int:
+    value = int(text) if text.isascii() and text.isdecimal() else 0
+    if not 1 <= value <= 10**12:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 10**12")
+    return value
+
+
+def bench_card(args: argparse.Namespace) -> int:
+    """Print the simulated rates of a model on a card, and return 0."""
+    from hypersonic.reporting import card
+
+    bench = card.bench_card(
+        args.model, args.platform, rows=args.rows, clocks=args.clocks, units=args.units, network_gbps=args.network_gbps,
+        kernel_mhz=args.kernel_mhz,
+    )  # fmt: skip
+    print(json.dumps(card.card_data(bench), indent=1) if args.json else "\n".join(card.card_lines(bench)))
+    return 0
 
 
 def add_sharing_options(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from hypersonic.arguments import parse_counts, parse_rates
+from hypersonic.arguments import check_places, parse_counts, parse_rates
 from hypersonic.build_options import add_build_options, build_options
 
 HELP = "build trained models into xclbins and publish them in a model repository"
@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.progress import progress
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # treat SIGTERM like Ctrl-C, which removes unfinished files
+    check_places(args, "model_repository", "build_directory")
     lines: list[str] = []
     on_resources = None if args.no_resources else lines.extend
     with progress(quiet=args.quiet) as step:

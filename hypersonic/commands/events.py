@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from hypersonic.arguments import parse_count, parse_whole
+
 HELP = "write a file of generated HCAL events, with the columns of HcalNanoAOD, for `hypersonic infer --input`"
 
 #: the kinds of files that can be written
@@ -20,21 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the file: .root, .parquet, .arrow, .arrows (a stream) or .npz",
     )  # fmt: skip
     parser.add_argument("--kind", choices=KINDS, default="", help="what to write (default: by the suffix; a TTree for .root)")
-    parser.add_argument("--events", type=int, default=20, metavar="N", help="number of events")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the event generator")
+    parser.add_argument("--events", type=parse_count, default=20, metavar="N", help="number of events")
+    parser.add_argument("--seed", type=parse_whole, default=1, metavar="N", help="seed of the event generator")
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file, and print a line about it. Return 0."""
     from hypersonic.events.hcal_file import write_events
-    from hypersonic.events.sending import NoEventsError
     from hypersonic.progress import progress_bar
 
-    if args.events < 1 or args.seed < 0:
-        raise NoEventsError(
-            f"--events is {args.events} and --seed is {args.seed}, expected 1 or more events and a seed of 0 or more"
-        )
     with progress_bar(quiet=args.quiet) as show:
         rows = write_events(
             args.output,

@@ -7,7 +7,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from hypersonic.arguments import add_event_options, add_network_option, add_own_options
+from hypersonic.arguments import add_event_options, add_network_option, add_own_options, parse_whole
 
 HELP = "send generated events, or the events of files, to a running server; show rate, latency, physics figures and a picture"
 
@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         nargs="?",
         default="",
-        help="a zoo name, whose generator makes the events; with --rows a model file of your own; with --input any model",
+        help="a zoo name, for which events are generated; with --rows, the file of a model of your own; with --input, a name "
+        "on the server",
     )
     parser.add_argument(
         "--all", action="store_true",
@@ -37,6 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url", action="append", metavar="HOST:PORT",
         help=f"the server's gRPC address; with --input it may be given several times (default: {_URL})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--wait", type=parse_whole, default=0, metavar="SECONDS",
+        help="wait at most so long for a server that is starting (default: 0)",
     )  # fmt: skip
     parser.add_argument(
         "--metrics-url", default="http://localhost:8002/metrics", metavar="URL",
@@ -84,12 +89,13 @@ def run(args: argparse.Namespace) -> int:
         raise OptionError("--input is of one model, got --all too: leave one of them out")
     if args.input and (args.rows or args.labels):
         raise OptionError("--rows and --labels are of a model of your own: got --input too, expected one or the other")
-    if args.input:
-        return _run_files(args)
-    given = [f"--{name.replace('_', '-')}" for name in _OF_FILES if getattr(args, name)]
     urls = args.url or [_URL]
-    if given or len(urls) > 1:
+    given = [f"--{name.replace('_', '-')}" for name in _OF_FILES if getattr(args, name)]
+    if not args.input and (given or len(urls) > 1):
         raise OptionError(f"{given[0] if given else 'more than one --url'} needs --input")
+    _wait(urls, args.wait)
+    if args.input:
+        return _run_files(args, urls)
     return _run_all(args, urls[0]) if args.all else _run_generated(args, urls[0])
 
 
@@ -101,7 +107,21 @@ class OptionError(ValueError):
     """Options that do not go together."""
 
 
-def _run_files(args: argparse.Namespace) -> int:
+class WaitError(RuntimeError):
+    """No server has become ready in time."""
+
+
+def _wait(urls: list[str], seconds: int) -> None:
+    from hypersonic.client import Client
+
+    if not seconds:
+        return
+    with Client(urls) as client:
+        if not client.ready(timeout=seconds):
+            raise WaitError(f"no server was ready at {', '.join(urls)} within {seconds} s; does its log show an error?")
+
+
+def _run_files(args: argparse.Namespace, urls: list[str]) -> int:
     from hypersonic.client import Client, Timeout
     from hypersonic.client.columns import FileOptions, MappingError, infer_files, read_mapping, shipped_mappings
     from hypersonic.events.sending import ANSWER_TIMEOUT_S
@@ -120,7 +140,7 @@ def _run_files(args: argparse.Namespace) -> int:
     options = FileOptions(args.tree, args.chunk_mb << 20, keep, args.overwrite, args.model_version)
     with (
         progress_bar(quiet=args.quiet) as show,
-        Client(args.url or [_URL], timeout=Timeout(total_s=ANSWER_TIMEOUT_S)) as client,
+        Client(urls, timeout=Timeout(total_s=ANSWER_TIMEOUT_S)) as client,
     ):
         summary = infer_files(client, args.name or args.model, mapping, args.input, args.output, options, show)
     print(summary)

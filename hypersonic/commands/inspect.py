@@ -16,11 +16,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a description of the file on standard output. Return 0."""
+    from hypersonic.firmware.errors import XclbinError
     from hypersonic.firmware.publish.manifest import FILE_NAME, Manifest
     from hypersonic.firmware.publish.sharing import same_file
     from hypersonic.firmware.xclbin.container import Xclbin
     from hypersonic.firmware.xclbin.describe import describe
 
+    if args.file.is_dir():
+        below = next(iter(sorted(args.file.rglob("[!.]*.xclbin"))), "models/facile/1/model.xclbin")
+        raise XclbinError(f"{args.file} is a directory, expected an xclbin file, such as {below}")
     print(describe(Xclbin.read(args.file)))
     beside = args.file.with_name(FILE_NAME)
     if beside.is_file() and (accepted := Manifest.read(beside).accepted):

@@ -31,7 +31,6 @@ Every request is sent once. Failed requests are counted and are not part of the 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = f"{HELP[0].upper()}{HELP[1:]}.\n\n{_MORE}"
     parser.add_argument(
         "model", metavar="MODEL", help="the model's name on the server; generated events are sent to a zoo model"

@@ -44,10 +44,11 @@ def run(args: argparse.Namespace) -> int:
     """Write the YAML, and print its path on standard output, the next command on standard error. Return 0."""
     from hypersonic.extras import require
     from hypersonic.hls.tune.new import write_copy, write_description
-    from hypersonic.own.task import trained_file
+    from hypersonic.own.task import check_files, trained_file
     from hypersonic.progress import progress
 
     require("tf_keras", "qkeras")
+    check_files(args.rows, None)
     with progress(quiet=args.quiet) as step:
         model = Path(trained_file(args.model, step))
         if args.shape:

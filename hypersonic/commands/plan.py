@@ -24,7 +24,7 @@ docs/plan.md explains the answer.
 
 examples:
   hypersonic plan facile --jobs 3300
-      an HLT farm: 3300 jobs of 0.6 s an event, one call of 16 000 rows each, U250 cards in servers with 25 Gb/s
+      an HLT farm: 3300 jobs of 0.6 s an event, one call of 16,000 rows each, U250 cards in servers with 25 Gb/s
   hypersonic plan facile --jobs 20000 --platform u55c --network-gbps 100 --p99-ms 5 --plot farm.png --json farm.json
   hypersonic plan emtrk --jobs 600 --cpu-s 330 --share 0.67 --rows 235 --calls 235
       an offline job: 330 s of processor time an event, 67 % of it in 235 calls
@@ -69,7 +69,7 @@ _OPTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
         "--background-gbps": ("site.background_gbps", "GBPS", "other traffic on that shared link (default: 0)"),
         "--rtt-ms": ("site.rtt_ms", "MS", "round trip between a job and a server (default: 0.5)"),
         "--server-cores": ("site.cores", "N", "processor cores of a server (default: 16)"),
-        "--request-cpu-ms": ("site.request_cpu_ms", "MS", "time for which a core works on a request (default: 1)"),
+        "--request-cpu-ms": ("site.request_cpu_ms", "MS", "time for which a core works on a request (default: as measured)"),
     },
     "target": {
         "--added-percent": ("target.added_percent", "PCT", "most time that queueing may add to an event (default: 3)"),
@@ -79,12 +79,16 @@ _OPTIONS: dict[str, dict[str, tuple[str, str, str]]] = {
     },
 }  # fmt: skip
 
+#: field -> option, of those whose values are texts
+_TEXTS = {
+    "model.repository": "--model-repository", "model.metrics": "--metrics", "site.platform": "--platform",
+    "site.server": "--server",
+}  # fmt: skip
 _WHOLE = ("jobs", "rows", "calls", "input_bytes", "output_bytes", "units", "cards", "cards_per_server", "cores")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to the parser."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.description = f"{HELP[0].upper()}{HELP[1:]}.\n\n{_MORE}"
     parser.add_argument("model", nargs="?", default="", metavar="MODEL", help="a zoo name, or the folder of a published model")
     parser.add_argument(
@@ -112,6 +116,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             group.add_argument(
                 "--platform", dest="site.platform", metavar="CARD", default=argparse.SUPPRESS, help="the card (default: u250)"
             )
+            group.add_argument(
+                "--server", dest="site.server", choices=("python", "triton"), default=argparse.SUPPRESS,
+                help="python: hypersonic serve; triton: tritonserver with the fpga backend (default: python)",
+            )  # fmt: skip
     output = parser.add_argument_group("output")
     output.add_argument("--plot", type=Path, metavar="FILE.png", help="draw time per event and latency (needs matplotlib)")
     output.add_argument("--json", type=Path, metavar="FILE", help="write the plan as JSON; --file reads its inputs again")
@@ -167,7 +175,7 @@ def _run_mixed(args: argparse.Namespace, document: Any) -> int:
     from hypersonic.plan.mix.report import show_mixed
 
     given = [option for options in _OPTIONS.values() for option, (name, _, _) in options.items() if hasattr(args, name)]
-    given += [name for name in ("model.repository", "model.metrics", "site.platform") if hasattr(args, name)]
+    given += [option for name, option in _TEXTS.items() if hasattr(args, name)]
     given += ["MODEL"] * bool(args.model) + ["--plot"] * bool(args.plot)
     if given:
         raise PlanError(
@@ -209,9 +217,7 @@ def _question(args: argparse.Namespace) -> Question:
         for option, (name, _, _) in options.items()
         if hasattr(args, name)
     }
-    for name, option in (
-        ("model.repository", "--model-repository"), ("model.metrics", "--metrics"), ("site.platform", "--platform"),
-    ):  # fmt: skip
+    for name, option in _TEXTS.items():
         if hasattr(args, name):
             options[name] = option, getattr(args, name)
     if args.model:
@@ -226,12 +232,12 @@ def server_batching(question: Question) -> Batching:
     The rule comes from the model's config.pbtxt if its folder was given, otherwise from a config.pbtxt such as `hypersonic
     build` publishes: slots, a preferred size, and a short delay. Raises ModelConfigError for a config.pbtxt that is not valid.
     """
+    from hypersonic.firmware.card_parameters import SLOT_ROWS
     from hypersonic.firmware.publish.config_pbtxt import (
         FILE_NAME,
         MAX_QUEUE_DELAY_US,
         PREFERRED_BATCH_SIZE,
         SLOT_BYTES,
-        SLOT_ROWS,
     )
     from hypersonic.server.core.config.read import read_config
     from hypersonic.server.core.scheduling.rule import BatchRule

@@ -6,9 +6,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from hypersonic.arguments import add_memory_option, add_network_option, add_own_options
+from hypersonic.arguments import add_memory_option, add_network_option, add_own_options, check_places
 
-HELP = "compare models as float network, quantised network, csim and RTL; write a table and pictures"
+HELP = "compare models as float network, quantised network, csim and RTL; write tables and pictures"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="report on every zoo model that has a generator; takes an hour the first time"
     )
     parser.add_argument(
-        "--output", type=Path, default=Path("report"), metavar="DIR", help="directory for the table and the pictures"
+        "--output", type=Path, default=Path("report"), metavar="DIR", help="directory for the tables and the pictures"
     )
     parser.add_argument("--platform", default="u250", metavar="CARD", help="card whose rate is predicted")
     add_network_option(parser)
@@ -33,20 +33,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the reports, and print the table on standard output. Return 0."""
+    """Write the reports, and print the tables on standard output. Return 0."""
     from hypersonic.events.outcome import OnCard
     from hypersonic.hls.tune.new import describe_if_missing
     from hypersonic.own.task import DataOptionError, own_data, trained_file
     from hypersonic.progress import progress
     from hypersonic.reporting.engines import report_models
 
+    check_places(args, "output")
     on = OnCard(args.platform, args.network_gbps)
     with progress(quiet=args.quiet) as step:
         models = [trained_file(model, step) for model in args.models]
         data = None
         if len(models) == 1:
-            describe_if_missing(models[0], args.rows, step)
             data = own_data(models[0], args.rows, args.labels)
+            describe_if_missing(models[0], args.rows, step)
         elif args.rows or args.labels:
             raise DataOptionError(f"--rows and --labels go with one model, got {', '.join(models) or 'none'}")
         print(report_models(models, everything=args.all, directory=args.output, progress=step, on=on, data=data), flush=True)

@@ -12,7 +12,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the server's options to the parser."""
     from hypersonic.server.arguments import add_arguments
 
-    parser.usage = "%(prog)s [--model-repository DIR] [options]"  # the generated one lists more than a hundred options
     add_arguments(parser)
 
 

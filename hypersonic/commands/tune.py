@@ -7,7 +7,7 @@ import argparse
 import signal
 from pathlib import Path
 
-from hypersonic.arguments import add_memory_option, parse_loss, parse_percent
+from hypersonic.arguments import add_memory_option, parse_count, parse_loss, parse_percent
 
 HELP = "search the types and reuse factors of a model of your own that cost least on a card, and write its YAML"
 
@@ -43,13 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
-def parse_count(text: str) -> int:
-    """Parse a whole number above 0. Raises argparse.ArgumentTypeError."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number above 0")
-    return int(text)
-
-
 def run(args: argparse.Namespace) -> int:
     """Search; print the table, and the paths of the YAML and the picture, on standard output. Return 0."""
     from hypersonic.building.fit.card import FitOptions
@@ -57,10 +50,11 @@ def run(args: argparse.Namespace) -> int:
     from hypersonic.building.tuning import tune
     from hypersonic.extras import require
     from hypersonic.hls.tune.run import TuneOptions
-    from hypersonic.own.task import trained_file
+    from hypersonic.own.task import check_files, trained_file
     from hypersonic.progress import progress
 
     require("tf_keras", "qkeras")
+    check_files(args.rows, args.labels)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C, which ends the search with the best so far
     options, fit = TuneOptions(args.rows, args.labels, args.loss, args.trials, args.minutes), FitOptions(args.fit, args.fill)
     with progress(quiet=args.quiet) as step:

@@ -89,7 +89,8 @@ def infer(
     if task.given:
         events = -(-task.given // event_rows) if event_rows else min(events, task.given)
         rows = -(-task.given // events)
-    progress(f"events: {events} of {rows} rows, seed {seed}" if not task.given else f"rows: {task.given} in {events} requests")
+    given = f"rows: {task.given:,} in {events:,} requests"
+    progress(given if task.given else f"events: {events:,} of {rows:,} rows, seed {seed}")
     sample = task.sample(events * rows, seed)
     if not task.given and sample.rows != events * rows:
         raise NoEventsError(
@@ -101,7 +102,7 @@ def infer(
         golden = None if travels_as_float32(served) and not check else load_golden(model, served)
         inputs: Tensors = golden.travelling(sample.inputs) if golden else sample.inputs
         requests = list(zip(*(np.array_split(x, events) for x in inputs), strict=True))
-        progress(f"infer: {events} events from {clients} clients")
+        progress(f"infer: {events:,} {'requests' if data else 'events'} from {clients} clients")
         before = read_kernel_clocks(metrics_url, served.name)
         load = send(client, served.name, requests)
     worked = Counter(read_kernel_clocks(metrics_url, served.name))
@@ -110,7 +111,7 @@ def infer(
     answers: Tensors = tuple(np.concatenate(parts) for parts in zip(*load.outputs, strict=True))
     compared = 0
     if check and golden:
-        progress(f"check: {sample.rows} answers against csim as integers")
+        progress(f"check: {sample.rows:,} rows of answers against csim as integers")
         compared = golden.compare(inputs, answers)
     progress(f"figures: {task.figure}")
     real = golden.real(answers) if golden else tuple(np.asarray(y, np.float64).reshape(len(y), -1) for y in answers)
@@ -132,7 +133,7 @@ def _judge(task: Task, labels: tuple[Labels, ...], sample: Sample, served: Outpu
     trained = task.float_predict(sample.inputs) if task.float_predict else served
     off = np.abs(np.concatenate(served, axis=1) - np.concatenate(trained, axis=1))
     figures = table(labels, {"served": served, "trained": trained})
-    figures.append(("from the trained model", {"served": float(off.max())}, "the worst difference of an output"))
+    figures.append(("from the trained model", {"served": float(off.max())}, "the largest difference of an output"))
     return Judged(served, trained, labels, tuple(figures))
 
 

@@ -95,6 +95,16 @@ class Outcome:
     judged: Judged | None = None
 
     @property
+    def own_rows(self) -> int:
+        """The number of a user's rows; 0 for generated ones."""
+        return len(self.judged.served[0]) if self.judged else 0
+
+    @property
+    def mean_rows(self) -> float:
+        """Mean rows of an event: of a user's rows, the last requests may have one row less than the first."""
+        return self.own_rows / len(self.load.outputs) if self.judged else float(self.rows)
+
+    @property
     def clocks_per_event(self) -> float:
         """Mean kernel clocks of an event; 0 if none were counted."""
         return self.clocks / len(self.load.outputs)
@@ -102,18 +112,26 @@ class Outcome:
     def figures(self) -> dict[str, Any]:
         """Return the table's numbers by name, with units in the names.
 
-        Without counted clocks there are no entries for clocks and card; "merit" is None for a model without a figure of merit.
+        A user's rows are sent in requests, generated ones in events. Without counted clocks there are no entries for clocks and
+        card; "merit" is None for a model without a figure of merit.
         """
-        clocks = {"clocks_per_event": self.clocks_per_event, "card": self.rate.as_data()} if self.rate else {}
+        sent = "request" if self.judged else "event"
+        clocks = {f"clocks_per_{sent}": self.clocks_per_event, "card": self.rate.as_data()} if self.rate else {}
         return {
-            "events": len(self.load.outputs),
+            f"{sent}s": len(self.load.outputs),
             "clients": self.clients,
             "integers_equal_to_csim": self.compared,
-            "events_per_s": self.load.events_per_s,
+            f"{sent}s_per_s": self.load.events_per_s,
             "latency_p50_ms": self.load.latency_ms(0.5),
             "latency_p99_ms": self.load.latency_ms(0.99),
-            "rows_an_event": self.rows,
-            "merit": self.merit.served,
-            **({"own": {name: values for name, values, _ in self.judged.figures}} if self.judged else {}),
+            **(self._own_figures(self.judged) if self.judged else {"rows_an_event": self.rows, "merit": self.merit.served}),
             **clocks,
+        }
+
+    def _own_figures(self, judged: Judged) -> dict[str, Any]:
+        return {
+            "rows": self.own_rows,
+            "rows_per_s": self.mean_rows * self.load.events_per_s,
+            "rows_a_request": self.mean_rows,
+            "own": {name: values for name, values, _ in judged.figures},
         }

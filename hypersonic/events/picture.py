@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hypersonic.events.outcome import SERVED, Outcome
+from hypersonic.firmware.estimate.rates import the
+from hypersonic.hls.disk import naming
 from hypersonic.hls.zoo.facile.report import Resolution
 from hypersonic.own.picture import draw_own
 
@@ -24,8 +26,9 @@ mpl.use("Agg")
 def show(outcome: Outcome, directory: Path) -> None:
     """Print the table; write figures.json and result.png into `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "figures.json").write_text(json.dumps(outcome.figures(), indent=2) + "\n")
-    draw(outcome, directory / "result.png")
+    with naming(directory):
+        (directory / "figures.json").write_text(json.dumps(outcome.figures(), indent=2) + "\n")
+        draw(outcome, directory / "result.png")
     print_table(outcome, directory / "result.png")
 
 
@@ -36,9 +39,9 @@ def print_table(outcome: Outcome, picture: Path) -> None:
         picture: the file that the last line names.
     """
     console = Console(width=None if Console().is_terminal else 120)
-    table = Table(
-        title=f"{outcome.model}: {len(outcome.load.outputs)} events from {outcome.clients} clients", title_justify="left"
-    )
+    requests = len(outcome.load.outputs)
+    sent = f"{outcome.own_rows:,} rows in {requests:,} requests" if outcome.judged else f"{requests:,} events"
+    table = Table(title=f"{outcome.model}: {sent} from {outcome.clients} clients", title_justify="left")
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_column("meaning")
@@ -60,7 +63,7 @@ def print_table(outcome: Outcome, picture: Path) -> None:
 def _add_resolution(table: Table, outcome: Outcome) -> None:
     *others, served = dict.fromkeys(row.method for row in outcome.resolution)
     table.add_section()
-    table.add_row("true energy, GeV", "bias / sigma68", "  ".join(f"{method:<16}" for method in others))
+    table.add_row("bias / sigma68 at GeV", served, "  ".join(f"{method:<16}" for method in others))
     cells = {(row.low_gev, row.high_gev, row.method): f"{row.bias:+.4f} / {row.sigma68:.4f}" for row in outcome.resolution}
     for low, high in dict.fromkeys((row.low_gev, row.high_gev) for row in outcome.resolution):
         beside = "  ".join(cells[low, high, method] for method in others)
@@ -68,30 +71,37 @@ def _add_resolution(table: Table, outcome: Outcome) -> None:
 
 
 def _rows(outcome: Outcome) -> list[tuple[str, str, str]]:
-    load, clocks = outcome.load, outcome.clocks_per_event
+    """Return the lines of rates: of a user's rows in rows/s, of generated events in events/s."""
+    load, clocks, rows = outcome.load, outcome.clocks_per_event, outcome.mean_rows
     checked = f"{outcome.compared:,}" if outcome.compared else "not checked"
-    rows = [
+    unit, times, of = ("rows", rows, f" for {rows:g} rows a request") if outcome.judged else ("events", 1.0, "")
+    lines = [
         ("answers equal to csim", checked, "compared as integers"),
-        ("events/s", f"{load.events_per_s:.1f}", "simulated card on this machine"),
+        (f"{unit}/s", f"{times * load.events_per_s:,.1f}", "simulated card on this machine"),
         ("latency p50 / p99, ms", f"{load.latency_ms(0.5):.0f} / {load.latency_ms(0.99):.0f}", "as the clients saw it"),
     ]
     if rate := outcome.rate:
-        rows += [
-            ("clocks per event", f"{clocks:,.0f}", f"{clocks / outcome.rows:.3f} per row, counted by the kernel"),
-            (f"events/s on a {rate.platform}", f"{rate.events_per_s:,.0f}", f"a prediction: the {rate.binding.part} limits it"),
-            *((f"  {limit.part}", f"{limit.events_per_s:,.0f}", str(limit)) for limit in rate.limits),
+        limited = f"a prediction{of}: {the(rate.limited_by)} limits it"
+        lines += [
+            (
+                f"clocks per {'request' if outcome.judged else 'event'}",
+                f"{clocks:,.0f}",
+                f"{clocks / rows:.3f} per row, counted by the kernel",
+            ),
+            (f"{unit}/s on a {rate.platform}", f"{times * rate.events_per_s:,.0f}", limited),
+            *((f"  {limit.part}", f"{times * limit.events_per_s:,.0f}", str(limit)) for limit in rate.limits),
         ]
     merit = outcome.merit
     if outcome.judged:
-        return rows
+        return lines
     before = "" if merit.before is None else f", the float network's {merit.before:.4f}"
     served = "-" if merit.served is None else f"{merit.served:.4f}"
-    rows.append(("figure of merit", served, f"{merit.name}{before}"))
-    return rows
+    lines.append(("figure of merit", served, f"{merit.name}{before}"))
+    return lines
 
 
 def draw(outcome: Outcome, file: Path) -> None:
-    """Write a PNG with the latency of every event, for FACILE resolution and bias against true energy, for a user's rows
+    """Write a PNG with the latency of every request, for FACILE resolution and bias against true energy, for a user's rows
     what draw_own draws."""
     from matplotlib import pyplot as plt
 
@@ -138,6 +148,7 @@ def _draw_latency(axes: Any, outcome: Outcome) -> None:
         at = outcome.load.latency_ms(quantile)
         axes.axvline(at, color="grey", ls=line, lw=1, label=f"p{quantile * 100:g}: {at:.0f} ms")
     axes.legend(frameon=False, loc="upper left")
-    axes.set(xlabel="latency of an event, ms", ylabel="share of events", xlim=(0, None), ylim=(0, 1.02))
-    axes.set_title(f"{outcome.clients} clients, simulated card: {outcome.load.events_per_s:.1f} events/s")
+    sent = "request" if outcome.judged else "event"
+    axes.set(xlabel=f"latency of one {sent}, ms", ylabel=f"share of {sent}s", xlim=(0, None), ylim=(0, 1.02))
+    axes.set_title(f"{outcome.clients} clients, simulated card: {outcome.load.events_per_s:.1f} {sent}s/s")
     axes.grid(visible=True, alpha=0.25)

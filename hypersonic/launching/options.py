@@ -8,8 +8,9 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
+
+from hypersonic.hls.near import did_you_mean
 
 OPERATIONS = ("start", "stop", "check")
 #: the container programs that -d accepts
@@ -168,8 +169,7 @@ def _near(path: Path) -> str:
     while not path.parent.is_dir():
         path = path.parent
     with suppress(OSError):
-        for name in get_close_matches(path.name, [each.name for each in path.parent.iterdir() if each.name != path.name], n=1):
-            return f"; did you mean {name}?"
+        return did_you_mean(path.name, [each.name for each in path.parent.iterdir() if each.name != path.name])
     return ""
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.hls.frontend.description import SUFFIXES, DescriptionError, describe
+from hypersonic.hls.frontend.description import SUFFIXES, DescriptionError, describe, find_model, zoo_models
 from hypersonic.hls.frontend.predict import trained_predict
 from hypersonic.hls.frontend.pytorch.export import export_module, names_function
+from hypersonic.hls.frontend.rows import SUFFIXES as ROWS
 from hypersonic.hls.frontend.rows import Wanted, read_arrays, read_rows
+from hypersonic.hls.near import nearest
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.tune.labels import Labels, read_labels
 from hypersonic.hls.zoo.task import Outputs, Sample, Task
@@ -67,10 +69,12 @@ def trained_file(model: str, progress: Callable[[str], None] = lambda _: None) -
 def own_data(model: str, rows: Path | None, labels: Path | None) -> OwnData | None:
     """Return the files of a user's model, or None for a zoo model.
 
-    Reads the files once, so that anything but an array is refused before a build. Raises DataOptionError, DescriptionError,
-    RowsError, OSError.
+    The YAML may still be missing. Reads the files once, so that anything but arrays with a label for each row is refused before
+    a build. Raises DataOptionError, DescriptionError, RowsError, OSError.
     """
     is_file = Path(model).suffix in SUFFIXES
+    if is_file:
+        find_model(model)
     if rows is None:
         if is_file:
             raise DataOptionError(
@@ -80,11 +84,29 @@ def own_data(model: str, rows: Path | None, labels: Path | None) -> OwnData | No
             raise DataOptionError("--labels needs --rows: generated events have true values of their own")
         return None
     if not is_file:
+        if model not in zoo_models():
+            find_model(model)  # says what is expected instead
         raise DataOptionError(f"--rows goes with a file, such as own.keras or own.yaml; the rows of {model} are generated")
-    describe(model)
-    for file in (rows, *([labels] if labels else [])):
-        read_arrays(file)
+    check_files(rows, labels)
+    counts, labelled = _counts(rows), _counts(labels) if labels else []
+    if labelled and not set(counts) & set(labelled):
+        got = f"{labels} holds labels of {labelled[0]} rows, {rows} has {counts[0] if counts else 0} rows"
+        raise DataOptionError(f"{got}; expected one label for each row")
     return OwnData(rows, labels)
+
+
+def check_files(rows: Path | None, labels: Path | None) -> None:
+    """Raise DataOptionError, with the option and the nearest file, if a file that is given does not exist."""
+    for option, file in (("--rows", rows), ("--labels", labels)):
+        if file and not file.exists():
+            beside = [each.name for each in file.parent.glob("*") if each.suffix in ROWS]
+            near = nearest(file.name, beside)
+            raise DataOptionError(f"{option} {file} does not exist{f'; did you mean {file.with_name(near)}?' if near else ''}")
+
+
+def _counts(file: Path) -> list[int]:
+    """Return the number of rows of each array of a file."""
+    return [len(array) for array in read_arrays(file).values() if array.ndim]
 
 
 @dataclass(frozen=True)

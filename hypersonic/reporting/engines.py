@@ -9,7 +9,7 @@ equal csim integer by integer.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -62,14 +62,14 @@ def report_models(
     on: OnCard = ON_U250,
     data: OwnData | None = None,
 ) -> str:
-    """Write the reports of `models` into `directory`, and return the table.
+    """Write the reports of `models` into `directory`, and return the tables.
 
     Raises NoTaskError, PlatformError, and what report() raises. The files are written after each model.
 
     Args:
         everything: report on every zoo model with a generator instead.
         on: the card whose rate is predicted.
-        data: of a user's model, the only one of `models`; its figures follow the table.
+        data: of a user's model, the only one of `models`; its figures follow the tables.
         progress: called with one line per step.
     """
     wanted = list(tasks()) if everything else list(models)
@@ -233,29 +233,35 @@ def real(row: Row, raw: NDArray[np.int64]) -> Outputs:
     return tuple(np.ldexp(tensor.fixed.to_float(part), -tensor.exponents) for tensor, part in parts)
 
 
-_HEAD = (
-    "model", "parameters", "figure of merit", "float", "quantised", "csim", "RTL = csim", "max csim - model file", "core",
-    "multipliers", "clocks a row", "clocks, measured / predicted", "rows/s on a card, predicted", "limited by",
+_ANSWERS = ("model", "parameters", "figure of merit", "float", "quantised", "csim", "RTL = csim", "max csim - model file")
+_SPEED = (
+    "model", "core", "multipliers", "clocks a row", "clocks, measured / predicted", "rows/s on a card, predicted", "limited by",
     "the kernel alone", "CPU us a row, csim / RTL",
 )  # fmt: skip
 
 
 def table(reports: Sequence[ModelReport]) -> str:
-    """Return a Markdown table with a line per model."""
-    lines = [_HEAD, tuple("---" for _ in _HEAD), *(_line(each) for each in reports)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    """Return two Markdown tables with a line per model each: its answers, and the speed of its core."""
+    return f"{_markdown(_ANSWERS, map(_answers_line, reports))}\n{_markdown(_SPEED, map(_speed_line, reports))}"
 
 
-def _line(each: ModelReport) -> tuple[str, ...]:
+def _markdown(head: tuple[str, ...], lines: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ("---",) * len(head), *lines))
+
+
+def _answers_line(each: ModelReport) -> tuple[str, ...]:
     merits = [_number(each.merit[name]) for name in _STAGES[:3]]
-    figure, difference, csim_us = f"{each.figure}, {each.rows:,} rows", f"{each.difference:.3g}", f"{each.csim_us:,.0f}"
+    equal = f"{each.core.equal:,} integers of {each.core.rtl_rows:,} rows" if each.core else "no RTL"
+    return each.model, f"{each.parameters:,}", f"{each.figure}, {each.rows:,} rows", *merits, equal, f"{each.difference:.3g}"
+
+
+def _speed_line(each: ModelReport) -> tuple[str, ...]:
     if not (core := each.core):
-        return each.model, f"{each.parameters:,}", figure, *merits, "no RTL", difference, *["-"] * 7, f"{csim_us} / -"
+        return each.model, *["-"] * 7, f"{each.csim_us:,.0f} / -"
     return (
-        each.model, f"{each.parameters:,}", figure, *merits,
-        f"{core.equal:,} integers of {core.rtl_rows:,} rows", difference, core.core, f"{core.multipliers or '-'}",
-        f"{core.ii:,}", f"{core.clocks:,} / {core.predicted:,}", f"{core.rate.events_per_s:,.0f}", core.rate.binding.part,
-        f"{core.rate.of('kernel'):,.0f}", f"{csim_us} / {core.rtl_us:,.0f}",
+        each.model, core.core, f"{core.multipliers:,}" if core.multipliers else "-", f"{core.ii:,}",
+        f"{core.clocks:,} / {core.predicted:,}", f"{core.rate.events_per_s:,.0f}", core.rate.limited_by,
+        f"{core.rate.of('kernel'):,.0f}", f"{each.csim_us:,.0f} / {core.rtl_us:,.0f}",
     )  # fmt: skip
 
 

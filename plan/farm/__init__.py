@@ -28,24 +28,23 @@ Not simulated: packets and TCP (a link is work-conserving and shares nothing unf
 card that hangs before it fails, priorities, and clients that prefer a server they know.
 
 Checks, in tests/plan/farm: exponential service against exact mean-value analysis (mva.py), single queues against closed
-formulas (queues.py), saturation against the published figures of a T4 and a U250. bench/farm_speed.py prints how long a
-simulation takes, and bench/farm_overload.py checks what overload.py says about queue limits.
+formulas (queues.py), saturation against the published figures of a T4 and a U250.
 """
 
 from hypersonic.plan.farm.batching import Batching, Queued, Take, Wait
 from hypersonic.plan.farm.errors import FarmError
 from hypersonic.plan.farm.loads import Call, ClosedLoop, Load, OpenLoop, Retry
-from hypersonic.plan.farm.machines import Balancing, Failure, Farm, Hosted, Link, Proxy, Server
+from hypersonic.plan.farm.machines import Failure, Farm, Hosted, Link, Proxy, Server
 from hypersonic.plan.farm.result import Counts, Mix, Result, Second, ServerUse, Spread, Utilisation
-from hypersonic.plan.farm.service import Constant, Exponential, Histogram, Linear, ServiceTime
+from hypersonic.plan.farm.service import Constant, Histogram, Linear, ServiceTime
 from hypersonic.plan.farm.simulate import simulate, simulate_mix
 from hypersonic.plan.farm.turns import CardState, Guest, Later, TurnRule, Turns
 from hypersonic.plan.farm.turns import Load as LoadCard
 
 __all__ = [
-    "Farm", "Server", "Hosted", "Proxy", "Link", "Balancing", "Failure",
+    "Farm", "Server", "Hosted", "Proxy", "Link", "Failure",
     "Call", "ClosedLoop", "OpenLoop", "Load", "Retry",
-    "ServiceTime", "Constant", "Exponential", "Linear", "Histogram",
+    "ServiceTime", "Constant", "Linear", "Histogram",
     "Batching", "Queued", "Take", "Wait",
     "Turns", "TurnRule", "CardState", "Guest", "LoadCard", "Later",
     "simulate", "Result", "Spread", "Utilisation", "Counts", "Second",

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
 
 from hypersonic.plan.farm.batching import Batching
 from hypersonic.plan.farm.errors import FarmError, check_count, check_not_negative, check_positive
@@ -60,6 +59,7 @@ class Hosted:
             queue, so it overlaps with other executions.
         xclbin: models with equal ones are on a card together; "" = one of its own. Only models that take turns need it.
         load_s: how long its xclbin takes to load.
+        request_cpu: the time that one of the server's cores works on a request before it is queued.
     """
 
     service: ServiceTime
@@ -71,6 +71,7 @@ class Hosted:
     transfer: ServiceTime = NO_TIME
     xclbin: str = ""
     load_s: float = 0.0
+    request_cpu: ServiceTime = NO_TIME
 
     def __post_init__(self) -> None:
         check_count(1, units_per_card=self.units_per_card, slots_per_unit=self.slots_per_unit)
@@ -91,7 +92,8 @@ class Server(Hosted):
     Attributes:
         cards: on each of them all models have their units, unless they take turns.
         link: between the site's link and this server.
-        cpu_cores, request_cpu: the cores, and the time that one of them works on a request before it is queued.
+        cpu_cores: its cores.
+        lock_s: the part of each request's processor time in which no other request is worked on, whatever the cores.
         others: further models on the same cards.
         turns: None = all models are on all cards at the same time.
     """
@@ -99,7 +101,7 @@ class Server(Hosted):
     cards: int = 1
     link: Link = Link()
     cpu_cores: int = 1
-    request_cpu: ServiceTime = NO_TIME
+    lock_s: float = 0.0
     admission_limit: int = 0
     others: tuple[Hosted, ...] = ()
     turns: Turns | None = None
@@ -108,6 +110,7 @@ class Server(Hosted):
         super().__post_init__()
         check_count(1, cards=self.cards, cpu_cores=self.cpu_cores)
         check_count(0, admission_limit=self.admission_limit)
+        check_not_negative(lock_s=self.lock_s)
         names = [each.model for each in self.hosted]
         if len({*names}) < len(names):
             raise FarmError(f"a server hosts the models {names}, expected different names; give each model once")
@@ -173,18 +176,12 @@ class Failure:
             raise FarmError(f"a card that fails at {self.at_s:g} s returns at {self.returns_s:g} s, expected a later time")
 
 
-class Balancing(Enum):
-    """How the server for a call is chosen, among those that have a card in service."""
-
-    #: of two different servers at random, the one with fewer calls in flight (Envoy's LEAST_REQUEST)
-    LEAST_OF_TWO = "least of two"
-    #: each server in turn
-    ROUND_ROBIN = "round robin"
-
-
 @dataclass(frozen=True)
 class Farm:
     """Servers behind one link and one balancer.
+
+    Of two servers with a card in service, taken at random, a call goes to the one with fewer calls in flight (Envoy's
+    LEAST_REQUEST).
 
     Attributes:
         link: the site's, which all calls share.
@@ -195,7 +192,6 @@ class Farm:
 
     servers: tuple[Server, ...]
     link: Link = Link()
-    balancing: Balancing = Balancing.LEAST_OF_TWO
     failures: tuple[Failure, ...] = ()
     detection_s: float = 1.0
     proxy: Proxy | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
@@ -23,7 +23,7 @@ Sampler = Callable[[int], float]
 
 @runtime_checkable
 class ServiceTime(Protocol):
-    """The distribution of a service time. Constant, Exponential, Linear and Histogram implement it."""
+    """The distribution of a service time. Constant, Linear and Histogram implement it."""
 
     def mean_s(self, rows: int) -> float:
         """Return the mean in seconds for so many rows."""
@@ -69,34 +69,6 @@ class Constant:
 
 #: takes no time
 NO_TIME = Constant(0.0)
-
-
-@dataclass(frozen=True)
-class Exponential:
-    """Exponentially distributed, whatever the rows.
-
-    Attributes:
-        mean: in seconds, above 0.
-    """
-
-    mean: float
-
-    def __post_init__(self) -> None:
-        check_positive(mean=self.mean)
-
-    def mean_s(self, rows: int) -> float:  # noqa: ARG002 - the protocol's
-        """Return the mean."""
-        return self.mean
-
-    @property
-    def cv2(self) -> float:
-        """That of the exponential distribution."""
-        return 1.0
-
-    def sampler(self, random: Random) -> Sampler:
-        """Return a function that draws exponential times."""
-        mean, uniform, log = self.mean, random.random, math.log
-        return lambda _rows: -mean * log(1.0 - uniform())
 
 
 @dataclass(frozen=True)
@@ -166,13 +138,6 @@ class Histogram:
             )
         if self.mean is not None:
             check_positive(mean=self.mean)
-
-    @classmethod
-    def from_triton(cls, bounds_us: Sequence[float], cumulative: Sequence[float], *, sum_us: float | None = None) -> Histogram:
-        """Make a histogram from the `le` labels and values of a metric in microseconds, and its `_sum` if it is known."""
-        counts = tuple(int(value) for value in cumulative)
-        mean = sum_us / counts[-1] / 1e6 if sum_us and counts and counts[-1] else None
-        return cls(tuple(bound / 1e6 for bound in bounds_us), counts, mean)
 
     def mean_s(self, rows: int) -> float:  # noqa: ARG002 - the protocol's
         """Return the measured mean, or that of the times that are drawn."""

@@ -13,11 +13,12 @@ from hypersonic.plan.inputs import RULES, Rule, Target
 from hypersonic.plan.measured import constant_service
 from hypersonic.plan.mix.site import MIXED_RULES, JobClass, Mixed, PlannedModel, Pool, Way
 from hypersonic.plan.read import Given, check_known, model_of
+from hypersonic.plan.server_cost import SERVERS
 
 #: the sections that make a file one of several models, and those of one model that it may not have
 SEVERAL, SINGLE = ("models", "pools", "workloads"), ("model", "workload")
 
-_SITE = ("platform", "cards_per_server", "kernel_mhz", "server_gbps", "cores", "request_cpu_ms")
+_SITE = ("platform", "cards_per_server", "kernel_mhz", "server_gbps", "server", "cores", "request_cpu_ms")
 _WAY = tuple(each.name for each in fields(Way))
 #: section -> field -> rule; None = a text
 _FIELDS: Mapping[str, Mapping[str, Rule | None]] = {
@@ -105,6 +106,8 @@ def _checked(path: Path, section: str, place: str, content: Any) -> dict[str, An
 def _check_value(path: Path, place: str, value: Any, rule: Rule | None) -> None:
     if rule is None and not (isinstance(value, str) and value):
         raise PlanError(f"{path}: {place} is {value!r:.80}, expected a text")
+    if place.endswith(".server"):
+        check_known(path, value, SERVERS, "a server")
     if rule is not None and not rule.allows(value):
         raise PlanError(f"{path}: {place} is {value!r:.80}, expected {rule}; change it")
 

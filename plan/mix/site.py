@@ -30,8 +30,9 @@ from hypersonic.plan.farm import (
     Turns,
 )
 from hypersonic.plan.farm.service import NO_TIME
-from hypersonic.plan.inputs import RULES, ModelCost, Question, Rule, Site, Target, Workload
+from hypersonic.plan.inputs import RULES, ModelCost, OwnWork, Question, Rule, Site, Target, Workload
 from hypersonic.plan.limits import card_of, execution_s
+from hypersonic.plan.server_cost import PYTHON
 
 #: the least own work of a job, for loads that do nothing but call
 _LEAST_S = 1e-6
@@ -61,7 +62,7 @@ class Pool:
     """Cards of one kind in servers of one kind.
 
     Attributes:
-        platform, cards_per_server, kernel_mhz, server_gbps, cores, request_cpu_ms: as in Site.
+        platform, cards_per_server, kernel_mhz, server_gbps, server, cores, request_cpu_ms: as in Site.
         cards: that calls use, those that have failed included.
         spares: cards beside them, each of which takes the place of a failed one.
         failed: cards that have failed.
@@ -79,8 +80,9 @@ class Pool:
     failed: int = 0
     kernel_mhz: float = 0.0
     server_gbps: float = 25.0
+    server: str = PYTHON
     cores: int = 16
-    request_cpu_ms: float = 1.0
+    request_cpu_ms: float = 0.0
     turns: bool = False
     residency_s: float = 5.0
     costs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -105,13 +107,13 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class JobClass:
+class JobClass(OwnWork):
     """Jobs of one class.
 
     Attributes:
         calls: of an event, in order: model, rows, and how often one after the other.
         jobs, events_per_s: one of them is above 0. Events arrive at events_per_s whether or not earlier ones are finished.
-        cpu_s, share: as in Workload.
+        cpu_s, share: as in OwnWork.
         in_flight: events that a job has begun; 1 = it waits for each answer, more = asynchronous calls.
     """
 
@@ -121,11 +123,6 @@ class JobClass:
     cpu_s: float = 0.667
     share: float = 0.1
     in_flight: int = 1
-
-    @property
-    def own_s(self) -> float:
-        """A job's own work for an event, in seconds."""
-        return (1 - self.share) * self.cpu_s
 
 
 @dataclass(frozen=True)
@@ -230,7 +227,7 @@ def _server(mixed: Mixed, pool: Pool, cards: int, rule: TurnRule | None) -> Serv
     turns = Turns(rule, pool.residency_s) if pool.turns else None
     return Server(
         **{each.name: getattr(first, each.name) for each in fields(Hosted)},
-        cards=cards, link=Link(pool.server_gbps * 1e9), cpu_cores=pool.cores, request_cpu=Constant(pool.request_cpu_ms / 1e3),
+        cards=cards, link=Link(pool.server_gbps * 1e9), cpu_cores=pool.cores, lock_s=_site(pool).lock_s,
         others=tuple(others), turns=turns,
     )  # fmt: skip
 
@@ -241,7 +238,15 @@ def _hosted(model: PlannedModel, name: str, pool: Pool) -> Hosted:
     service, transfer = _times(model, pool)
     return Hosted(
         service, model.cost.units, queue_limit=model.queue_limit, model=name, transfer=transfer, xclbin=model.xclbin,
-        load_s=model.load_s,
+        load_s=model.load_s, request_cpu=_site(pool).request_cpu(model.cost.input_bytes),
+    )  # fmt: skip
+
+
+def _site(pool: Pool) -> Site:
+    """Return the pool as the servers of a farm of one model."""
+    return Site(
+        platform=pool.platform, kernel_mhz=pool.kernel_mhz, server_gbps=pool.server_gbps, server=pool.server,
+        request_cpu_ms=pool.request_cpu_ms,
     )  # fmt: skip
 
 
@@ -252,8 +257,7 @@ def _times(model: PlannedModel, pool: Pool) -> tuple[ServiceTime, ServiceTime]:
     if cost.measured:
         times = Histogram(cost.measured.bounds_s, cost.measured.counts, execution_s(cost.measured, rows))
         return times, Constant(cost.measured.transfer_s)
-    site = Site(platform=pool.platform, kernel_mhz=pool.kernel_mhz, server_gbps=pool.server_gbps)
-    alone = Question(Workload(rows=rows), replace(cost, units=1), site, Target())
+    alone = Question(Workload(rows=rows), replace(cost, units=1), _site(pool), Target())
     rates = {limit.part: limit.events_per_s for limit in card_of(alone).limits}
     slowest = min(rate for part, rate in rates.items() if part not in ("kernel", "network"))
     return Linear(0.0, 1 / rates["kernel"] / rows), Linear(0.0, 1 / slowest / rows)

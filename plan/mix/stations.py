@@ -141,7 +141,7 @@ class Layout:
         links: list[Link] = [farm.link, server.link, *([farm.proxy.link] if farm.proxy else ())]
         bit_s = max(1 / link.free_bits_per_s for link in links)
         hosted = next(each for each in server.hosted if each.model == call.model)
-        services: list[ServiceTime] = [server.request_cpu, hosted.transfer, hosted.service]
+        services: list[ServiceTime] = [hosted.request_cpu, hosted.transfer, hosted.service]
         if farm.proxy:
             services.append(farm.proxy.request_cpu)
         times_s = [2 * link.delay_s for link in links] + [service.mean_s(call.rows) for service in services]
@@ -171,10 +171,17 @@ def _group(name: str, server: Server, count: int, calls: Sequence[Call], index: 
     models = {each.model for each in server.hosted}
     here = [call for call in calls if call.model in models]
     ahead, back = _wires(name, server.link, count, here, index)
-    ahead += _served(f"{name}: cores", server.request_cpu, count, server.cpu_cores, here, index)
-    times = {call: each.transfer.mean_s(call.rows) for each in server.hosted for call in here if call.model == each.model}
-    if any(times.values()):
-        ahead.append(Station(f"{name}: card's link", count, server.cards, times, kind=index))
+    hosted = {each.model: each for each in server.hosted}
+    cpu = {call: hosted[call.model].request_cpu.mean_s(call.rows) for call in here}
+    lock = {call: server.lock_s for call in here if cpu[call]}
+    transfers = {call: hosted[call.model].transfer.mean_s(call.rows) for call in here}
+    shared = (
+        ("cores", server.cpu_cores, cpu, server.request_cpu.cv2), ("process", 1, lock, 0.0),
+        ("card's link", server.cards, transfers, 0.0),
+    )  # fmt: skip
+    for part, servers, times, cv2 in shared:
+        if any(times.values()):
+            ahead.append(Station(f"{name}: {part}", count, servers, times, cv2, index))
     units = {each.model: _units(name, server, each, count, here, index) for each in server.hosted}
     return Group(server, count, tuple(ahead), units, tuple(back))
 

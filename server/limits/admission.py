@@ -47,7 +47,9 @@ class Admission:
         self._closed_s = math.inf
         #: requests that were refused because they arrived after close()
         self.refused_closed = 0
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        #: under this lock: the last request has left after close()
+        self._empty = threading.Condition(self._lock)
 
     @property
     def requests(self) -> int:
@@ -76,11 +78,11 @@ class Admission:
             BudgetError: (RESOURCE_EXHAUSTED, 503) if these bytes, or one more request, would exceed the limit or the client's
                 share.
         """
-        with self._changed:
+        with self._lock:
             if self.closed and arrived_s >= self._closed_s:
                 self.refused_closed += 1
                 raise ShuttingDownError
-            if self.requests:
+            if self.places.used:
                 if not self.places.fits(1, client):
                     self._refuse(self.places, 1, client, "the server holds {} requests")
                 self._check(size_bytes, client)
@@ -104,12 +106,12 @@ class Admission:
 
     def check(self, size_bytes: int, client: str = "") -> None:
         """Raise BudgetError if announced bytes would be refused if they arrived now. Counts nothing."""
-        with self._changed:
+        with self._lock:
             self._check(size_bytes, client)
 
     def take(self, size_bytes: int, client: str = "") -> None:
         """Count more bytes for an admitted request, before it is read, decompressed or parsed. Raises BudgetError."""
-        with self._changed:
+        with self._lock:
             self._check(size_bytes, client)
             self.budget.take(size_bytes, client)
 
@@ -118,34 +120,34 @@ class Admission:
 
         The answer to a request that is alone in the server may have any size.
         """
-        with self._changed:
+        with self._lock:
             if self.requests > 1:
                 self._check(size_bytes, client)
             self.budget.take(size_bytes, client)
 
     def shrink(self, size_bytes: int, client: str = "") -> None:
         """Release bytes that take() or grow() counted."""
-        with self._changed:
+        with self._lock:
             self.budget.release(size_bytes, client)
 
     def leave(self, size_bytes: int, client: str = "") -> None:
         """Release a request and its bytes."""
-        with self._changed:
+        with self._lock:
             self.places.release(1, client)
             self.budget.release(size_bytes, client)
             if self.closed and not self.requests:
-                self._changed.notify_all()
+                self._empty.notify_all()
 
     def close(self) -> None:
         """Refuse requests from now on."""
-        with self._changed:
+        with self._lock:
             if not self.closed:
                 self.closed, self._closed_s = True, time.monotonic()
 
     def wait_empty(self, timeout_s: float) -> bool:
         """Wait until no request is held. Returns whether that happened in time."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self.requests, timeout_s)
+        with self._lock:
+            return self._empty.wait_for(lambda: not self.requests, timeout_s)
 
 
 class Held:

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hypersonic.firmware.card_parameters import CARD_PARAMETERS
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -49,7 +51,6 @@ _DAYS, _DAYS_S = "366 days", 366 * 86_400
 _TIME_US = Bound(0, _DAYS_S * 1_000_000, _DAYS)
 #: XRT and poll() take milliseconds as 32 bits
 _WAIT_MS = Bound(0, _INT32, "24.8 days")
-_RETRY_MS = Bound(1, _DAYS_S * 1000, _DAYS)
 _OPTION = Bound(0, _INT32)
 _POSITIVE = Bound(1, _INT32)
 _BYTES = Bound(0, (1 << 63) - 1)
@@ -75,12 +76,9 @@ PARAMETERS: Mapping[str, Bound] = {
     "inter_op_thread_count": Bound(0, 1024),
     "intra_op_thread_count": Bound(0, 1024),
     "python.timeout_ms": _WAIT_MS,
-    "retry_ms": _RETRY_MS,
     "share": Bound(0.001, 1000.0),
     "shm_max_bytes": Bound(1, (1 << 63) - 1),
-    "slot_rows": Bound(1, _INT32),
-    "slots": Bound(1, 64),
-    "timeout_ms": Bound(1, _INT32, "24.8 days"),
+    **{name: Bound(each.least, each.most, each.means) for name, each in CARD_PARAMETERS.items()},
 }
 #: an option of the command line -> its bounds; tritonserver reads most of them as 32 bits, and so does gRPC
 OPTIONS: Mapping[str, Bound] = {

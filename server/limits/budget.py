@@ -87,8 +87,12 @@ class Budget:
     def release(self, amount: int, client: str) -> None:
         """Count an amount as free again."""
         self.used -= amount
-        _subtract(self._addresses, self.address_of(client), amount)
-        _subtract(self._connections, client, amount)
+        for counts, key in ((self._addresses, self.address_of(client)), (self._connections, client)):
+            left = counts.get(key, 0) - amount
+            if left > 0:
+                counts[key] = left
+            else:
+                counts.pop(key, None)
         if self.full_since is not None:
             self._look()
 
@@ -110,11 +114,3 @@ def _room(held: int, used: int, free: int, whole: int) -> int:
     if held == used:  # it is the only holder
         share = max(share, free - whole // _KEPT)
     return max(share, 0)
-
-
-def _subtract(counts: dict[str, int], key: str, amount: int) -> None:
-    left = counts.get(key, 0) - amount
-    if left > 0:
-        counts[key] = left
-    else:
-        counts.pop(key, None)

@@ -9,7 +9,6 @@ thread that has finished continues with it.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -33,13 +32,13 @@ class ThreadQuota:
         self._most = max(1, threads)
         self._lock = threading.Lock()
         self._taken = 0
-        self._held: Counter[str] = Counter()
+        self._held: dict[str, int] = {}
         #: name -> its work without a thread, oldest first; the names take turns
         self._waiting: dict[str, dict[Work, None]] = {}
 
     def held(self, name: str) -> int:
         """Return how many threads wait for a model."""
-        return self._held[name]
+        return self._held.get(name, 0)
 
     def enter(self, name: str) -> bool:
         """Return whether this thread may wait for a model. If it may, it has to call leave() afterwards."""
@@ -47,7 +46,7 @@ class ThreadQuota:
             return self._enter(name)
 
     def _enter(self, name: str) -> bool:
-        held = self._held[name]
+        held = self._held.get(name, 0)
         if self._taken and held >= self._most - self._taken:
             return False
         self._held[name] = held + 1

@@ -171,9 +171,9 @@ def choose(entry: ModelEntry | None, name: str, number: int | None) -> Model:
 
 
 def _latest(entry: ModelEntry) -> Model:
-    serving = [record.serving for _, record in sorted(entry.versions.items()) if record.serving]
-    if serving and serving[-1] is not None:
-        return serving[-1]
+    for number in sorted(entry.versions, reverse=True):
+        if (model := entry.versions[number].serving) is not None:
+            return model
     loaded = [number for number, record in entry.versions.items() if record.state is ModelState.READY]
     if loaded:
         _refuse(entry.name, max(loaded), entry.versions[max(loaded)])

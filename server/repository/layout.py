@@ -114,7 +114,8 @@ def require_repositories(repositories: Sequence[Path]) -> None:
         except OSError as error:
             raise StartError(
                 f"model repository {repository} cannot be read: {error.strerror}; "
-                "expected a directory with one directory per model"
+                "expected a directory with one directory per model; `hypersonic run` and `hypersonic build` write "
+                "./models: start the server where you called them, or name that directory with --model-repository"
             ) from error
 
 

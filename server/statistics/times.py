@@ -15,6 +15,11 @@ class RunTimes(NamedTuple):
     done_ns: int
     answered_ns: int
 
+    def answered_at(self, answered_ns: int) -> RunTimes:
+        """Return the times with another end; faster than _replace()."""
+        taken_ns, launched_ns, done_ns, _ = self
+        return RunTimes(taken_ns, launched_ns, done_ns, answered_ns)
+
 
 def join_times(runs: Sequence[RunTimes]) -> RunTimes:
     """Return the times of a request that needed several runs.

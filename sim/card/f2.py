@@ -22,8 +22,7 @@ from hypersonic.hls.cache import cached
 from hypersonic.hls.rtl.size import size_of
 from hypersonic.sim.card.emulation import EmulatedModel, Progress
 from hypersonic.sim.card.library import EMU
-from hypersonic.sim.card.memories import MEMORIES, write_memories
-from hypersonic.sim.card.simulator import IMAGE_NAME, harness_constants, patience_clocks
+from hypersonic.sim.card.simulator import IMAGE_NAME, MEMORIES, harness_constants, patience_clocks, write_memories
 
 _SOURCES = ("f2_model.cpp", "pcim_shell.h", "axi_memory.h", "device_model.h", "memories.h", "memory_file.h")
 
@@ -33,7 +32,8 @@ def build_f2_simulator(design: F2Design, progress: Callable[[str], None] = lambd
 
     progress receives one line before a build. Raises ToolError when Verilator or g++ fails.
     """
-    constants = _constants(design)
+    # one model stands for all kernels, and waits as long as the slowest of them
+    constants = harness_constants(design.name, max(patience_clocks(kernel) for kernel, _ in design.kernels))
 
     def build(directory: Path) -> None:
         listed = ", ".join(f"{units} x {kernel.name}" for kernel, units in design.kernels)
@@ -70,8 +70,3 @@ def emulate(
 def simulators(xclbin: Xclbin) -> Mapping[str, bytes]:
     """The one simulator, as that of each kernel of an xclbin."""
     return {kernel.name: xclbin.bitstream for kernel in xclbin.kernels}
-
-
-def _constants(design: F2Design) -> str:
-    """The harness' constants: one model stands for all kernels, and waits as long as the slowest of them."""
-    return harness_constants(design.name, max(patience_clocks(kernel) for kernel, _ in design.kernels))

@@ -7,8 +7,13 @@ It exports the functions of libxrt_coreutil that host/xrt.py binds. It reads the
     HYPERSONIC_EMU_MEMORY    "ideal" or "latency=60,outstanding=64,stall=0,seed=1" (clocks, bursts, per cent), hw_emu only
     HYPERSONIC_EMU_HANG      "facile_1:3": compute unit facile_1 completes neither its 3rd run nor any later one, until its
                              card is reset; "facile_1@1:3": the same on card 1 only
+    HYPERSONIC_EMU_WRONG     "facile_1:3": one bit is wrong in the answers of facile_1's 3rd run and of all later ones;
+                             "facile_1/queued:1": the same for its runs that begin while another is in flight; "memory:5": for
+                             the 5th copy to a card and all later ones
     HYPERSONIC_EMU_LOAD_MS   time in ms in which a card replaces an xclbin by another one (default 2000, assumed)
     HYPERSONIC_EMU_PCIE_MB_S rate of each direction of a card's PCIe link in 10^6 bytes/s (default 0: no limit)
+    HYPERSONIC_EMU_PCIE_TRANSFER_MB_S
+                             rate of one transfer in it (default 0: that of the direction)
     HYPERSONIC_EMU_CARDS     a directory, in which processes share cards (sim/emu/processes.h). While it has a file
                              1.unplugged, card 1 is off the bus; each byte appended to a file 1.resets resets card 1
 """

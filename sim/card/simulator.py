@@ -2,6 +2,8 @@
 """Build the simulator in an xclbin's BITSTREAM section: a shared library with the interface of sim/emu/device_model.h.
 
 hw_emu simulates the kernel's Verilated SystemVerilog with an AXI memory model; sw_emu runs the model's own C++ in a C++ shell.
+A core's memory files are put into its simulator by a C++ source that includes them through the assembler, with a table that
+sim/emu/memory_file.h declares.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
@@ -28,9 +30,14 @@ from hypersonic.hls.rtl.size import size_of
 from hypersonic.hls.sources import source_files
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.card.library import EMU
-from hypersonic.sim.card.memories import MEMORIES, write_memories
 
 IMAGE_NAME = "simulator.so"
+
+#: this file, on which the content of a built simulator depends
+MEMORIES = Path(__file__).resolve()
+
+#: the C++ file that write_memories writes
+SOURCE_NAME = "memories.cpp"
 
 #: the files of sim/emu that are part of each simulator
 _HW_SOURCES = ("hw_model.cpp", "axi_memory.h", "device_model.h", "memories.h", "memory_file.h")
@@ -245,3 +252,32 @@ def fixed_point(fixed: FixedPoint) -> str:
 def _strip(library: Path, output: Path) -> None:
     """Remove the symbols, which are half of a Verilated library, since every xclbin contains it."""
     verilator.run(["strip", "--strip-unneeded", "-o", output, library], output.parent)
+
+
+def write_memories(memories: Sequence[Path], directory: Path) -> Path:
+    """Write directory/memories.cpp, which has the contents of `memories` by their base names, and return its path."""
+    source = directory / SOURCE_NAME
+    source.write_text("\n".join(_lines([memory.resolve() for memory in memories])) + "\n")
+    return source
+
+
+def _lines(memories: Sequence[Path]) -> Iterator[str]:
+    yield "// Written by sim/card/simulator.py."
+    yield '#include "memory_file.h"'  # and no more: other headers take seconds to compile
+    for index, memory in enumerate(memories):
+        file = f".incbin {_quoted(str(memory))}"
+        directives = (".pushsection .rodata", f"memory_{index}:", file, f"memory_{index}_end:", ".popsection")
+        yield f"asm({_quoted('; '.join(directives))});"
+        yield f'extern "C" __attribute__((visibility("hidden"))) const char memory_{index}[], memory_{index}_end[];'
+    entries = ", ".join(
+        f"{{{_quoted(memory.name)}, memory_{index}, memory_{index}_end}}" for index, memory in enumerate(memories)
+    )
+    yield f"static const emu::MemoryFile kTable[] = {{{entries or '{nullptr, nullptr, nullptr}'}}};"
+    yield "const emu::MemoryFile *const emu::kMemories = kTable;"
+    yield f"const size_t emu::kMemoryCount = {len(memories)};"
+
+
+def _quoted(text: str) -> str:
+    """A string literal, of C++ or of the assembler."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

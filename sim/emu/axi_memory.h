@@ -9,9 +9,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <deque>
+#include <vector>
 
 #include "device_model.h"
 
@@ -101,6 +104,12 @@ public:
         return burst;
     }
 
+    // The host's address of a byte that was resolved before; nullptr if its buffer object has been freed.
+    uint8_t *find(uint64_t address) const {
+        uint64_t extent_bytes = 0;
+        return memory_.resolve(memory_.card, address, &extent_bytes);
+    }
+
     // Whether the burst's bank can read or write its next beat in this clock.
     bool free(const Burst &burst, bool is_write, uint64_t clock) const {
         return burst.bank == nullptr || memory_.beat(memory_.card, burst.bank, is_write, clock, false) != 0;
@@ -186,12 +195,13 @@ private:
     Ring<Burst, kMaxOutstanding> queue_;
 };
 
-// Takes AW and W and gives B. Only strobed bytes inside the buffer object are written.
+// Takes AW and W and gives B. Only strobed bytes inside the buffer object are written: at once, or if `posted_clocks` is not 0, as
+// whole bursts, in order, that many clocks after their last beat was taken, whenever B was given.
 class WriteChannel {
 public:
-    WriteChannel(const hypersonic_memory &memory, const hypersonic_timing &timing)
-        : bus_(memory, "m_axi_gmem1"), latency_(timing.write_latency_clocks), outstanding_(outstanding(timing)),
-          stall_(timing.stall_percent, timing.seed * 4 + 3) {}
+    WriteChannel(const hypersonic_memory &memory, const hypersonic_timing &timing, uint64_t posted_clocks = 0)
+        : bus_(memory, "m_axi_gmem1"), latency_(timing.write_latency_clocks), posted_clocks_(posted_clocks),
+          outstanding_(outstanding(timing)), stall_(timing.stall_percent, timing.seed * 4 + 3) {}
 
     bool awready = false;
     bool wready = false;
@@ -203,6 +213,7 @@ public:
 
     void clock(uint64_t now, bool awvalid, const Address &aw, bool wvalid, uint64_t wstrb, bool wlast, const void *wdata,
                bool bready) {
+        while (!posted_.empty() && posted_.front().ready_clock <= now && posted_.front().whole) land();
         if (awvalid && awready) data_.push(bus_.resolve(aw, "write"));
         if (wvalid && wready) take(now, wstrb, wlast, static_cast<const uint8_t *>(wdata));
         if (bvalid && bready) {
@@ -224,10 +235,11 @@ private:
         bus_.claim(burst, true, now);
         ++beats_;
         if (burst.host != nullptr) {
-            if (wstrb == ~uint64_t{0} && burst.extent_bytes >= kBeatBytes)
-                std::memcpy(burst.host, wdata, kBeatBytes);
+            wstrb = inside(burst, wstrb);
+            if (posted_clocks_ != 0)
+                post(burst, wstrb, wdata);
             else
-                take_partly(burst, wstrb, wdata);
+                store(burst.host, wstrb, wdata);
             burst.host += kBeatBytes;
         }
         burst.address += kBeatBytes;
@@ -238,28 +250,72 @@ private:
             burst.beats_left = 0;
         }
         if (burst.beats_left == 0) {
+            if (!posted_.empty()) posted_.back().end(now + posted_clocks_);
             burst.ready_clock = now + latency_;
             answers_.push(burst);
             data_.pop();
         }
     }
 
-    void take_partly(Burst &burst, uint64_t wstrb, const uint8_t *wdata) {
-        for (unsigned byte = 0; byte < kBeatBytes; ++byte) {
-            if ((wstrb >> byte & 1) == 0) continue;
-            if (byte >= burst.extent_bytes) {
-                bus_.fault("write", burst.address + byte, 1, "past the end of the buffer object");
-                burst.response = kSlaveError;
-                return;
-            }
-            burst.host[byte] = wdata[byte];
+    struct Beat {
+        uint64_t strobes;
+        std::array<uint8_t, kBeatBytes> data;
+    };
+    // A burst on its way to memory
+    struct Posted {
+        uint64_t address;
+        uint64_t ready_clock = 0;
+        bool whole = false;
+        std::vector<Beat> beats{};
+
+        void end(uint64_t clock) {
+            if (whole) return;
+            whole = true;
+            ready_clock = clock;
         }
+    };
+
+    // The strobes of the bytes that are inside the burst's buffer object.
+    uint64_t inside(Burst &burst, uint64_t wstrb) {
+        const uint64_t there = burst.extent_bytes >= kBeatBytes ? ~uint64_t{0} : ~(~uint64_t{0} << burst.extent_bytes);
+        if ((wstrb & ~there) != 0) {
+            const auto first = static_cast<uint64_t>(std::countr_zero(wstrb & ~there));
+            bus_.fault("write", burst.address + first, 1, "past the end of the buffer object");
+            burst.response = kSlaveError;
+        }
+        return wstrb & there;
+    }
+
+    static void store(uint8_t *host, uint64_t wstrb, const uint8_t *wdata) {
+        if (wstrb == ~uint64_t{0}) {
+            std::memcpy(host, wdata, kBeatBytes);
+            return;
+        }
+        for (unsigned byte = 0; byte < kBeatBytes; ++byte)
+            if (wstrb >> byte & 1) host[byte] = wdata[byte];
+    }
+
+    void post(const Burst &burst, uint64_t wstrb, const uint8_t *wdata) {
+        if (posted_.empty() || posted_.back().whole) posted_.push_back(Posted{burst.address});
+        Beat &beat = posted_.back().beats.emplace_back();
+        beat.strobes = wstrb;
+        std::memcpy(beat.data.data(), wdata, kBeatBytes);
+    }
+
+    // The oldest burst reaches memory. If its buffer object has been freed meanwhile, it is dropped.
+    void land() {
+        const Posted &burst = posted_.front();
+        if (uint8_t *host = bus_.find(burst.address))
+            for (const Beat &beat : burst.beats) store(host + kBeatBytes * (&beat - burst.beats.data()), beat.strobes, beat.data.data());
+        posted_.pop_front();
     }
 
     Bus bus_;
     uint64_t latency_;
+    uint64_t posted_clocks_;
     unsigned outstanding_;
     Stall stall_;
+    std::deque<Posted> posted_;
     uint64_t beats_ = 0;
     Ring<Burst, kMaxOutstanding> data_;
     Ring<Burst, kMaxOutstanding> answers_;

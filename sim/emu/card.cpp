@@ -55,7 +55,7 @@ private:
 }  // namespace
 
 Loaded::Loaded(Card &card, Xclbin content, const std::string &directory, bool hangs)
-    : xclbin(std::move(content)), memory(std::make_shared<Memory>(xclbin.banks)), to_device(pcie_mb_s()), from_device(pcie_mb_s()),
+    : xclbin(std::move(content)), memory(std::make_shared<Memory>(xclbin.banks)), to_device(pcie_rates(), wrong_from_copy()), from_device(pcie_rates()),
       card_(card), shared_(directory, card.index()), compute_units_(xclbin.compute_units.size()), contexts_(xclbin.compute_units.size()) {
     const Images images(xclbin.bitstream);
     const MemoryView view{memory, std::make_shared<Banks>(xclbin), memory_timing()};
@@ -69,7 +69,8 @@ Loaded::Loaded(Card &card, Xclbin content, const std::string &directory, bool ha
         for (const size_t index : group) {
             const Ip &ip = xclbin.compute_units[index];
             const uint64_t hangs_at = hangs ? hang_at_run(ip.compute_unit, card.index()) : 0;
-            units.push_back(std::make_unique<ComputeUnit>(ip, xclbin.mode, images.of(ip.kernel), view, group.size() > 1, wake, hangs_at));
+            units.push_back(std::make_unique<ComputeUnit>(ip, xclbin.mode, images.of(ip.kernel), view, group.size() > 1, wake, hangs_at,
+                                                          wrong_answers(ip.compute_unit)));
             compute_units_[index] = units.back().get();
         }
         workers_.push_back(std::make_unique<Worker>(std::move(units), wake));

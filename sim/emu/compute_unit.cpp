@@ -17,6 +17,9 @@ constexpr uint32_t kDone = 1u << 1;
 constexpr uint32_t kContinue = 1u << 4;
 constexpr uint32_t kArguments = 0x10;
 
+// The address of the answers among a run's register words (docs/registers.md).
+constexpr size_t kAnswers = (0x1c - kArguments) / 4;
+
 // A kernel that moves no data for so many clocks, or for its simulator's patience_clocks if these are more, is hung: its
 // simulation stops, and the run stays RUNNING as on a card.
 constexpr uint64_t kStillClocks = 1'000'000;
@@ -26,8 +29,9 @@ bool is_over(State state) { return state == State::kCompleted || state == State:
 }  // namespace
 
 ComputeUnit::ComputeUnit(const Ip &ip, Mode mode, std::span<const uint8_t> image, const MemoryView &memory, bool shares,
-                         std::shared_ptr<Wake> wake, uint64_t hang_at_run)
-    : ip_(ip), memory_(memory.memory), banks_(memory.banks), wake_(std::move(wake)), simulator_(image, mode), hang_at_run_(hang_at_run) {
+                         std::shared_ptr<Wake> wake, uint64_t hang_at_run, WrongAnswers wrong)
+    : ip_(ip), memory_(memory.memory), banks_(memory.banks), wake_(std::move(wake)), simulator_(image, mode), hang_at_run_(hang_at_run),
+      wrong_(wrong) {
     const auto &api = simulator_.api();
     if (ip.kernel != api.kernel)
         throw Error(EINVAL, "Invalid xclbin: compute unit " + ip.compute_unit + " is of kernel '" + ip.kernel + "', BITSTREAM simulates '" +
@@ -168,7 +172,11 @@ void ComputeUnit::begin(Lock &lock) {
     queue_.pop_front();
     in_flight_.push_back(command);
     command->state = State::kRunning;
-    if (hang_at_run_ != 0 && ++started_ >= hang_at_run_) {
+    ++started_;
+    if (in_flight_.size() > 1) ++queued_;
+    command->wrong = (wrong_.from_run != 0 && started_ >= wrong_.from_run) ||
+                     (wrong_.from_queued_run != 0 && in_flight_.size() > 1 && queued_ >= wrong_.from_queued_run);
+    if (hang_at_run_ != 0 && started_ >= hang_at_run_) {
         if (in_flight_.size() == 1) hung_ = true;
         startable_ = false;
         return;
@@ -227,10 +235,19 @@ void ComputeUnit::settle() {
 
 // Ends the oldest run. Runs complete in order. A fault during runs that overlap could be of any of them, so all get it.
 void ComputeUnit::complete(State state) {
+    if (in_flight_.front()->wrong) spoil(*in_flight_.front());
     in_flight_.front()->state = state;
     in_flight_.pop_front();
     if (in_flight_.empty()) faulty_ = false;
     over_.notify_all();
+}
+
+// Flips the lowest bit of the first answer.
+void ComputeUnit::spoil(const Command &command) {
+    if (command.words.size() < kAnswers + 2) return;
+    uint64_t extent_bytes = 0;
+    const uint64_t address = command.words[kAnswers] | uint64_t{command.words[kAnswers + 1]} << 32;
+    if (uint8_t *answer = memory_->resolve(address, &extent_bytes)) *answer ^= 1;
 }
 
 void ComputeUnit::give_up(const std::string &why) {

@@ -17,6 +17,7 @@
 
 #include "banks.h"
 #include "memory.h"
+#include "options.h"
 #include "simulator.h"
 
 namespace emu {
@@ -28,6 +29,7 @@ enum class State { kNew = 1, kQueued = 2, kRunning = 3, kCompleted = 4, kError =
 struct Command {
     std::vector<uint32_t> words;
     State state = State::kNew;
+    bool wrong = false;  // HYPERSONIC_EMU_WRONG: one bit of its answer
 };
 
 struct RegisterAccess {
@@ -57,9 +59,9 @@ public:
     using Lock = std::unique_lock<std::mutex>;
 
     // image: a simulator of its kernel. shares: it shares a bank. hang_at_run: the first run, counted from 1, that never
-    // completes; 0: none hangs.
+    // completes; 0: none hangs. wrong: the first runs with a wrong answer.
     ComputeUnit(const Ip &ip, Mode mode, std::span<const uint8_t> image, const MemoryView &memory, bool shares,
-                std::shared_ptr<Wake> wake, uint64_t hang_at_run);
+                std::shared_ptr<Wake> wake, uint64_t hang_at_run, WrongAnswers wrong);
     ~ComputeUnit();
     ComputeUnit(const ComputeUnit &) = delete;
     ComputeUnit &operator=(const ComputeUnit &) = delete;
@@ -111,6 +113,7 @@ private:
     void serve_registers();
     void begin(Lock &lock);
     void complete(State state);
+    void spoil(const Command &command);
     void give_up(const std::string &why);
     uint32_t access(uint32_t offset, uint32_t value, bool is_write);
 
@@ -121,6 +124,7 @@ private:
     const Simulator simulator_;
     hypersonic_model *model_ = nullptr;  // used by the worker's thread only
     const uint64_t hang_at_run_;
+    const WrongAnswers wrong_;
 
     // under wake_->mutex
     std::condition_variable over_;
@@ -134,6 +138,7 @@ private:
     bool startable_ = true;  // ap_start has read 0 since the last start
     bool faulty_ = false;    // a memory access has failed during the runs in flight
     uint64_t started_ = 0;
+    uint64_t queued_ = 0;  // of them, while another run was in flight
     uint64_t progress_ = 0;
     uint64_t still_clocks_ = 0;
     uint64_t skew_ = 0;     // from the model's clocks to those of the lock step

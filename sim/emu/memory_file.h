@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of the files that the core's $readmemh reads; sim/card/memories.py writes its entries.
+// The table of the files that the core's $readmemh reads; sim/card/simulator.py writes its entries.
 #ifndef HYPERSONIC_MEMORY_FILE_H
 #define HYPERSONIC_MEMORY_FILE_H
 

@@ -49,6 +49,19 @@ std::vector<Pair> pairs(const char *variable_name, char separator) {
     return found;
 }
 
+uint64_t first_wrong(const std::string &what) {
+    for (const Pair &pair : pairs("HYPERSONIC_EMU_WRONG", ':'))
+        if (pair.name == what) return pair.value;
+    return 0;
+}
+
+double rate(const char *name) {
+    const std::string text = variable(name);
+    const uint64_t rate = text.empty() ? 0 : number(name, text);
+    if (rate > 1'000'000) throw Error(EINVAL, std::string(name) + ": '" + text + "', expected at most 1000000 MB/s, or 0 for no limit");
+    return static_cast<double>(rate);
+}
+
 }  // namespace
 
 unsigned device_count() {
@@ -84,13 +97,13 @@ uint64_t hang_at_run(const std::string &compute_unit, unsigned card) {
     return 0;
 }
 
-uint64_t pcie_mb_s() {
-    constexpr const char *kName = "HYPERSONIC_EMU_PCIE_MB_S";
-    const std::string text = variable(kName);
-    const uint64_t rate = text.empty() ? 0 : number(kName, text);
-    if (rate > 1'000'000) throw Error(EINVAL, std::string(kName) + ": '" + text + "', expected at most 1000000 MB/s, or 0 for no limit");
-    return rate;
+WrongAnswers wrong_answers(const std::string &compute_unit) {
+    return {first_wrong(compute_unit), first_wrong(compute_unit + "/queued")};
 }
+
+uint64_t wrong_from_copy() { return first_wrong("memory"); }
+
+LinkRates pcie_rates() { return {rate("HYPERSONIC_EMU_PCIE_MB_S"), rate("HYPERSONIC_EMU_PCIE_TRANSFER_MB_S")}; }
 
 std::chrono::milliseconds load_time() {
     constexpr const char *kName = "HYPERSONIC_EMU_LOAD_MS";

@@ -21,8 +21,23 @@ hypersonic_timing memory_timing();
 // facile_2 of card 1 completes none. Returns the first run that hangs, or 0 if the compute unit is not named.
 uint64_t hang_at_run(const std::string &compute_unit, unsigned card);
 
-// HYPERSONIC_EMU_PCIE_MB_S: 10^6 bytes per second of each direction of a card's PCIe link; 0, the default, is no limit.
-uint64_t pcie_mb_s();
+// HYPERSONIC_EMU_WRONG: "facile_1:3,facile_2/queued:1,memory:5": one bit is wrong in the answers of facile_1's 3rd run and the
+// later ones, of facile_2's 1st and later runs of those that begin while another is in flight, and in the 5th and later copies to
+// a card. Each returns the first that is wrong, or 0 if none is.
+struct WrongAnswers {
+    uint64_t from_run;
+    uint64_t from_queued_run;
+};
+WrongAnswers wrong_answers(const std::string &compute_unit);
+uint64_t wrong_from_copy();
+
+// HYPERSONIC_EMU_PCIE_MB_S and HYPERSONIC_EMU_PCIE_TRANSFER_MB_S: 10^6 bytes per second of each direction of a card's PCIe link,
+// and of one transfer in it; 0, the default: as fast as this machine copies.
+struct LinkRates {
+    double total_mb_s;
+    double transfer_mb_s;
+};
+LinkRates pcie_rates();
 
 // HYPERSONIC_EMU_LOAD_MS: the time that a card takes to replace an xclbin by another one. The default, 2000, is assumed.
 std::chrono::milliseconds load_time();

@@ -3,58 +3,80 @@
 #ifndef HYPERSONIC_EMU_PCIE_H
 #define HYPERSONIC_EMU_PCIE_H
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <mutex>
-#include <thread>
+#include <set>
+
+#include "options.h"
 
 namespace emu {
 
-// Copies one after another, in the order of the calls. Any thread.
+// Copies at the same time share the link's rate evenly, and none is faster than the rate of one transfer. Any thread.
 class PcieLink {
 public:
-    // mb_s: the rate in 10^6 bytes per second; 0: as fast as this machine copies.
-    explicit PcieLink(uint64_t mb_s) : bytes_per_us_(mb_s) {}
+    // wrong_from: the first copy, counted from 1, whose last byte has a wrong bit, as those of all later ones; 0: none has.
+    explicit PcieLink(LinkRates rates, uint64_t wrong_from = 0) : rates_(rates), wrong_from_(wrong_from) {}
 
-    // Copies when the copies before it are over, and returns when the link has had the time for it.
+    // Copies, and returns when the link has had the time for it.
     void copy(void *to, const void *from, size_t size_bytes) {
-        const Turn turn(*this);
         std::memcpy(to, from, size_bytes);
-        if (bytes_per_us_ == 0) return;
-        const auto now = std::chrono::steady_clock::now();
-        if (free_at_ < now) free_at_ = now;
-        free_at_ += std::chrono::nanoseconds(size_bytes * 1000 / bytes_per_us_);
-        std::this_thread::sleep_until(free_at_);
+        if (wrong_from_ != 0 && size_bytes != 0 && ++copies_ >= wrong_from_) static_cast<uint8_t *>(to)[size_bytes - 1] ^= 1;
+        if (rates_.total_mb_s == 0 && rates_.transfer_mb_s == 0) return;
+        std::unique_lock lock(mutex_);
+        advance();
+        const double end = carried_ + static_cast<double>(size_bytes);
+        ends_.insert(end);
+        next_.notify_all();  // the others are slower now
+        while (carried_ < end) {
+            next_.wait_until(lock, time_ + std::chrono::ceil<Clock::duration>(Microseconds((*ends_.begin() - carried_) / rate())));
+            advance();
+        }
     }
 
 private:
-    class Turn {
-    public:
-        explicit Turn(PcieLink &link) : link_(link) {
-            std::unique_lock lock(link_.mutex_);
-            const uint64_t ticket = link_.tickets_++;
-            link_.next_.wait(lock, [&] { return link_.serving_ == ticket; });
-        }
-        ~Turn() {
-            const std::lock_guard lock(link_.mutex_);
-            if (++link_.serving_ != link_.tickets_) link_.next_.notify_all();
-        }
-        Turn(const Turn &) = delete;
-        Turn &operator=(const Turn &) = delete;
+    using Clock = std::chrono::steady_clock;
+    using Microseconds = std::chrono::duration<double, std::micro>;
 
-    private:
-        PcieLink &link_;
-    };
+    // Bytes per microsecond of each of the copies.
+    double rate() const {
+        const double even = rates_.total_mb_s / static_cast<double>(ends_.size());
+        if (rates_.total_mb_s == 0) return rates_.transfer_mb_s;
+        return rates_.transfer_mb_s == 0 ? even : std::min(even, rates_.transfer_mb_s);
+    }
 
-    const uint64_t bytes_per_us_;
+    // Carry bytes until now, and forget the copies that are over.
+    void advance() {
+        const Clock::time_point now = Clock::now();
+        bool over = false;
+        while (!ends_.empty()) {
+            const double end = *ends_.begin();
+            const auto at = time_ + std::chrono::ceil<Clock::duration>(Microseconds((end - carried_) / rate()));
+            if (at > now) {
+                carried_ += rate() * Microseconds(now - time_).count();
+                break;
+            }
+            carried_ = end;
+            time_ = at;
+            ends_.erase(ends_.begin());
+            over = true;
+        }
+        time_ = now;
+        if (over) next_.notify_all();
+    }
+
+    const LinkRates rates_;
+    const uint64_t wrong_from_;
+    std::atomic<uint64_t> copies_ = 0;
     std::mutex mutex_;
     std::condition_variable next_;
-    uint64_t tickets_ = 0;
-    uint64_t serving_ = 0;
-    std::chrono::steady_clock::time_point free_at_{};  // used by the copy whose turn it is
+    Clock::time_point time_{};
+    double carried_ = 0;            // bytes of a copy that was there all the time, until time_
+    std::multiset<double> ends_{};  // of the copies in flight: their carried_ when they are over
 };
 
 }  // namespace emu

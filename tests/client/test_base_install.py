@@ -18,12 +18,15 @@ import pytest
 
 from hypersonic.client import Client
 from hypersonic.extras import MODULES
+from hypersonic.installing import pip_install
 from tests.reference import servers
 from tests.reference.repository import addsub, write
 from tests.reference.servers import Served
 from tests.support.environments import check_installed
 
 pytestmark = pytest.mark.slow
+#: for what is served or asked from a wheel; which files a wheel has is tested in every run
+installed = pytest.mark.whole("client", "firmware", "host", "hypersonic", "pyproject.toml", "requirements.lock", "server")
 ROOT = Path(__file__).parents[2]
 UV = str(Path(sys.executable).with_name("uv"))
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -101,6 +104,7 @@ def install(directory: Path, python: Path, *packages: str | Path, versions: tupl
     return folder / "bin"
 
 
+@installed
 def test_the_oldest_grpcio_and_tritonclient_that_the_project_takes_work_together(
     wheel: Path, server: Served, tmp_path: Path
 ) -> None:
@@ -113,6 +117,7 @@ def test_the_oldest_grpcio_and_tritonclient_that_the_project_takes_work_together
     assert done.returncode == 0, done.stderr
 
 
+@installed
 @pytest.mark.parametrize("version", PYTHONS)
 def test_the_client_works_in_the_base_install(
     version: str, wheel: Path, server: Served, tmp_path: Path, record_property: Callable[[str, object], None]
@@ -144,18 +149,18 @@ def test_the_client_works_in_the_base_install(
     assert run(programs / "hypersonic", "--help", directory=tmp_path).stdout.startswith("usage: hypersonic")
     for command, extra in list(COMMANDS.items())[: None if version == PYTHONS[0] else 2]:
         done = run(programs / "hypersonic", *command.split(), directory=tmp_path)
-        pattern = rf"hypersonic: error: this command needs \w+, which is not installed: pip install 'hypersonic\[{extra}\]'\n"
+        pattern = rf"hypersonic: error: this command needs \w+, which is not installed: {re.escape(pip_install(extra))}\n"
         assert re.fullmatch(pattern, done.stderr), (command, done.stderr)
         assert (done.returncode, done.stdout) == (2, ""), command
     done = run(programs / "hypersonic", "infer", "facile", "--input", "x.root", directory=tmp_path)
-    pattern = (
-        r".* needs the package yaml, which is not installed: pip install 'hypersonic\[columnar\]', then run the command again\n"
-    )
+    wanted = re.escape(pip_install("columnar"))
+    pattern = rf".* needs the package yaml, which is not installed: {wanted}, then run the command again\n"
     assert re.fullmatch(pattern, done.stderr), done.stderr
     done = run(programs / "hypersonic", "inspect", "nothing.xclbin", directory=tmp_path)
     assert (done.returncode, done.stderr) == (2, "hypersonic: error: nothing.xclbin: No such file or directory\n")
 
 
+@installed
 def test_the_wheel_serves_a_repository_with_its_extra_and_no_other(wheel: Path, tmp_path: Path) -> None:
     programs = install(tmp_path, Path(sys.executable), f"hypersonic[server] @ {wheel.as_uri()}")
     write(tmp_path / "models", {"simple": addsub("INT32")})

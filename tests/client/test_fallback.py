@@ -81,3 +81,15 @@ def test_a_fallback_of_an_undescribed_model_returns_a_dict() -> None:
         pytest.raises(AnswerError, match="returned NoneType, expected a dict"),
     ):
         client.model("double").infer({"x": X})
+
+
+def test_a_call_that_servers_and_the_fallback_answer_in_parts_names_both(address: str, script: Script) -> None:
+    def infer(request: Any, context: grpc.ServicerContext) -> None:
+        if np.frombuffer(request.raw_input_contents[0], "<f4")[0] == 0:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "not these rows")
+
+    script.infer = infer
+    with Client(address, retry=(Fallback(lambda inputs: {"y": 2 * inputs["x"]}),)) as client:
+        result = client.model("double").result(X)
+    assert (result.server, result.version) == (f"fallback, {address}", "1")
+    np.testing.assert_array_equal(result.output, 2 * X)

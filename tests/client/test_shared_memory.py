@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -30,10 +29,13 @@ from hypersonic.client.shared_memory import names, sharing
 from hypersonic.client.shared_memory.message import lay_out, make_message, read_shared
 from hypersonic.client.shared_memory.region import Region
 from hypersonic.client.specs import ModelSpec, TensorSpec
+from hypersonic.client.transport.call import Running
+from hypersonic.client.transport.grpcio import GrpcioTransport
 from hypersonic.server.app import Server
 from tests.server.onnx_graphs import TYPES, graph, identity, node, tensors, write_onnx
 from tests.server.onnx_runs import same
 from tests.server.python_serving import serving
+from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
 AUTO = Settings(shared_memory="auto")
@@ -179,12 +181,6 @@ def test_a_server_that_allows_none_is_asked_once(repository: Path, caplog: pytes
     assert "Client shared memory is disabled" in line
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_no_request_is_lost_when_the_server_forgets_the_regions(address: str, sent: list[str]) -> None:
     with Client(address, AUTO, retry=()) as client, triton.InferenceServerClient(address) as other:
         model = client.model("fp32")
@@ -197,8 +193,28 @@ def test_no_request_is_lost_when_the_server_forgets_the_regions(address: str, se
             assert registered(address) == set()
 
 
+def test_the_message_that_follows_a_forgotten_region_has_the_time_that_is_left(
+    address: str, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times: list[float] = []
+    real = GrpcioTransport.start
+
+    def start(transport: GrpcioTransport, method: str, request: bytes, timeout_s: float, *rest: Any) -> Running:
+        times.extend([timeout_s] * (method == "ModelInfer"))
+        return real(transport, method, request, timeout_s, *rest)
+
+    monkeypatch.setattr(GrpcioTransport, "start", start)
+    with Client(address, AUTO, retry=()) as client, triton.InferenceServerClient(address) as other:
+        model = client.model("fp32")
+        warm(model, X, sent)
+        other.unregister_system_shared_memory()
+        np.testing.assert_array_equal(model.submit(X).result(60).output, X)
+    first, second = times
+    assert second < first
+
+
 def test_no_request_is_lost_when_the_server_is_restarted(repository: Path, sent: list[str]) -> None:
-    options = {"allow_client_shm": True, "grpc_port": free_port()}
+    options = {"allow_client_shm": True, "grpc_port": free_ports(1)[0]}
     with Client(f"127.0.0.1:{options['grpc_port']}", AUTO) as client:
         model = client.model("fp32")
         with serving(repository, **options):

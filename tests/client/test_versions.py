@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from hypersonic.client import AsyncClient, Client, Health, Limits, Ragged, Rectangular, UnknownModelError, VersionGoneError
-from hypersonic.client.attempts.request import Result
+from hypersonic.client.attempts.request import Request, Result
+from hypersonic.client.engine import Engine
 from tests.support.scripted_server import Script, scripted_server
 
 X = np.arange(1, 201, dtype=np.float32).reshape(50, 4)  # seven requests of at most eight rows
@@ -108,22 +109,42 @@ def updating(after: int) -> Script:
     return script
 
 
-@pytest.mark.parametrize("call", ["result", "submit", "async", "ragged"])
-def test_a_call_whose_version_is_gone_is_made_again_with_the_one_that_is_there(call: str) -> None:
-    async def ask(address: str) -> Result:
-        async with AsyncClient(address, limits=Limits(in_flight=1)) as client:
-            return await client.model("double").result(X)
+@pytest.mark.parametrize("call", ["result", "submit", "ragged", "async", "async ragged"])
+def test_a_call_whose_version_is_gone_is_made_again_with_the_one_that_is_there_in_the_same_time(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second attempt of the call has what is left of its time, and not all of it again."""
+    entries = Ragged([X[:8], X[8:16], X[16:]])
+    ends = set()
 
-    with scripted_server(updating(3)) as address, Client(address, limits=Limits(in_flight=1), health=QUICK) as client:
+    def launch(engine: Engine, request: Request) -> Any:
+        ends.add(request.time.until)
+        return real(engine, request)
+
+    async def ask(address: str) -> Any:
+        async with AsyncClient(address, limits=Limits(in_flight=1), health=QUICK, timeout=60) as client:
+            model = client.model("double")
+            return await (model.infer(entries) if call == "async ragged" else model.result(X))
+
+    real = Engine._launch
+    monkeypatch.setattr(Engine, "_launch", launch)
+    with (
+        scripted_server(updating(3)) as address,
+        Client(address, limits=Limits(in_flight=1), health=QUICK, timeout=60) as client,
+    ):
         model = client.model("double")
-        if call == "ragged":
-            np.testing.assert_array_equal(np.concatenate(model.infer(Ragged([X[:8], X[8:16], X[16:]]))), 4 * X)
-            return
-        result = (
-            model.result(X) if call == "result" else model.submit(X).result() if call == "submit" else asyncio.run(ask(address))
-        )
-    assert result.version == "2"
-    check(result)
+        calls = {
+            "result": lambda: model.result(X),
+            "submit": lambda: model.submit(X).result(),
+            "ragged": lambda: model.infer(entries),
+        }
+        result = calls[call]() if call in calls else asyncio.run(ask(address))
+    if "ragged" in call:
+        np.testing.assert_array_equal(np.concatenate(result), 4 * X)
+    else:
+        assert result.version == "2"
+        check(result)
+    assert len(ends) == 1
 
 
 def test_a_map_of_one_version_ends_with_a_typed_error_when_it_is_gone() -> None:

@@ -25,9 +25,12 @@ from hypersonic.client import (
     Health,
     InputError,
     OtherServer,
+    Rectangular,
     RequestError,
+    StreamError,
     WrongAnswersError,
 )
+from hypersonic.client.batches import as_inputs
 from hypersonic.client.fit import fitted, fitted_in_stream
 from hypersonic.client.messages.response import Answer
 from hypersonic.client.specs import ModelSpec, TensorSpec
@@ -263,6 +266,152 @@ def test_a_server_with_another_description_than_the_others_gets_no_requests_unti
         wait_until(lambda: "differs from that of the other servers" in client.statistics().as_text())
         assert model.inputs[0].shape == (4,)
         assert {model.result(X[:1]).server for _ in range(30)} == {second}
+
+
+def describe(change: Callable[[Any], object], words: str) -> tuple[Callable[[Any], object], str]:
+    """A description with a change, and what the error says."""
+    return change, words
+
+
+DESCRIBED = {
+    "another model": describe(lambda model: setattr(model, "name", "jets"), "describes model 'jets', expected 'double'"),
+    "no outputs": describe(lambda model: model.ClearField("outputs"), "without outputs, expected one or more"),
+    "an output twice": describe(lambda model: model.outputs.add(name="y", datatype="INT8", shape=[-1]), "'y' .* 2 times"),
+    "an input twice": describe(lambda model: model.inputs.add(name="x", datatype="INT8", shape=[-1]), "'x' .* 2 times"),
+    "a negative size": describe(lambda model: model.outputs[0].shape.append(-7), r"of shape \(-1, 4, -7\), expected sizes of"),
+    "a huge size": describe(lambda model: model.outputs[0].shape.append(2**62), "whose product is at most 2147483648"),
+    "an unknown datatype": describe(
+        lambda model: setattr(model.outputs[0], "datatype", "FP8"), "of datatype 'FP8', expected BOOL"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DESCRIBED)
+def test_a_description_that_fits_no_model_is_the_servers_fault_and_another_server_is_asked(
+    script: Script, address: str, case: str
+) -> None:
+    script.describe, words = DESCRIBED[case]
+    with Client(address) as client, pytest.raises(AnswerError, match=words):
+        client.model("double").infer(X[:1])
+    for _ in range(5):
+        with scripted_server(Script()) as good, Client([address, good]) as client:
+            np.testing.assert_array_equal(client.model("double").infer(X[:3]), 2 * X[:3])
+
+
+def test_a_negative_max_batch_size_is_refused(script: Script, address: str) -> None:
+    script.max_batch_size = -3
+    with Client(address) as client, pytest.raises(AnswerError, match="with max_batch_size -3, expected 0 or more"):
+        client.model("double").infer(X[:1])
+
+
+@pytest.mark.parametrize("shape", [(0, 2**63 - 1), (2**40, 2**40, 0), (1,) * 70], ids=str)
+@pytest.mark.parametrize("datatype", ["FP32", "BF16", "BYTES"])
+def test_a_shape_that_no_array_can_have_is_a_wrong_answer(
+    script: Script, address: str, shape: tuple[int, ...], datatype: str
+) -> None:
+    def damage(_request: Any, answer: Any) -> None:
+        del answer.outputs[:]
+        answer.outputs.add(name="y", datatype=datatype, shape=shape)
+        answer.raw_output_contents[0] = bytes(0 if 0 in shape else 2 if datatype == "BF16" else 4)
+
+    script.damage = damage
+    with Client(address) as client:
+        for call in (client.model("double").infer, lambda rows: client.model("double").submit(rows).result()):
+            with pytest.raises(WrongAnswersError, match=r"has shape|of shape"):
+                call(X[:1])
+        assert client.statistics().servers[0].failed == 4
+
+
+def test_an_answer_with_the_id_of_another_request_is_wrong(script: Script, address: str) -> None:
+    with Client(address) as client:
+        model = client.model("double")
+        np.testing.assert_array_equal(model.infer(X[:1], request_id="mine"), 2 * X[:1])
+        script.damage = lambda _request, answer: setattr(answer, "id", "other")
+        np.testing.assert_array_equal(model.infer(X[:1]), 2 * X[:1])  # a server may make up ids
+        with pytest.raises(WrongAnswersError, match="it has the request id 'other', expected 'mine'"):
+            model.infer(X[:1], request_id="mine")
+        script.damage = lambda _request, answer: answer.ClearField("id")
+        with scripted_server(script) as silent, Client(silent) as other:
+            np.testing.assert_array_equal(other.model("double").infer(X[:1], request_id="mine"), 2 * X[:1])
+
+
+def test_zero_rows_give_the_outputs_that_rows_would_give(script: Script, address: str) -> None:
+    script.describe = lambda described: described.outputs.add(name="w", datatype="INT32", shape=[-1, 2])
+    script.versions = ("1", "2")
+    with Client(address) as client:
+        model = client.model("double")
+        assert {name: array.shape for name, array in model.infer(X[:0]).items()} == {"y": (0, 4), "w": (0, 2)}
+        assert model.infer(X[:0], outputs="w").shape == (0, 2)
+        assert list(model.infer(X[:0], outputs=["w", "y"])) == ["w", "y"]
+        assert model.result(X[:0], version=2).version == "2"
+        assert [entry.shape for entry in model.infer(Rectangular([X[:0], X[:0]]), outputs="y")] == [(0, 4)] * 2
+
+    async def ask() -> Any:
+        async with AsyncClient(address) as client:
+            return await client.model("double").infer(X[:0], outputs="w")
+
+    assert asyncio.run(ask()).shape == (0, 2)
+
+
+def test_inputs_without_any_tensor_are_refused_with_a_sentence() -> None:
+    spec = ModelSpec("m", "", ("1",), (TensorSpec("x", "FP32", (4,), optional=True),), (TensorSpec("y", "FP32", (4,)),), 8)
+    with pytest.raises(InputError, match="has got no input, expected one or more"):
+        as_inputs(spec, {})
+
+
+def test_values_that_are_equal_in_python_are_sent_as_what_they_are(script: Script, address: str) -> None:
+    sent = []
+    script.infer = lambda request, _context: sent.append(request.parameters["p"].WhichOneof("parameter_choice"))
+    with Client(address) as client:
+        model = client.model("double")
+        for value in (True, 1, 1.0, "1", 1, True):
+            model.infer(X[:1], parameters={"p": value})
+    assert sent == ["bool_param", "int64_param", "double_param", "string_param", "int64_param", "bool_param"]
+
+
+def sequence_of_three(script: Script) -> list[Any]:
+    """Send a sequence of three requests; return the answers, and the first error."""
+    script.stateful, got = True, []
+    with scripted_server(script) as address, Client(address) as client, client.model("double").sequence(7) as sequence:
+        for n in range(3):
+            try:
+                got.append(sequence.infer(X[n : n + 1]).tolist())
+            except (AnswerError, StreamError) as error:
+                return [*got, error]
+    return got
+
+
+def test_an_answer_that_a_sequence_gets_twice_is_not_taken_for_the_next_one() -> None:
+    assert sequence_of_three(Script()) == [(2 * X[n : n + 1]).tolist() for n in range(3)]
+    got = sequence_of_three(Script(streamed=lambda _request, answer: [answer, answer]))
+    assert got[0] == (2 * X[:1]).tolist()
+    assert "it has the request id '7/1', expected '7/2'" in str(got[1])
+
+
+@pytest.mark.parametrize("damage", [other_name, lambda _request, answer: answer.ClearField("outputs"), other_shape])
+def test_answers_of_a_sequence_have_all_outputs_and_one_row(damage: Callable[[Any, Any], object]) -> None:
+    def damaged(request: Any, answer: Any) -> list[Any]:
+        damage(request, answer)
+        return [answer]
+
+    (error,) = sequence_of_three(Script(streamed=damaged))
+    assert isinstance(error, AnswerError)
+    (error,) = sequence_of_three(Script(streamed=lambda _request, answer: [answer], damage=more_rows))
+    assert "expected (1, 4)" in str(error)
+
+
+def test_answers_of_another_request_end_a_stream() -> None:
+    def swapped(_request: Any, answer: Any) -> list[Any]:
+        answer.id = "other"
+        return [answer]
+
+    words = "it has the request id 'other', expected"
+    with (
+        scripted_server(Script(streamed=swapped)) as address,
+        Client(address) as client,
+        pytest.raises(AnswerError, match=words),
+    ):
+        list(client.model("double").stream(X[:1]))
 
 
 SPEC = ModelSpec("m", "", ("1",), (), (TensorSpec("y", "FP32", (4,)), TensorSpec("label", "BYTES", (-1, 2))), max_batch_size=8)

@@ -19,6 +19,7 @@ from tests.reference import environment
 from tests.reference.servers import Served
 
 HERE = Path(__file__).parent
+pytestmark = pytest.mark.whole("host", "requirements.lock", "server", "tests/*.txt")
 
 
 class Checked(NamedTuple):

@@ -113,6 +113,7 @@ def test_nusonic_tries_again_in_place(mycnn: Asked) -> None:
         check_patches(x, impatient.classify(x))
 
 
+@pytest.mark.whole("client", "host", "requirements.lock", "server", "tests/clients/coffea_program.py", "tests/*.txt")
 @pytest.mark.parametrize("version", ["", "1"])
 def test_coffea_triton_wrapper(network: Network, tmp_path: Path, version: str) -> None:
     """It pads the rows to a whole batch of what the configuration prefers: 16000. Ours has the same answers."""

@@ -43,6 +43,12 @@ def test_the_index_leads_to_every_page(site: Path) -> None:
     assert [page.stem for page in PAGES if page.stem != "index" and f'href="{page.stem}.html"' not in index] == []
 
 
+def test_commands_can_be_copied_and_what_they_print_has_no_button(site: Path) -> None:
+    page, script = (site / "tutorial.html").read_text(), (site / "_static" / "copybutton.js").read_text()
+    assert "_static/copybutton.js" in page
+    assert "'div:not(.highlight-text, .output) > div.highlight > pre'" in script
+
+
 def test_the_notebook_was_executed_up_to_its_plot(site: Path) -> None:
     notebook = (site / "notebook.html").read_text()
     assert "(4000, 1) float32" in notebook

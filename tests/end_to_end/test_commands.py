@@ -38,7 +38,7 @@ def test_the_main_job_builds_serves_infers_checks_and_stops(tmp_path: Path) -> N
     assert (card["platform"], card["limited_by"]) == ("u250", "network")
     assert card["events_per_s"] == 25e9 / 8 / (16_000 * 72)
     assert {limit["part"]: f"{limit['events_per_s']:,.0f}" in done.stdout for limit in card["limits"]} == dict.fromkeys(
-        ("network", "memory bank", "PCIe to the card", "kernel", "PCIe from the card"), True
+        ("network", "card", "memory bank", "PCIe to the card", "PCIe both ways", "kernel", "PCIe from the card"), True
     )
     assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "models" / "facile" / "1" / "model.xclbin").read_bytes().startswith(b"xclbin2\0")
@@ -87,6 +87,14 @@ def test_a_truncated_or_foreign_xclbin_is_refused(tmp_path: Path, content: bytes
 
 def test_an_xclbin_that_is_not_there_is_refused(tmp_path: Path) -> None:
     refused(hypersonic("inspect", tmp_path / "none.xclbin"), "none.xclbin")
+
+
+def test_a_directory_in_place_of_an_xclbin_is_refused_with_the_file_below_it(tmp_path: Path) -> None:
+    file = tmp_path / "models" / "mine" / "1" / "model.xclbin"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    (tmp_path / "models" / ".stored-once.xclbin").touch()
+    refused(hypersonic("inspect", tmp_path / "models"), "is a directory, expected an xclbin file, such as", str(file))
 
 
 @pytest.mark.parametrize("percent", ["0", "-1", "101", "99999999999999999999", "nan", "half", "50.5", ""])
@@ -165,27 +173,6 @@ def test_a_network_is_a_number_of_gigabits_above_0(value: str, capsys: pytest.Ca
     with pytest.raises(SystemExit, match="2"):
         cli.main(["infer", "facile", f"--network-gbps={value}"])
     assert f"got {value!r}, expected a number of Gb/s above 0" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["infer", "facile", "--colums", "x"],
-            "hypersonic infer: error: unrecognized arguments: --colums x; did you mean --columns?",
-        ),
-        (["plan", "facile", "--qqq"], "hypersonic plan: error: unrecognized arguments: --qqq"),
-        (["new", "own.h5", "--row=x"], "hypersonic new: error: unrecognized arguments: --row=x; did you mean --rows?"),
-    ],
-)
-def test_a_mistyped_option_is_named_with_the_usage_of_its_command(
-    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        cli.main(arguments)
-    usage, *_, last = capsys.readouterr().err.splitlines()
-    assert usage.startswith(f"usage: hypersonic {arguments[0]} ")
-    assert last == words
 
 
 def test_a_card_that_is_not_known_is_named_before_anything_is_sent() -> None:

@@ -190,7 +190,7 @@ def test_the_increase_of_models_that_take_turns_is_the_number_of_requests_and_th
             assert set(scraping.query(f"count by (model) (last_over_time({family}[1h]))").values()) == {1}, "one series a model"
         waited = scraping.query("sum(increase(fpga_model_card_wait_seconds_total[1h]))", last_s)[""]
         busy = scraping.query("sum(increase(fpga_compute_unit_busy_seconds_total[1h]))", last_s)[""]
-        assert waited > 10 * busy, "the cards were loaded most of the time"
+        assert waited > busy, "the cards were loaded most of the time"
         most = scraping.query("max_over_time(hypersonic:busy_share:rate1m[1h])")[""]
-        assert most > 10 * scraping.query("max(max_over_time(fpga_compute_unit_busy_ratio[1h]))")[""]
+        assert most > scraping.query("max(max_over_time(fpga_compute_unit_busy_ratio[1h]))")[""]
         assert scraping.query('count(ALERTS{alertstate="firing"}) or vector(0)') == {"": 0}

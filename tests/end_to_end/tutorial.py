@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code blocks of docs/tutorial.md, and the comparison of what a command printed with what the page shows.
+"""The code blocks of the tutorial and the pages after it, and the comparison of what was printed with what they show.
 
 ```bash                      commands to run; a text block right after them shows what they print
-```text                      that output: `...` stands for anything
+```text                      that output: `...` stands for anything, on a line of its own for any lines or none
 <!-- file: NAME -->          before a block: the reader saves it as NAME
 <!-- not run: REASON -->     before a bash block: the reader runs it, the test does not
 <!-- exit code N -->         before a bash block: it ends with N; without this 0 is expected
@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 
 _BLOCK = re.compile(r"(?:^<!-- ([^\n]*?) -->\n)?^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_VARIES = re.compile(r"(\.\.\.|\d(?:[\d,.]*\d)?| {2,})")
+_VARIES = re.compile(r"(^\.\.\.\n|\.\.\.|\d(?:[\d,.]*\d)?| {2,})", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ def is_shown(commands: Commands, printed: str) -> bool:
 
 
 def _pattern(piece: str, numbers_vary: bool) -> str:
+    if piece == "...\n":
+        return r"(?:.*\n)?"
     if piece == "...":
         return ".*"
     if numbers_vary and piece[:1].isdigit():

@@ -38,6 +38,7 @@ struct Probe {
 
 EXPORT Probe *probe_new(uint32_t stall, uint32_t seed) { return new Probe(stall, seed); }
 EXPORT void probe_delete(Probe *probe) { delete probe; }
+EXPORT uint32_t probe_byte(Probe *probe, uint64_t address) { return probe->bytes[address]; }
 EXPORT const char *probe_said(Probe *probe) { return probe->said.c_str(); }
 
 // One clock of the read channels. Returns arready | rvalid << 1 | rlast << 2 | rid << 8, as they are after it.

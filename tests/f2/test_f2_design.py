@@ -33,8 +33,12 @@ class Card:
 
     def __init__(self, built: Built, simulation: Simulation) -> None:
         self._built, self.simulation = built, simulation
-        self._next, self.jobs = 0, {0: list[Job](), 1: list[Job]()}
+        self._next, self.jobs = 4096, {0: list[Job](), 1: list[Job]()}
         simulation.memory[:] = CANARY
+        simulation.memory[: f2.REPORT_BYTES] = 0
+        self.completed = simulation.memory[: f2.REPORT_BYTES].view(np.uint32)
+        for register, value in ((f2.REPORT, 0), (f2.REPORT + 4, 0), (f2.REPORT, f2.REPORT_ENABLE)):
+            simulation.write(f2.IDENTITY + register, value)
 
     def add(self, unit: int, rows: int, seed: int) -> None:
         """A run of so many random rows; page after page, x and y of all units mixed, a page of canaries behind each."""
@@ -55,13 +59,13 @@ class Card:
             if all(done[unit] == len(jobs) for unit, jobs in self.jobs.items()):
                 return
             for unit in self.jobs:
-                self._serve(unit, started, done)
+                self.serve(unit, started, done)
             self.simulation.advance(32)
         raise TimeoutError(f"of {started} runs {done} are done")
 
-    def _serve(self, unit: int, started: dict[int, int], done: dict[int, int]) -> None:
+    def serve(self, unit: int, started: dict[int, int], done: dict[int, int]) -> None:
         control = self.simulation.read(unit * f2.UNIT_STRIDE + registers.CONTROL)
-        if control & registers.AP_DONE:
+        while done[unit] < self.completed[unit]:
             self.simulation.write(unit * f2.UNIT_STRIDE + registers.CONTROL, registers.AP_CONTINUE)
             done[unit] += 1
         if not control & registers.AP_START and started[unit] < len(self.jobs[unit]):
@@ -73,6 +77,7 @@ class Card:
 
     def check(self) -> None:
         memory = self.simulation.memory
+        assert [*self.completed] == [len(self.jobs[0]), len(self.jobs[1]), *[0] * 14]
         for _, at, y in (job for jobs in self.jobs.values() for job in jobs):
             np.testing.assert_array_equal(memory[at : at + y.nbytes].view(np.uint32), y.reshape(-1).view(np.uint32))
             assert (memory[at + y.nbytes : (at + y.nbytes + 4095) // 4096 * 4096 + 4096] == CANARY).all()
@@ -94,6 +99,32 @@ def test_two_units_compute_exactly_and_keep_the_shells_rules(built: Built, timin
                 card.add(unit, int(rows), 100 * unit + run)
         card.run()
         card.check()
+
+
+def test_a_run_is_counted_in_host_memory_after_its_data_and_in_a_register_before(built: Built) -> None:
+    with Simulation(built.simulator, MEMORY_BYTES, MemoryTiming(250, 60)) as simulation:
+        card = Card(built, simulation)
+        card.add(1, 700, 5)
+        ((_, y_at, y),) = card.jobs[1]
+        written = simulation.memory[y_at : y_at + y.nbytes].view(np.uint32)
+        card.serve(1, {1: 0}, {1: 0})
+        while not simulation.read(f2.UNIT_STRIDE + registers.CONTROL) & registers.AP_DONE:
+            simulation.advance(1)
+        assert (written != y.reshape(-1).view(np.uint32)).any()
+        assert not card.completed.any()
+        while not card.completed[1]:
+            simulation.advance(1)
+        np.testing.assert_array_equal(written, y.reshape(-1).view(np.uint32))
+
+
+def test_counts_of_runs_begin_with_0_when_the_report_is_enabled(built: Built) -> None:
+    with Simulation(built.simulator, MEMORY_BYTES) as simulation:
+        for _ in range(2):
+            card = Card(built, simulation)
+            for unit in (0, 1, 1):
+                card.add(unit, 20, unit)
+            card.run()
+            card.check()
 
 
 def test_two_units_at_once_take_hardly_longer_than_one(built: Built) -> None:

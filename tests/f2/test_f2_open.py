@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def test_a_container_for_f2_is_opened_without_xrt(built: Built) -> None:
     with open_device(built.xclbin, 3) as device:
         assert [unit.name for unit in device.open_units()] == ["bench_1", "bench_2"]
-        assert device.kernel_clock_mhz == 250
+        assert device.contents.kernel_clock_mhz == 250
     with pytest.raises(DeviceNotFoundError, match="F2 card 4 cannot be opened: 4 are simulated"):
         open_device(built.xclbin, 4)
     with pytest.raises(DeviceNotFoundError, match="F2 card -1"):

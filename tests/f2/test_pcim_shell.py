@@ -45,6 +45,9 @@ class Probe:
         )  # fmt: skip
         return bool(word & 1), bool(word & 2), word >> 8 if word & 4 else None
 
+    def byte(self, address: int) -> int:
+        return int(self._library.probe_byte(self._probe, ctypes.c_uint64(address)))
+
     def irq(self, request: int) -> int:
         return int(self._library.probe_irq(self._probe, request))
 
@@ -137,6 +140,31 @@ def _burst(probe: Probe, beats: int, *, strobes: int = ALL, bready: int = 1) -> 
 def test_writes_that_keep_the_rules_are_answered_without_a_word(probe: Probe) -> None:
     for strobes in (ALL, 1, 0xFFFF):
         assert set(_burst(probe, 4, strobes=strobes)) == {1}
+    assert probe.said == ""
+
+
+def test_writes_reach_memory_in_order_long_after_their_response(probe: Probe) -> None:
+    probe.write(ask=(0, 2, 1))
+    for last in (0, 1):
+        probe.write(beat=(ALL, last))
+    probe.write(ask=(4096, 1, 2))
+    probe.write(beat=(0b11, 1))
+    shown = {probe.write()[2] for _ in range(20)}
+    assert {1, 2} <= shown  # answered
+    seen = []
+    for _ in range(1000):
+        seen.append((probe.byte(0), probe.byte(65), probe.byte(4096), probe.byte(4098)))
+        probe.write()
+    assert list(dict.fromkeys(seen)) == [(0, 0, 0, 0), (1, 2, 0, 0), (1, 2, 1, 0)]
+    assert probe.said == ""
+
+
+def test_data_may_be_offered_with_their_address(probe: Probe) -> None:
+    _, taken, _ = probe.write(ask=(0, 1, 1), beat=(ALL, 1))
+    while not taken:
+        _, taken, _ = probe.write(beat=(ALL, 1))
+    shown = [probe.write(beat=(ALL, 1))[2], *(probe.write()[2] for _ in range(10))]
+    assert 1 in shown
     assert probe.said == ""
 
 

@@ -87,7 +87,6 @@ EDITS = {
     "rf/timing.py": {"rf"},
     "rf/fit/search.py": {"rf"},
     "rtl/rf/rf_mac.sv": {"rf"},
-    "rtl/rf/rf_mac.f": {"rf"},
     "da/emit.py": {"da"},
     "zoo/jets/observables.py": {"da", "rf", "csim"},  # the gate's rows are of a module that imports it
     "zoo/jets/task.py": set(),

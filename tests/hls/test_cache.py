@@ -141,3 +141,15 @@ def test_a_cache_that_cannot_be_written_is_named_with_the_way_out(tmp_path: Path
     monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(CacheError, match=r"file/cache, which cannot be written: Not a directory; set HYPERSONIC_CACHE"):
         cached("kind", ["a"], lambda _: None)
+
+
+def test_a_build_that_finds_no_space_leaves_nothing_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path))
+
+    def build(_directory: Path) -> None:
+        with Path("/dev/full").open("w") as file:
+            file.write("x" * 9999)
+
+    with pytest.raises(CacheError, match=rf"^{tmp_path}/kind/\.\w+-\w+: No space left on device; free some space, or set"):
+        cached("kind", ["x"], build)
+    assert [file for file in (tmp_path / "kind").iterdir() if file.suffix != ".lock"] == []

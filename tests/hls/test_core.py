@@ -19,8 +19,8 @@ from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
-from hypersonic.sim.bench_weights import write_bench_weights
 from tests.hls.network import made
+from tests.support.rtl.bench_weights import write_bench_weights
 
 KIND = FixedPoint(9, 5)
 

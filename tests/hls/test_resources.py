@@ -34,3 +34,4 @@ def test_amounts_are_read_as_they_were_written() -> None:
 def test_people_read_whole_numbers_and_halves() -> None:
     assert PART.texts() == ["12,000", "8,000", "2", "22.5", "0"]
     assert amount_text(1_234_567.0) == "1,234,567"
+    assert Amounts(lut=1039.2, ff=0.1, dsp=3, bram36=1.5).texts() == ["1,040", "1", "3", "1.5", "0"]

@@ -24,11 +24,13 @@ double sc_time_stamp() { return 0; }
 """
 
 
-def test_verilators_runtime_is_compiled_once_for_all_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "cache"))
+def test_verilators_runtime_is_compiled_once_for_all_libraries_also_where_paths_have_spaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_CACHE", str(tmp_path / "a cache"))
     archives = []
     for step in (1, 2):
-        directory = tmp_path / str(step)
+        directory = tmp_path / f"step {step}"
         directory.mkdir()
         (directory / "top.sv").write_text(TOP.format(step=step))
         (directory / "harness.cpp").write_text(HARNESS)
@@ -37,7 +39,7 @@ def test_verilators_runtime_is_compiled_once_for_all_libraries(tmp_path: Path, m
         )
         assert ctypes.CDLL(str(built)).step(40) == 40 + step
         assert not list((directory / "obj").glob("verilated*.o"))
-        (archive,) = (tmp_path / "cache" / "runtime").rglob("*.a")
+        (archive,) = (tmp_path / "a cache" / "runtime").rglob("*.a")
         archives.append(archive.stat().st_mtime_ns)
     assert archives[0] == archives[1]
 

@@ -44,7 +44,7 @@ def _pair(unit: ComputeUnit, rows: int) -> tuple[BufferObject, BufferObject, Run
 def test_a_device_tells_what_is_on_it(device: Device, build: Build) -> None:
     assert device.uuid == build[1].uuid
     assert device.name == "xilinx_u250_gen3x16_xdma_4_1_202210_1"
-    assert (device.target, device.kernel_clock_mhz) == (Target.SW_EMU, 300)
+    assert (device.target, device.contents.kernel_clock_mhz) == (Target.SW_EMU, 300)
     assert [unit.name for unit in device.open_units()] == ["facile_1", "facile_2"]
 
 

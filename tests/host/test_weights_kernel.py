@@ -26,10 +26,10 @@ from hypersonic.host.errors import BufferObjectError, RunError, WeightsError
 from hypersonic.host.instance import ModelInstance, Slot, open_instances
 from hypersonic.host.opening import open_device
 from hypersonic.host.weights import W
-from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from hypersonic.sim.card.f2 import build_f2_simulator
 from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.host.conftest import kept_up
+from tests.support.rtl.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 
 CARDS = ("u250", "u55c", "aws_f2")
 ROWS, SIZE, UNITS = 40, 4, 2

@@ -18,7 +18,7 @@ Graph = dict[str, set[str]]
 #: a module that imports every module of a package by its name
 BY_NAME = {
     f"{PACKAGE}.cli": f"{PACKAGE}.commands",
-    f"{PACKAGE}.hls.da.registry": f"{PACKAGE}.hls.da.layers",
+    f"{PACKAGE}.hls.da.lower": f"{PACKAGE}.hls.da.layers",
     f"{PACKAGE}.hls.network.registry": f"{PACKAGE}.hls.network.layers",
     f"{PACKAGE}.hls.rf.registry": f"{PACKAGE}.hls.rf.stages",
 }

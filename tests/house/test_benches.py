@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hypersonic.hls.core import AXIS_RTL, RF_RTL
+from hypersonic.hls.rf.modules import rtl_sources
 from hypersonic.sim import lint
 from tests.house.graph import ROOT
 
@@ -16,7 +17,7 @@ FIRMWARE_RTL = ROOT / "firmware" / "rtl"
 BENCHES = ROOT / "sim" / "tb"
 SECTION = "## RTL modules without a bench of their own"
 
-#: benches that build a whole design: the module whose `.f` file lists its RTL
+#: benches that build a whole design: the module at its top
 DESIGNS = {"sim/tb/kernel": "kernel_shell", "tests/f2": "f2_shell"}
 
 _ROW = re.compile(r"^\| `(\w+)` \| `([\w/]+)` \| (.+) \|$", re.MULTILINE)
@@ -39,9 +40,10 @@ def is_driven_by(module: str, bench: Path) -> bool:
 
 
 def sources(module: str) -> set[str]:
-    """The modules that a module is made of, itself included, as its `.f` file lists them."""
-    file = modules()[module]
-    return {Path(line).stem for line in file.with_suffix(".f").read_text().split()}
+    """The modules that a module is made of, itself included."""
+    listing = FIRMWARE_RTL / f"{module}.f"
+    files = map(Path, listing.read_text().split()) if listing.is_file() else rtl_sources(module)
+    return {file.stem for file in files}
 
 
 def own_benches(names: list[str]) -> set[str]:

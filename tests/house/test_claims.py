@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences of README, CONTRIBUTING and the pages that the code can check: who imports what, one number for one thing."""
+"""Sentences of CONTRIBUTING and the pages that the code can check: who imports what, one number for one thing."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,15 @@ import pytest
 from hypersonic import cli
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate
 from hypersonic.firmware.platform import find_platform
+from hypersonic.plan.limits import capacity_of
+from hypersonic.reporting.card import bench_card
 from hypersonic.server.arguments import add_arguments
 from hypersonic.sim import lint
+from tests.plan.questions import FACILE, hlt
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
-README = (ROOT / "README.md").read_text()
-TUTORIAL, MANUAL = ((ROOT / "docs" / f"{page}.md").read_text() for page in ("tutorial", "manual"))
+KERNEL, MANUAL = ((ROOT / "docs" / f"{page}.md").read_text() for page in ("kernel", "manual"))
 ZOO = (ROOT / "docs" / "zoo.md").read_text()
 
 
@@ -67,13 +70,13 @@ def test_a_model_of_the_zoo_has_one_number_of_parameters() -> None:
     shapes, report = rows_of(ZOO, "| model | in | out | parameters |"), rows_of(ZOO, "| model | parameters | figure of merit |")
     assert len(report) >= 12
     for name, cells in report.items():
-        assert shapes[name][3].replace(" ", "") == cells[1].replace(",", ""), name
+        assert shapes[name][3].replace(",", "") == cells[1].replace(",", ""), name
     assert rows_of((ROOT / "docs" / "zoo" / "table.md").read_text(), "| model |")["facile"] == report["facile"]
 
 
-@pytest.mark.parametrize(("text", "where"), [(README, "README.md"), (MANUAL, "docs/manual.md")])
+@pytest.mark.parametrize(("text", "where"), [(ZOO, "docs/zoo.md"), (MANUAL, "docs/manual.md")])
 def test_the_rate_that_a_page_shows_is_the_least_of_the_limits_beside_it(text: str, where: str) -> None:
-    parts = r"events/s on a u250|network|memory bank|PCIe \w+ the card|kernel"
+    parts = r"events/s on a u250|network|card|memory bank|PCIe \w+ the card|PCIe both ways|kernel"
     shown = dict(re.findall(rf"^│ +({parts}) +│ +([\d,]+) ", text, re.MULTILINE))
     (clocks,) = re.findall(r"^│ clocks per event +│ +([\d,]+) ", text, re.MULTILINE)
     rate = card_rate(find_platform("u250"), int(clocks.replace(",", "")), (16_000 * 72, 16_000 * 4))
@@ -84,8 +87,45 @@ def test_the_rate_that_a_page_shows_is_the_least_of_the_limits_beside_it(text: s
     assert NETWORK_GBPS == 25
 
 
-def test_the_tutorial_leaves_the_layers_to_their_table() -> None:
-    section = " ".join(TUTORIAL[TUTORIAL.index("### Which core") : TUTORIAL.index("## 6 ")].split())
+@pytest.mark.parametrize(("text", "where"), [(ZOO, "docs/zoo.md"), (MANUAL, "docs/manual.md")])
+def test_the_rate_of_a_card_on_a_page_is_that_of_bench_card(text: str, where: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (clocks,) = re.findall(r"^│ clocks per event +│ +([\d,]+) ", text, re.MULTILINE)
+    cli.main(["bench", "card", "facile", "--clocks", clocks.replace(",", "")])
+    printed = capsys.readouterr().out
+    for part in ("card", "memory bank", "PCIe to the card", "PCIe both ways", "PCIe from the card", "network"):
+        ((rate, what),) = re.findall(rf"^ +([\d,]+)  {part}: (.*)$", printed, re.MULTILINE)
+        assert re.search(rf"^│   {part} +│ +{rate} │ {re.escape(what)} +│$", text, re.MULTILINE), (where, part)
+
+
+#: how the head of the report's second table begins
+SPEED = "| model | core | multipliers |"
+
+
+def test_reports_and_plans_have_the_rates_of_bench_card() -> None:
+    rows = rows_of((ROOT / "docs" / "zoo" / "table.md").read_text(), SPEED)
+    assert rows == rows_of(ZOO, SPEED)
+    (head,) = [line for line in ZOO.splitlines() if line.startswith(SPEED)]
+    column = [cell.strip() for cell in head.strip("|").split("|")].index("rows/s on a card, predicted")
+    for name, cells in rows.items():
+        bench = bench_card(name, "u250", rows=1, network_gbps=NETWORK_GBPS)
+        assert cells[column] == f"{bench.rate.events_per_s:,.0f}", name
+    for platform in ("u250", "u55c"):
+        bench = bench_card("facile", platform, units=2, network_gbps=NETWORK_GBPS)
+        question = hlt(replace(FACILE, units=2), platform=platform)
+        planned = [limit.events_per_s for limit in capacity_of(question, 1).limits if limit.scope == "card"]
+        assert min(planned) == pytest.approx(bench.rate.of("card")), platform
+
+
+def test_the_patches_of_emtrk_on_a_card_are_those_of_bench_card() -> None:
+    shown = rows_of(ZOO, "| EmTrkMichelId on | patches/s | source |")
+    bench = bench_card("emtrk", "u250", network_gbps=NETWORK_GBPS)
+    for units, name in ((1, "a U250, 1 compute unit"), (4, "a U250, 4 compute units")):
+        rate = bench.table[units, 2]
+        assert shown[name][1] == f"{rate.of('card') * bench.rows:,.0f}"
+
+
+def test_the_page_of_kernels_leaves_the_layers_to_their_table() -> None:
+    section = " ".join(KERNEL.partition("## Which core")[2].partition("\n## ")[0].split())
     assert "[The table of layers](layers.md)" in section
     assert "What neither computes runs as hls4ml's C++ (`sw_emu`)" in section
 

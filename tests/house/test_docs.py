@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_COMMAND = re.compile(r"(?<![\w/.-])hypersonic ([a-z]+)\b([^`\n]*)")
+_COMMAND = re.compile(r"(?<![\w/.-])hypersonic ([a-z]+(?:-[a-z]+)*)\b([^`\n]*)")
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _PATH = re.compile(r"(?<![\w/.<-])((?:hls|firmware|host|server|client|sim|hypersonic|tests|bench|docs|deploy)/[\w./-]*\w/?)")
 _MODULE = re.compile(r"python (?:-P )?-m (hypersonic(?:\.\w+)+)")
@@ -144,7 +144,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_yaml_of_the_pages_describes_models(tmp_path: Path) -> None:
-    (tutorial, several), (wire, *packed) = blocks("tutorial.md", "yaml"), blocks("wire-formats.md", "yaml")
+    (tutorial, several), (wire, *packed) = blocks("describe.md", "yaml"), blocks("wire-formats.md", "yaml")
     inputs = [f"name: facile\n{text}output: {{name: output}}\n" for text in packed]
     for text in (*inputs, tutorial, f"name: several\n{several}", f"name: facile\n{wire}"):
         (tmp_path / "model.yaml").write_text(text)
@@ -160,3 +160,9 @@ def test_the_configuration_of_the_manual_names_cards_and_buffers(tmp_path: Path)
     config = read_config(tmp_path / "config.pbtxt", "facile")
     assert config.devices == (0, 1)
     assert [config.integer(name, 0) for name in ("slots", "slot_rows", "timeout_ms")] == [4, 16384, 10000]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_the_thousands_of_a_number_are_separated_by_commas_as_the_commands_do(page: Path) -> None:
+    spaced = re.compile(r"(?<![\w.,+/^-])\d{1,3}(?: \d{3})+(?!\w)")
+    assert [number for line in page.read_text().splitlines() for number in spaced.findall(line)] == []

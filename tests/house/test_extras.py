@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from hypersonic import cli, extras
+from hypersonic.commands import NAMES
 from tests.house.graph import ROOT, read_sources
+from tests.house.tracked import tracked_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -23,6 +28,7 @@ OTHERS = {
     "cocotb",
     "cocotb_tools",
     "cocotbext",
+    "pyslang",
     "pytest",
     "tests",
     "triton_python_backend_utils",
@@ -64,17 +70,20 @@ def test_a_python_without_tensorflow_is_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sys, "version_info", (3, 14, 8, "final", 0))
     assert extras.explain_missing("hls4ml") == (
         "this command needs hls4ml, but TensorFlow has no wheel for Python 3.14: make an environment of Python 3.11, 3.12 or "
-        "3.13, and there pip install 'hypersonic[build]'"
+        "3.13, and there pip install '.[build]' in a clone of hypersonic"
     )
     other = extras.explain_missing("uvicorn")
-    assert other == "this command needs uvicorn, which is not installed: pip install 'hypersonic[server]'"
+    assert other == "this command needs uvicorn, which is not installed: pip install '.[server]' in a clone of hypersonic"
 
 
 @pytest.mark.parametrize(("module", "extra"), [("uvicorn.config", "server"), ("yaml", "build"), ("tensorflow-cpu", "build")])
 def test_a_missing_module_of_an_extra_is_one_sentence_and_the_users_to_mend(module: str, extra: str) -> None:
     text, code = cli.explain_error(ModuleNotFoundError(f"No module named {module!r}", name=module))
     top = module.partition(".")[0]
-    assert (text, code) == (f"this command needs {top}, which is not installed: pip install 'hypersonic[{extra}]'", 2)
+    assert (text, code) == (
+        f"this command needs {top}, which is not installed: pip install '.[{extra}]' in a clone of hypersonic",
+        2,
+    )
 
 
 def test_another_missing_module_is_our_fault() -> None:
@@ -84,5 +93,32 @@ def test_another_missing_module_is_our_fault() -> None:
 def test_work_of_a_child_process_asks_for_its_modules_first(monkeypatch: pytest.MonkeyPatch) -> None:
     extras.require("numpy", "yaml")
     monkeypatch.setitem(extras.MODULES, "build", ("no_such_module",))
-    with pytest.raises(extras.MissingExtraError, match=r"needs no_such_module, .* 'hypersonic\[build\]'"):
+    with pytest.raises(extras.MissingExtraError, match=r"needs no_such_module, .* '\.\[build\]'"):
         extras.require("no_such_module")
+
+
+def pages() -> list[Path]:
+    return [file for file in tracked_files() if file.suffix == ".md" and file.name != "CHANGELOG.md"]
+
+
+def test_no_page_and_no_message_installs_a_name_that_no_index_has() -> None:
+    ours = [file for file in tracked_files() if file.suffix == ".py" and file.relative_to(ROOT).parts[0] != "tests"]
+    wrong = re.compile(r"pip install (?:-\S+ )*['\"]?hypersonic(?![-\w])")
+    assert [str(file) for file in [*pages(), *ours] if wrong.search(file.read_text())] == []
+
+
+@pytest.mark.slow
+def test_pip_takes_every_part_that_the_pages_install_from_a_clone() -> None:
+    specs = sorted({spec for page in pages() for spec in re.findall(r"'(\.\[[\w,]+\])'", page.read_text())})
+    assert {".[build]", ".[columnar]", ".[server]", ".[triton]"} <= set(specs)
+    uv = Path(sys.executable).with_name("uv")
+    argv = [str(uv), "pip", "install", "--dry-run", "--no-build-isolation", f"--python={sys.executable}", *specs]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "extra" not in done.stderr  # as in: does not have an extra named
+
+
+def test_the_page_on_installing_has_every_command_and_every_part() -> None:
+    _, _, table = (ROOT / "docs" / "install.md").read_text().partition("| in a clone: `pip install` |")
+    words = set(re.findall(r"[a-z-]+", table.partition("## A wheel")[0]))
+    assert {name.replace("_", "-") for name in NAMES} | set(extras.MODULES) <= words

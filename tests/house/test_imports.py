@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -103,3 +105,9 @@ def test_a_cycle_is_seen_however_the_import_is_written(text: str, tmp_path: Path
         "  hypersonic.hls.high imports hypersonic.hls.low",
         "  hypersonic.hls.low imports hypersonic.hls.high",
     ]
+
+
+@pytest.mark.parametrize("module", ["hypersonic.building.model", "hypersonic.reporting.engines"])
+def test_a_command_that_draws_nothing_does_not_load_matplotlib(module: str) -> None:
+    asked = [sys.executable, "-P", "-c", f"import sys, {module}; print('matplotlib' in sys.modules)"]
+    assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "False\n"

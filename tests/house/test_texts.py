@@ -34,8 +34,9 @@ _NOT_OURS = {
     "cl_hypersonic.sv",  # an F2 design's, as are its scripts
     "build/scripts/synth_cl_hypersonic.tcl",
     "synth_cl_hypersonic.tcl",
-    "pulse_rows.py",  # saved by the tutorial's reader, as are the next six
+    "pulse_rows.py",  # saved by the reader of the tutorial and the pages after it, as are the next seven
     "ask.py",
+    "ask_both.py",
     "ask_card.py",
     "many_requests.py",
     "figures.py",

@@ -77,6 +77,7 @@ def test_a_commands_arguments_are_read_without_numpy_grpc_and_the_compiler() -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", NAMES)
 def test_every_command_explains_itself(command: str) -> None:
+    command = command.replace("_", "-")
     text = subprocess.run(
         [sys.executable, "-m", "hypersonic.cli", command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout

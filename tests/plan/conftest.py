@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from tests.host.conftest import image
 from tests.server.conftest import serve
 
-__all__ = ["image", "serve"]
+__all__ = ["serve"]

@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 
 from hypersonic.firmware.errors import PlatformError
-from hypersonic.firmware.estimate.rates import card_rate
+from hypersonic.firmware.estimate.rates import CARD, card_rate
 from hypersonic.firmware.platform import find_platform
 from hypersonic.plan.inputs import Basis, ModelCost, Question, Service, Site, Target, Workload
 from hypersonic.plan.limits import capacity_of, cards_for, required_rate, units_at_work, unqueued
 from hypersonic.plan.models import ZOO
+from hypersonic.plan.server_cost import SERVERS
 from tests.plan.questions import FACILE, hlt
 
 
@@ -28,7 +29,8 @@ def random_question(seed: int) -> Question:
     switch = rng.choice([0.0, 400.0])
     site = Site(
         platform=rng.choice(["u250", "u55c"]), cards_per_server=rng.randint(1, 8), server_gbps=rng.choice([10.0, 25.0, 100.0]),
-        switch_gbps=switch, background_gbps=switch / 10, rtt_ms=rng.uniform(0, 20), request_cpu_ms=rng.uniform(0, 2),
+        switch_gbps=switch, background_gbps=switch / 10, rtt_ms=rng.uniform(0, 20), server=rng.choice(SERVERS),
+        request_cpu_ms=rng.choice([0.0, rng.uniform(0.01, 2)]),
     )  # fmt: skip
     return Question(work, model, site, Target())
 
@@ -40,10 +42,20 @@ def test_the_limits_of_facile_on_a_u250_are_those_that_infer_predicts() -> None:
     limits = {limit.part: limit.events_per_s for limit in capacity_of(hlt(), 1).limits}
     predicted = card_rate(find_platform("u250"), 18_000, (16_000 * 72, 16_000 * 4))
     assert {part: limits[part] for part in limits if part != "server CPU"} == {
-        limit.part: pytest.approx(limit.events_per_s) for limit in predicted.limits
+        limit.part: pytest.approx(limit.events_per_s) for limit in predicted.limits if limit.part != CARD
     }
     assert limits["server CPU"] == 16 / 1e-3
     assert round(limits["network"]) == 2713  # 25 Gb/s over 1.152 MB
+
+
+def test_a_card_whose_parts_together_are_slower_than_any_alone_has_the_simulated_rate() -> None:
+    question = hlt(replace(FACILE, units=2))
+    predicted = card_rate(find_platform("u250"), 18_000, (16_000 * 72, 16_000 * 4), units=2)
+    limits = {limit.part: limit for limit in capacity_of(question, 3).limits}
+    assert limits["PCIe to the card"].events_per_s == pytest.approx(3 * predicted.of(CARD))
+    assert predicted.of(CARD) < predicted.of("PCIe to the card")
+    assert str(limits["PCIe to the card"].mark) == "simulated (bench card)"
+    assert CARD not in limits
 
 
 def test_an_hlt_job_has_the_published_cycle() -> None:
@@ -51,7 +63,7 @@ def test_an_hlt_job_has_the_published_cycle() -> None:
     assert idle.own_s == pytest.approx(0.600, abs=0.001)
     transfer_s = 16_000 * (72 + 4) * 8 / 25e9
     assert idle.network_s == pytest.approx(0.0005 + transfer_s)
-    assert idle.card_s == pytest.approx(16_000 * 72 / 9.3e9 + 18_000 / 300e6 + 16_000 * 4 / 11.9e9)
+    assert idle.card_s == pytest.approx(16_000 * 72 / 6.5e9 + 18_000 / 300e6 + 16_000 * 4 / 9.7e9)
     assert capacity_of(hlt(), 1).jobs == pytest.approx(1627, rel=0.01)  # 2712/s of 0.600 s
     packed = hlt(replace(FACILE, input_bytes=36))
     assert capacity_of(packed, 1).jobs == pytest.approx(3255, rel=0.01)
@@ -123,10 +135,11 @@ def test_cards_of_one_server_share_its_link() -> None:
     assert alone.events_per_s == pytest.approx(4 * together.events_per_s)
 
 
-def test_clocks_are_assumed_and_measured_rates_are_marked() -> None:
-    basis = {limit.part: limit.mark.basis for limit in capacity_of(hlt(kernel_mhz=250.0), 1).limits}
-    assert basis["kernel"] == Basis.ASSUMED
-    assert basis["memory bank"] == basis["PCIe to the card"] == Basis.MEASURED
+def test_clocks_are_assumed_and_published_rates_have_their_source() -> None:
+    marks = {limit.part: limit.mark for limit in capacity_of(hlt(kernel_mhz=250.0), 1).limits}
+    assert marks["kernel"].basis == Basis.ASSUMED
+    assert str(marks["memory bank"]) == "modelled (AMD's axi_burst_performance)"
+    assert str(marks["PCIe to the card"]) == "published (xbutil validate)"
     assert {limit.mark.basis for limit in capacity_of(hlt(platform="u55c"), 1).limits if "PCIe" in limit.part} == {
         Basis.ASSUMED
     }
@@ -137,7 +150,7 @@ def test_measured_executions_replace_clocks_pcie_and_bank() -> None:
     question = hlt(replace(FACILE, measured=measured, units=2))
     limits = {limit.part: limit.events_per_s for limit in capacity_of(question, 3).limits}
     assert set(limits) == {"compute units", "network", "server CPU"}
-    assert limits["compute units"] == pytest.approx(3 * 2 / 0.004)  # 16 000 rows take twice as long as 8000
+    assert limits["compute units"] == pytest.approx(3 * 2 / 0.004)  # 16,000 rows take twice as long as 8000
 
 
 def test_an_unknown_platform_is_named_with_the_known_ones() -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.farm_plan import HLT, LOADS, OFFLINE, SHOWN, capacity_table, cards_table
 from hypersonic.commands.plan import _OPTIONS, server_batching
-from hypersonic.plan.farms import HLT, LOADS, OFFLINE, SHOWN, capacity_table, cards_table
 from hypersonic.plan.inputs import Site, Target, Workload, field_names
 from hypersonic.plan.make import make_plan
 from hypersonic.plan.published import check_table
-from hypersonic.plan.read import make_question, read_file
+from hypersonic.plan.read import Given, make_question, read_file
 from hypersonic.plan.report import answer_lines
-from tests.plan.questions import hlt
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PLAN, FARM = ((DOCS / f"{page}.md").read_text() for page in ("plan", "farm"))
@@ -26,7 +25,8 @@ def test_the_check_table_is_that_of_the_command() -> None:
 
 
 def test_the_example_is_what_the_command_prints() -> None:
-    lines = list(answer_lines(make_plan(hlt(), simulate=False)))[:4]
+    question = make_question(Given({"model.name": "facile", "workload.jobs": 3300}))
+    lines = list(answer_lines(make_plan(question, simulate=False)))[:4]
     (shown,) = re.findall(r"^```text\n(.*?)^```", PLAN, flags=re.DOTALL | re.MULTILINE)
     assert shown.split() == " ".join(lines).split()
 

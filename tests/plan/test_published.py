@@ -69,4 +69,4 @@ def test_the_table_has_a_line_for_every_figure_and_point() -> None:
     lines = [line for line in check_table().splitlines() if line.startswith("| ")]
     assert len(lines) == 2 + len(figures()) + 32
     (line,) = [line for line in lines if line.startswith("| HLT jobs per U250")]
-    assert line.endswith("| 86 M inferences/s; 16 000 an event; 0.600 s | c/S * t_ideal | 3,300 jobs | 3,225 jobs | -2.3% |")
+    assert line.endswith("| 86 M inferences/s; 16,000 an event; 0.600 s | c/S * t_ideal | 3,300 jobs | 3,225 jobs | -2.3% |")

@@ -103,7 +103,7 @@ def test_measured_times_of_an_earlier_plan_are_not_those_of_another_model(tmp_pa
     ("part", "value", "error"),
     [
         ("marks", None, "has no marks"),
-        ("marks", {"workload.jobs": 3}, "marks.workload.jobs is 3, expected a basis (measured, read from a file, assumed)"),
+        ("marks", {"workload.jobs": 3}, f"marks.workload.jobs is 3, expected a basis ({', '.join(Basis)})"),
         ("marks", {"workload.jobs": {"basis": "guessed", "source": "x"}}, "marks.workload.jobs is {'basis': 'guessed'"),
         ("measured", {"bounds_s": [1]}, "measured is {'bounds_s': [1]}, expected bounds_s and counts of equal length"),
         ("measured", 3, "measured is 3, expected bounds_s"),

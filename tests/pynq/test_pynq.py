@@ -26,10 +26,10 @@ from hypersonic.firmware.xclbin.assemble import assemble_xclbin
 from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.zoo.facile.events import gate_rows
 from hypersonic.sim.bench_core import bench_core_wire, several_rows
-from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from hypersonic.sim.card.simulator import build_hardware_simulator
 from tests.pynq.environment import pynq_python
 from tests.support.multi_tensor_kernel import NAME, software
+from tests.support.rtl.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from tests.support.xrt import needs_xrt
 
 pytestmark = pytest.mark.whole("docs/pynq-card.ipynb", "firmware", "hls", "host", "requirements.lock", "sim", "tests/pynq")

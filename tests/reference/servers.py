@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from tests.reference import environment
 from tests.support.environments import Program
+from tests.support.ports import free_ports
 from tests.support.waiting import holds_within
 
 PATIENCE_S = 120
@@ -84,7 +85,7 @@ def triton(directory: Path, repository: Path, *options: str) -> Iterator[Served]
 @contextmanager
 def _on_free_ports(program: Program, directory: Path, options: Sequence[str]) -> Iterator[Served]:
     for attempt in range(5):
-        ports = dict(zip(_STARTED, _free_ports(), strict=True))
+        ports = dict(zip(_STARTED, free_ports(len(_STARTED)), strict=True))
         argv = [*program.argv, *options, *(f"--{name}-port={port}" for name, port in ports.items())]
         try:
             with _running("triton", directory, argv, program.env) as served:
@@ -116,15 +117,6 @@ def _listens(address: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def _free_ports() -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in _STARTED]
-    try:
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
 
 
 @contextmanager

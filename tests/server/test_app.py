@@ -182,6 +182,7 @@ def test_a_repository_that_is_not_there_is_one_clear_error(tmp_path: Path) -> No
     with program("--model-repository", str(tmp_path / "nothing"), started=False) as server:
         assert server.process.wait(30) == 2
     assert "nothing cannot be read: No such file or directory; expected a directory with one directory per model" in server.log
+    assert "start the server where you called them, or name that directory with --model-repository" in server.log
 
 
 def damage(repository: Path, name: str, change: Callable[[bytes], bytes]) -> None:

@@ -31,8 +31,8 @@ from hypersonic.hls.csim.compiled import Csim
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.project import HlsProject
 from hypersonic.hls.zoo.facile.events import gate_rows
-from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.card.simulator import build_simulator
+from tests.support.rtl.bench_weights import write_bench_weights
 
 if TYPE_CHECKING:
     from tests.sim.conftest import Xrt

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cocotb.triggers import Timer
 
-from hypersonic.sim.cocotb_run import BenchError, bench_test, bench_test_on, run_bench
+from tests.support.rtl.cocotb_run import BenchError, bench_test, bench_test_on, run_bench
 
 _STAGE = """\
 module stage #(
@@ -45,6 +45,7 @@ async def the_wide_one_is_wide(dut: Any) -> None:
     assert int(dut.WIDTH.value) == 70
 
 
+@pytest.mark.whole("firmware", "requirements.lock", "sim")
 def test_the_set_that_fails_is_named_and_the_others_pass(tmp_path: Path) -> None:
     source = tmp_path / "stage.sv"
     source.write_text(_STAGE)

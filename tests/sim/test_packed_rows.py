@@ -16,6 +16,7 @@ from hypersonic.hls.packing.layout import Field, Packing
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
 from hypersonic.hls.verilator import lint, warnings
+from hypersonic.sim import vivado
 from hypersonic.sim.bench_core import bench_core_wire, write_bench_core
 from hypersonic.sim.bench_rf import write_rf_bench
 from hypersonic.sim.card.direct import MemoryTiming, Simulation
@@ -85,6 +86,7 @@ def test_the_kernel_is_exact_beside_another_tensor_and_takes_a_row_every_clock(t
     x = Row((_FLOATS, _EVERY_KIND))
     kernel = write_kernel(write_bench_core(x, _Y_ROW, tmp_path), tmp_path)
     assert not warnings(lint([*kernel.lint_waivers, *kernel.sources], kernel.top))
+    assert list(vivado.found_in(kernel.top_file)) == []
     assert (tmp_path / f"{kernel.name}.v").read_text().count(") u_axis_skid_row (") == 1
     simulator = build_hardware_simulator(kernel)
     assert run(simulator, x, _Y_ROW, _ROWS) < _ROWS + 250

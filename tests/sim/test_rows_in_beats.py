@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from hypersonic.sim.card.direct import Simulation, SimulationError
-from hypersonic.sim.card.memories import write_memories
-from hypersonic.sim.card.simulator import build_hardware_simulator
+from hypersonic.sim.card.simulator import build_hardware_simulator, write_memories
 from tests.support.rf_kernels import NAME, SEVERAL
 
 if TYPE_CHECKING:

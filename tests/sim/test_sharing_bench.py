@@ -20,6 +20,7 @@ def options(*argv: str) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+@pytest.mark.whole("bench", "firmware", "hls", "requirements.lock", "sim")
 def test_kernels_on_banks_of_their_own_keep_their_clocks_and_on_one_bank_they_share_its_beats() -> None:
     alone, left, right, together = banks.measure(lambda _: None, rows=2000)
     assert alone.value > 0.95

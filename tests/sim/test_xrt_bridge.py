@@ -24,12 +24,12 @@ from hypersonic.firmware.target import Target
 from hypersonic.firmware.xclbin.assemble import LinkedKernel, assemble_kernels, assemble_xclbin
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.firmware.xclbin.images import pack_images
-from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.card.simulator import build_hardware_simulator
 from hypersonic.sim.xrt_bridge import __main__ as command_line
 from hypersonic.sim.xrt_bridge import environment
 from hypersonic.sim.xrt_bridge.environment import XrtNotFoundError, xrt_environment
 from tests.sim.xrt_host import ask
+from tests.support.rtl.bench_weights import write_bench_weights
 from tests.support.xrt import needs_xrt
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from hypersonic.hls.core import Core
 from hypersonic.host.errors import BufferObjectError
 from hypersonic.host.instance import open_instances
 from hypersonic.host.opening import open_device
-from hypersonic.sim.bench_weights import bench_weights_rows
+from tests.support.rtl.bench_weights import bench_weights_rows
 
 ROWS = 50
 

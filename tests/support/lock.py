@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the hashes of all published files into the locked requirements below tests/. `make lock` runs it.
+"""Writes the hashes of all published files into the locked requirements below tests/ and examples/. `make lock` runs it.
 
 A person writes `name==version` into such a file, and this adds the hashes of every wheel and source of that version, so that
 the file serves each Python and processor. Comments and options at the top of a file stay.
@@ -13,13 +13,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+FOLDERS = tuple(Path(__file__).parents[2] / name for name in ("tests", "examples"))
 _PIN = re.compile(r"^([A-Za-z0-9._-]+==[^\s\\]+)", re.MULTILINE)
 
 
 def lock_files() -> Iterator[Path]:
-    """Yield the files of locked requirements below tests/."""
-    yield from (file for file in sorted(TESTS.rglob("*.txt")) if "--hash=sha256:" in file.read_text())
+    """Yield the files of locked requirements below these folders."""
+    texts = (file for folder in FOLDERS for file in sorted(folder.rglob("*.txt")))
+    yield from (file for file in texts if "--hash=sha256:" in file.read_text())
 
 
 def relocked(file: Path, text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +30,7 @@ class Script:
         versions: of each model; a request without a version gets the last one.
         infer: called with each request and its context before the answer.
         damage: called with each request and its answer, which it may change.
+        streamed: called with each request of a stream and its answer; the answers that are sent.
         describe: called with each ModelMetadataResponse, which it may change.
     """
 
@@ -41,7 +42,9 @@ class Script:
     ready: bool = True
     infer: Callable[[Any, grpc.ServicerContext], None] = lambda _request, _context: None
     damage: Callable[[Any, Any], object] = lambda _request, _answer: None
+    streamed: Callable[[Any, Any], Sequence[Any]] = lambda _request, answer: [answer]
     describe: Callable[[Any], object] = lambda _metadata: None
+    stateful: bool = False
     index_code: grpc.StatusCode | None = None
     calls: Counter[str] = field(default_factory=Counter)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -70,8 +73,15 @@ def scripted_server(script: Script, port: int = 0, credentials: grpc.ServerCrede
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
+    def stream(messages: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        for message in messages:
+            request = service_pb2.ModelInferRequest.FromString(message)
+            for answer in script.streamed(request, _infer(script, request, context)):
+                yield service_pb2.ModelStreamInferResponse(infer_response=answer).SerializeToString()
+
     server = grpc.server(ThreadPoolExecutor(32), options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)])
     handlers = {name: handler(name, answer) for name, answer in methods.items()}
+    handlers["ModelStreamInfer"] = grpc.stream_stream_rpc_method_handler(stream)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     listening = f"127.0.0.1:{port}"
     bound = server.add_secure_port(listening, credentials) if credentials else server.add_insecure_port(listening)
@@ -124,6 +134,8 @@ def _version(script: Script, name: str, version: str, context: grpc.ServicerCont
 def _config(script: Script) -> Any:
     answer = service_pb2.ModelConfigResponse()
     answer.config.max_batch_size = script.max_batch_size
+    if script.stateful:
+        answer.config.sequence_batching.SetInParent()
     return answer
 
 

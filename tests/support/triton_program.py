@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 from hypersonic.triton.errors import TritonServerNotFoundError
 from hypersonic.triton.program import find_tritonserver
 from tests.support.environments import skip_offline
+from tests.support.ports import free_ports
 from tests.support.server_program import Program
 
 _REPOSITORY = "--model-repository="
@@ -47,7 +47,7 @@ def _started(options: tuple[str, ...], environment: Mapping[str, str], given: Pa
     argv = [sys.executable, "-m", "hypersonic.cli", "triton", "serve", "--quiet", "--model-repository", repository]
     argv += [*(["--tritonserver", str(given)] if given else []), "--"]
     argv += [option for option in options if not option.startswith(_REPOSITORY)]
-    for name, port in zip(("grpc", "http", "metrics"), _free_ports(3), strict=True):
+    for name, port in zip(("grpc", "http", "metrics"), free_ports(3), strict=True):
         argv += [f"--{name}-port={port}", f"--{name}-address=127.0.0.1"]
     argv += ["--exit-timeout-secs=10", "--allow-gpu-metrics=false"]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}) as process:
@@ -60,12 +60,3 @@ def _started(options: tuple[str, ...], environment: Mapping[str, str], given: Pa
         finally:
             process.kill()
             reader.join()
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

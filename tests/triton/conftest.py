@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.host.conftest import cards, image, weighted  # noqa: F401 - fixtures
+from tests.host.conftest import cards, image, sysfs, weighted  # noqa: F401 - fixtures
 from tests.support.both_servers import STARTS, Start
 
 

@@ -5,6 +5,7 @@ y = 2 * x[0] + x[1] of 18 numbers, so each answer is known."""
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tritonclient import grpc
 from tritonclient.utils import InferenceServerException
 
@@ -22,30 +22,9 @@ from tests.server.backends.fpga.repositories import Repository, linked
 from tests.support.both_servers import Start
 from tests.support.server_program import Program
 from tests.support.waiting import wait_until
+from tests.triton.rows import POISON, ask, expected, rows_of
 
 pytestmark = pytest.mark.whole("triton", "server", "host", "firmware/publish", "sim/card", "sim/emu")
-
-COLUMNS = 18
-#: a row whose first number is this makes the memory answer with an error
-POISON = 1e30
-
-
-def rows_of(count: int, seed: int) -> NDArray[np.float32]:
-    return np.random.default_rng(seed).integers(-1000, 1000, (count, COLUMNS)).astype(np.float32)
-
-
-def expected(x: NDArray[np.float32], plus: float = 0) -> NDArray[np.float32]:
-    return (2 * x[:, :1] + x[:, 1:2] + np.float32(plus)).astype(np.float32)
-
-
-def ask(
-    client: grpc.InferenceServerClient, x: NDArray[np.float32], model: str = "m", timeout_s: float = 60
-) -> NDArray[np.float32]:
-    given = grpc.InferInput("x", list(x.shape), "FP32")
-    given.set_data_from_numpy(x)
-    answer: NDArray[np.float32] | None = client.infer(model, [given], client_timeout=timeout_s).as_numpy("y")
-    assert answer is not None
-    return answer
 
 
 @contextmanager
@@ -214,3 +193,21 @@ def test_a_version_replaces_another_while_clients_ask(start: Start, repository: 
             ended.append(True)
             for each in clients:
                 assert each.result() == sorted(each.result())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "most"),
+    [
+        ("slots", "65", "64"),
+        ("slot_rows", "0", "2147483647"),
+        *((name, str(1 << 31), "2147483647") for name in ("timeout_ms", "retry_ms")),
+    ],
+)
+def test_a_parameter_out_of_its_bounds_is_refused_with_them(
+    start: Start, repository: Repository, image: bytes, name: str, value: str, most: str
+) -> None:
+    repository.publish("m", linked(image), parameters={name: value})
+    with serving(start, repository, "--exit-on-error=false") as server, grpc.InferenceServerClient(server.grpc) as client:
+        (row,) = client.get_model_repository_index().models
+        assert row.state == "UNAVAILABLE"
+        assert re.search(rf"{name} is '?{value}'?, expected .*1 to {most}", row.reason), row.reason

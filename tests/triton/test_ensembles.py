@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tritonclient import grpc
 from tritonclient.utils import InferenceServerException
 
@@ -17,12 +16,13 @@ from hypersonic.host.library import library_path
 from hypersonic.triton.compile import BACKEND, backend_library
 from tests.reference import environment, servers
 from tests.server.backends.fpga.repositories import Repository, linked
+from tests.triton import rows
+from tests.triton.rows import COLUMNS, POISON, Rows, expected, rows_of
 
 pytestmark = pytest.mark.whole(
     "triton", "host/errors.py", "sim/emu", "tests/reference/environment.py", "tests/reference/servers.py"
 )
 
-COLUMNS = 18
 TENSORS = """
 input [ { name: "x" data_type: TYPE_FP32 dims: [ 18 ] } ]
 output [ { name: "y" data_type: TYPE_FP32 dims: [ %d ] } ]
@@ -87,17 +87,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, image: bytes) -> Iterator[s
         yield served
 
 
-def ask(server: servers.Served, model: str, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    given = grpc.InferInput("x", list(x.shape), "FP32")
-    given.set_data_from_numpy(x)
+def ask(server: servers.Served, model: str, x: Rows) -> Rows:
     with grpc.InferenceServerClient(server.grpc) as client:
-        answer: NDArray[np.float32] | None = client.infer(model, [given], client_timeout=60).as_numpy("y")
-    assert answer is not None
-    return answer
+        return rows.ask(client, x, model)
 
 
-X = np.random.default_rng(1).integers(-100, 100, (16, COLUMNS)).astype(np.float32)
-EXPECTED = 2 * X[:, :1] + X[:, 1:2]
+X = rows_of(16, 1)
+EXPECTED = expected(X)
 
 
 def test_an_ensemble_of_a_python_model_and_an_fpga_model_answers_right(server: servers.Served) -> None:
@@ -110,6 +106,6 @@ def test_a_python_model_calls_an_fpga_model(server: servers.Served) -> None:
 
 def test_an_error_of_the_fpga_model_reaches_the_caller_s_client(server: servers.Served) -> None:
     poison = X.copy()
-    poison[3, 0] = 1e30
+    poison[3, 0] = POISON
     with pytest.raises(InferenceServerException, match="the memory responded to a read with an error"):
         ask(server, "caller", poison)

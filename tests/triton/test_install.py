@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from hypersonic.host.xrt import Library
-from hypersonic.server.observe.metrics import device
 from hypersonic.triton import tables
 from hypersonic.triton.compile import CPP, backend_library
 from hypersonic.triton.errors import BackendInstallError, TritonServerNotFoundError
@@ -51,18 +50,10 @@ def test_nothing_is_linked_that_tritonserver_links(library: Path) -> None:
     assert needed <= {"libstdc++", "libm", "libgcc_s", "libc", "libdl", "libpthread", "ld-linux-x86-64"}
 
 
-def test_the_metrics_have_the_names_and_texts_of_the_other_server() -> None:
-    ours = dict(re.findall(r'METRIC_KIND_\w+, "(fpga_\w+)", "([^"]+)"', (CPP / "backend" / "metrics.cpp").read_text()))
-    theirs = Path(device.__file__).read_text()
-    assert len(ours) == 7
-    for name, text in ours.items():
-        assert f'"{name.removeprefix("fpga_compute_unit_")}"' in theirs or name in theirs
-        assert text in theirs
-
-
-def test_the_tables_of_errno_and_registers_are_those_of_python() -> None:
+def test_the_tables_of_errno_registers_and_parameters_are_those_of_python() -> None:
     assert '{16, "EBUSY", Kind::DeviceBusy, "it is in use with another xclbin, by this process or another' in tables.causes()
     assert "constexpr std::uint32_t kAxiError = 0x50;" in tables.constants()
+    assert 'constexpr Parameter kRetryMs{"retry_ms", 10000, 1, 2147483647};' in tables.parameters()
 
 
 def test_the_advice_after_a_hung_run_is_that_of_python() -> None:

@@ -13,6 +13,7 @@ from tritonclient import grpc
 from tests.server.backends.fpga.repositories import Repository, linked
 from tests.support import environments
 from tests.support.triton_program import triton_program
+from tests.triton.rows import ask, expected, rows_of
 
 pytestmark = pytest.mark.whole("triton", "tests/triton/oldest.txt")
 
@@ -23,10 +24,8 @@ def test_the_oldest_server_loads_the_backend_and_answers(tmp_path: Path, image: 
     program = site / "pytriton" / "tritonserver" / "bin" / "tritonserver"
     monkeypatch.setenv("LD_LIBRARY_PATH", os.pathsep.join([str(site / "nvidia_pytriton.libs"), python.libraries]))
     Repository(tmp_path / "models").publish("m", linked(image, 2))
-    x = np.random.default_rng(1).integers(-1000, 1000, (40, 18)).astype(np.float32)
-    given = grpc.InferInput("x", list(x.shape), "FP32")
-    given.set_data_from_numpy(x)
+    x = rows_of(40, 1)
     repository = f"--model-repository={tmp_path / 'models'}"
     with triton_program(repository, given=program) as server, grpc.InferenceServerClient(server.grpc) as client:
         assert client.get_server_metadata().version == "2.36.0"
-        np.testing.assert_array_equal(client.infer("m", [given]).as_numpy("y"), 2 * x[:, :1] + x[:, 1:2])
+        np.testing.assert_array_equal(ask(client, x), expected(x))

@@ -10,6 +10,7 @@ expected.npz. All are trained for a few steps on random rows, so that weights an
 from __future__ import annotations
 
 import argparse
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,8 +29,12 @@ ROWS = 256
 #: networks whose inputs are bytes -> the end of the range of their integers, which begins at 0
 _SCALES = {"rescaled_images": 255.0}
 
+#: the public functions of these modules
 NETWORKS: dict[str, Callable[[], Any]] = {
-    make.__name__: make for part in (images, sequences, vectors) for make in part.NETWORKS
+    name: make
+    for part in (images, sequences, vectors)
+    for name, make in inspect.getmembers(part, inspect.isfunction)
+    if not name.startswith("_")
 }
 
 

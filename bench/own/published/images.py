@@ -179,24 +179,3 @@ def vision_transformer() -> Any:
     x = layers.add([x, layers.MultiHeadAttention(2, 4)(y, y)])
     y = layers.Dense(8)(layers.Dense(16, "gelu")(layers.LayerNormalization()(x)))
     return keras.Model(given, layers.Dense(4)(layers.GlobalAveragePooling1D()(layers.add([x, y]))))
-
-
-NETWORKS = (
-    lenet,
-    svhn,
-    resnet,
-    mobilenet,
-    mobilenet_v3,
-    squeezenet,
-    inception,
-    densenet,
-    unet,
-    squeeze_and_excitation,
-    keyword_spotting,
-    eegnet,
-    calorimeter_images,
-    rescaled_images,
-    global_context,
-    transposed,
-    vision_transformer,
-)

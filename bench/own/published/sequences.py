@@ -113,20 +113,3 @@ def electrocardiogram() -> Any:
     for layer in (layers.Flatten(), layers.Dense(8, "relu"), layers.Dense(3, "softmax")):
         model.add(layer)
     return model
-
-
-NETWORKS = (
-    temporal_convolutions,
-    wavenet,
-    lstm_forecast,
-    gru_tagger,
-    bidirectional,
-    particle_transformer,
-    mixer,
-    deep_sets,
-    equivariant_sets,
-    interaction_network,
-    attention_pooling,
-    deep_met,
-    electrocardiogram,
-)

@@ -123,23 +123,3 @@ def half_precision() -> Any:
     """Micikevicius et al., arXiv:1710.03740: a network of the policy mixed_float16."""
     parts = [layers.Dense(n, "relu", dtype="mixed_float16") for n in (16, 8)]
     return keras.Sequential([keras.Input((10,)), *parts, layers.Dense(2)])
-
-
-NETWORKS = (
-    jet_tagger,
-    jet_tagger_normalised,
-    anomaly_autoencoder,
-    variational_encoder,
-    deep_and_cross,
-    wide_and_deep,
-    siamese,
-    highway,
-    self_normalising,
-    tabular_regression,
-    swish,
-    tabular_residual,
-    parametric_relu,
-    matrix_factorisation,
-    multi_task,
-    half_precision,
-)

@@ -114,7 +114,10 @@ def build_f2(
 
 
 def checkpoint_step(kit: Kit, build: Path, inputs: list[str]) -> Step:
-    """The step of synthesis, place and route: the kit's own script, run in the CL's build/scripts with CL_DIR set."""
+    """The step of synthesis, place and route: the kit's own script, run in the CL's build/scripts with CL_DIR set.
+
+    The checkpoints and reports of an earlier run are removed first, so that check_timing does not judge this run by them.
+    """
     archive = f"{CL}/build/checkpoints/{TAG}.Developer_CL.tar"
     return Step(
         name="build_dcp", title="building the design checkpoint with the AWS kit, hours", inputs=tuple(inputs),
@@ -123,6 +126,7 @@ def checkpoint_step(kit: Kit, build: Path, inputs: list[str]) -> Step:
             "--cl", CL, "--mode", SHELL_MODE, "--flow", "BuildAll", "--tag", TAG,
         ),
         products=(Product(archive, f"{build.name}.tar"),), key=(kit.version, kit.release),
+        clears=(f"{CL}/build/checkpoints", f"{CL}/build/reports"),
     )  # fmt: skip
 
 

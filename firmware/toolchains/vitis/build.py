@@ -4,6 +4,7 @@
 ::
 
     check_part --> package_xo --> synthesise --> implement --> digests
+                              '-> link (where v++ does not divide the link into steps) -'
 
 All files are in <directory>/<kernel>-<platform>-<hash>, where the hash is of everything that determines the result. A repeated
 call continues where the last one stopped, and returns at once if that one was complete. If several kernels are linked
@@ -15,6 +16,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,19 @@ from hypersonic.firmware.toolchains.programs import check_space
 from hypersonic.firmware.toolchains.steps import Progress, Step, locked, pending, run_step, write_whole
 from hypersonic.firmware.toolchains.toolchain import Bitstream, CardOptions, KernelUnits
 from hypersonic.firmware.toolchains.vitis.config import vpp_config
+from hypersonic.firmware.toolchains.vitis.dies import SCRIPT, dies_tcl, hook_lines, without_slr
 from hypersonic.firmware.toolchains.vitis.hls_core import synthesise_hls_core
-from hypersonic.firmware.toolchains.vitis.link import CONFIG, TEMP, TIMING_REPORTS, UTILISATION_REPORTS, keep_report, link_steps
+from hypersonic.firmware.toolchains.vitis.link import (
+    CONFIG,
+    ONE_STEP,
+    TEMP,
+    TIMING_REPORTS,
+    UTILISATION_REPORTS,
+    keep_report,
+    link_step,
+    link_steps,
+    refuse_steps,
+)
 from hypersonic.firmware.toolchains.vitis.package_xo import kernel_tcl, package_steps
 from hypersonic.firmware.toolchains.vitis.reports import (
     Clock,
@@ -105,23 +118,37 @@ def link_kernels(
     for part in kernels:
         check_memories(part.kernel.core)
     descriptions = [part.kernel.units(part.compute_units) for part in kernels]
-    places = place_kernels(platform, descriptions, [part.unit or NOTHING for part in kernels])
+    places = without_slr(place_kernels(platform, descriptions, [part.unit or NOTHING for part in kernels]), kernels)
     config = vpp_config(platform, descriptions, places, vitis=tools.release, kernel_mhz=options.kernel_mhz)
-    build = directory / _build_name(name, kernels, platform, tools, config)
+    dies = dies_tcl(kernels)
+    build = directory / _build_name(name, kernels, platform, tools, config + dies)
     with locked(build):
-        write_whole(build / CONFIG, config)
-        stages = _stages(name, kernels, platform, tools, build, jobs or os.cpu_count() or 1)
-        if any(pending(steps, place) for place, steps in stages):
+        if dies:
+            write_whole(build / SCRIPT, dies)
+        write_whole(build / CONFIG, config + (hook_lines(build / SCRIPT) if dies else ""))
+        stages = partial(_stages, name, kernels, platform, tools, build, jobs or os.cpu_count() or 1)
+        if any(pending(steps, place) for place, steps in stages()):
             check_space(build, options.needed_bytes)
-        for place, steps in stages:
-            for step in pending(steps, place):
-                run_step(step, place, progress)
-                check_read(build / TEMP)
+        try:
+            _run(stages(), build, progress)
+        except StepError:
+            if (build / ONE_STEP).exists() or not refuse_steps(build):
+                raise
+            (build / ONE_STEP).touch()
+            progress(f"Vitis {tools.release} does not divide the link into steps: linking in one")
+            _run(stages(), build, progress)
         xclbin = build / f"{name}.xclbin"
         _check_xclbin(xclbin, platform, descriptions)
         report = _read_reports(build, xclbin, platform, options)
         xclbin = _with_digests(xclbin, {part.kernel.name: part.kernel.sha256 for part in kernels})
     return Bitstream(xclbin, report, {"vitis": tools.release}, build)
+
+
+def _run(stages: list[tuple[Path, list[Step]]], build: Path, progress: Progress) -> None:
+    for place, steps in stages:
+        for step in pending(steps, place):
+            run_step(step, place, progress)
+            check_read(build / TEMP)
 
 
 def _stages(
@@ -130,7 +157,7 @@ def _stages(
     """The steps with the directories that they run in. A single kernel is packaged in the build's own directory."""
     if len(kernels) == 1:
         packaged = package_steps(tools, platform, kernels[0].kernel, build)
-        return [(build, [*packaged, *link_steps(tools, name, jobs)])]
+        return [(build, [*packaged, *_link(tools, name, jobs, build)])]
     stages = list[tuple[Path, list[Step]]]()
     for part in kernels:
         place = build / part.kernel.name
@@ -138,7 +165,12 @@ def _stages(
         check_part, *package = package_steps(tools, platform, part.kernel, place)
         stages.append((place, package if stages else [check_part, *package]))  # one check of the device is enough
     xos = [f"{part.kernel.name}/{part.kernel.name}.xo" for part in kernels]
-    return [*stages, (build, list(link_steps(tools, name, jobs, xos)))]
+    return [*stages, (build, _link(tools, name, jobs, build, xos))]
+
+
+def _link(tools: Tools, name: str, jobs: int, build: Path, xos: Sequence[str] = ()) -> list[Step]:
+    one = (build / ONE_STEP).exists()
+    return [link_step(tools, name, jobs, xos)] if one else list(link_steps(tools, name, jobs, xos))
 
 
 def _with_digests(linked: Path, digests: dict[str, str]) -> Path:

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file for `v++ --link --config`: the memory banks, the die and the clock of each compute unit.
 
-Source: UG1702 (syntax of the file).
+Sources of the lines:
+
+::
+
+    kernel_frequency=0:MHZ      scalable clocks, ID 0 drives ap_clk: UG1393 2023.1, "Identifying Platform Clocks" and "Managing
+                                Clock Frequencies"; rtl_vadd_2clks of Xilinx/Vitis_Accel_Examples;
+                                also for later releases: UG1393 2023.2, "--clock Options"
+    [clock] freqHz=HZ:UNIT      fixed clocks only: UG1393 2023.1, "--clock Options"
+    [connectivity] nk, sp, slr  UG1702, "--connectivity Options"; names separated by commas from 2024.2 on
 """
 
 from __future__ import annotations
@@ -50,18 +58,18 @@ def vpp_config(
     """
     check_vitis(platform, vitis)
     separator = "," if _release(vitis) >= (2024, 2) else "."
-    hertz = (kernel_mhz or platform.kernel_clock_mhz) * 1_000_000
+    mhz = kernel_mhz or platform.kernel_clock_mhz
     title = f"Kernel{'s' * (len(kernels) > 1)} {', '.join(kernel.name for kernel in kernels)}"
     lines = [
         f"# {title} on {platform.name} ({platform.vbnv}), for Vitis {vitis}: written by hypersonic, do not edit.",
+        *([f"kernel_frequency=0:{mhz}", ""] if platform.scalable_clock else []),
         "[connectivity]",
         *(_nk(kernel, separator) for kernel in kernels),
         *(f"sp={place.unit}.{port}:{bank_range(platform, banks)}" for place in places for port, banks in place.ports),
         *(f"slr={place.unit}:SLR{place.slr}" for place in places if place.slr is not None),
-        "",
-        "[clock]",
-        *(f"freqHz={hertz}:{place.unit}" for place in places),
     ]
+    if not platform.scalable_clock:
+        lines += ["", "[clock]", *(f"freqHz={mhz * 1_000_000}:{place.unit}" for place in places)]
     return "\n".join(lines) + "\n"
 
 

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The link step, from kernel.xo to xclbin: `v++ --link` with the generated configuration.
 
-It is run as two steps, so that place and route, which takes hours, can be started again without repeating synthesis. Source:
-UG1393 (the options of v++; --to_step and --from_step continue in the same --temp_dir).
+It is run as two steps, so that place and route, which takes hours, can be started again without repeating synthesis. Where a
+release refuses that, the link is one step. Source: UG1393 2023.2, "Using --to_step and Launching Vivado Interactively": both
+options continue in the same --temp_dir, and the names of the steps are those that `v++ --list_steps --target hw --link` lists.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -30,6 +34,13 @@ TIMING_REPORTS = (
 UTILISATION_REPORTS = ("impl_1_kernel_util_routed.rpt", "impl_1_kernel_util_placed.rpt")
 
 _LOOKED_AT = 10_000
+
+#: a file in the build's directory: this release links in one step
+ONE_STEP = "one_step"
+
+#: v++'s errors about the options with which a link is divided into steps
+_REFUSAL = re.compile(rb"^ERROR.*\b(to_step|from_step|vpl\.synth|vpl\.impl)\b", re.MULTILINE)
+_MOST_LOG_BYTES = 1 << 20
 
 
 def link_steps(tools: Tools, name: str, jobs: int, xos: Sequence[str] = ()) -> tuple[Step, Step]:
@@ -54,6 +65,26 @@ def link_steps(tools: Tools, name: str, jobs: int, xos: Sequence[str] = ()) -> t
             (*inputs, CONFIG), products, key,
         ),
     )  # fmt: skip
+
+
+def link_step(tools: Tools, name: str, jobs: int, xos: Sequence[str] = ()) -> Step:
+    """The whole link as one step, with the arguments and products of link_steps."""
+    _, implement = link_steps(tools, name, jobs, xos)
+    command = _link(tools, name, jobs)
+    return replace(
+        implement, name="link", title="v++: synthesis, place and route, bitstream; this takes hours",
+        argv=(*command, *(tuple(xos) or (f"{name}.xo",))), clears=(TEMP,),
+    )  # fmt: skip
+
+
+def refuse_steps(build: Path) -> bool:
+    """True if v++ has refused to divide the link: it ended with an error that names an option or a step of link_steps."""
+    for log in (build / "synthesise.log", build / "implement.log"):
+        with suppress(OSError), log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _MOST_LOG_BYTES))
+            if _REFUSAL.search(file.read()):
+                return True
+    return False
 
 
 def _link(tools: Tools, name: str, jobs: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.files import PORTS, Kernel
+from hypersonic.firmware.kernel.files import MAX_BURST_BEATS, OUTSTANDING, PORTS, Kernel
 from hypersonic.firmware.kernel.registers import Register
 from hypersonic.firmware.kernel.vitis_xml import Argument, KernelDescription, describe_kernel, kernel_xml
 from hypersonic.firmware.platform import Platform
@@ -101,7 +101,7 @@ def kernel_tcl(
         _set_list("sources", [tcl_word(source) for source in sources]),
         "# what $readmemh reads",
         _set_list("memories", [tcl_word(memory) for memory in memories]),
-        "# name, READ_WRITE_MODE, ports",
+        "# name, READ_WRITE_MODE, ports, other parameters and their values",
         _set_list("interfaces", [_interface(port.name) for port in description.ports]),
         "# name, offset, bits, access, text, the interface it points through, fields (name, bit, text)",
         _set_list("registers", [_register(register, description.arguments) for register in _there(description.arguments)]),
@@ -132,7 +132,17 @@ def _tcl_list(items: Iterable[str]) -> str:
 
 def _interface(name: str) -> str:
     ports = [port for _, port, _ in PORTS if port.startswith(f"{name}_")]
-    return _tcl_list([tcl_word(name), tcl_word(_mode(name, ports)), _tcl_list(ports)])
+    mode = _mode(name, ports)
+    limits = [f"{parameter} {value}" for parameter, value in _limits(mode).items()]
+    return _tcl_list([tcl_word(name), tcl_word(mode), _tcl_list(ports), _tcl_list(limits)])
+
+
+def _limits(mode: str) -> dict[str, int]:
+    """The longest burst of a master, and the most that are in flight, on which the interconnect that v++ makes relies."""
+    if not mode:
+        return {}
+    reads, writes = (0 if mode == other else OUTSTANDING for other in ("WRITE_ONLY", "READ_ONLY"))
+    return {"MAX_BURST_LENGTH": MAX_BURST_BEATS, "NUM_READ_OUTSTANDING": reads, "NUM_WRITE_OUTSTANDING": writes}
 
 
 def _mode(name: str, ports: Sequence[str]) -> str:

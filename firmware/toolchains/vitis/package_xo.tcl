@@ -3,7 +3,9 @@
 # Packages a kernel's RTL as a Vitis kernel object: `vivado -mode batch -source package_xo.tcl`.
 #
 # All properties of the kernel are in kernel.tcl in the same directory, which is generated from the register map; this script
-# only uses them. Sources of the commands and properties: UG1393 and UG1118 (packaging RTL kernels), UG835 (Tcl commands).
+# only uses them. Sources of the commands and properties: UG1393 and UG1118 (packaging RTL kernels), UG835 (Tcl commands);
+# XD099, "Manually Creating the Kernel XML File" (package_xo takes -kernel_xml in place of -ctrl_protocol, which is in the XML);
+# MAX_BURST_LENGTH, NUM_READ_OUTSTANDING and NUM_WRITE_OUTSTANDING as in axi_dmac of analogdevicesinc/hdl.
 
 set here [file dirname [file normalize [info script]]]
 source [file join $here kernel.tcl]
@@ -80,11 +82,14 @@ set interrupt_interface [bus_interface $core $interrupt [list $interrupt] xilinx
 set_bus_parameter $interrupt_interface SENSITIVITY LEVEL_HIGH
 
 foreach entry $interfaces {
-  lassign $entry name mode ports
+  lassign $entry name mode ports limits
   set interface [bus_interface $core $name $ports xilinx.com:interface:aximm_rtl:1.0]
   if {$mode ne ""} {
     set_bus_parameter $interface READ_WRITE_MODE $mode
     set_bus_parameter $interface SUPPORTS_NARROW_BURST 0
+    foreach {parameter value} $limits {
+      set_bus_parameter $interface $parameter $value
+    }
   }
   ipx::associate_bus_interfaces -busif $name -clock $clock $core
 }
@@ -125,5 +130,4 @@ foreach memory $memories {
   }
 }
 
-package_xo -force -xo_path [file join $here $xo] -kernel_name $kernel -ip_directory $ip -ctrl_protocol $protocol \
-    -kernel_xml [file join $here kernel.xml]
+package_xo -force -xo_path [file join $here $xo] -kernel_name $kernel -ip_directory $ip -kernel_xml [file join $here kernel.xml]

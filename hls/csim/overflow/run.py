@@ -16,7 +16,7 @@ from hypersonic.hls.csim.compiled import Csim, compile_csim
 from hypersonic.hls.csim.overflow.figures import NumberType, Overflows, VariableCounts
 from hypersonic.hls.csim.overflow.patch import COUNTED
 from hypersonic.hls.csim.overflow.source import ROWS, Names, Typedef, fixed_text, integer_type, names_of, rewrite
-from hypersonic.hls.errors import MissingToolError, ToolError, ToolMemoryError
+from hypersonic.hls.errors import MissingToolError, ToolError, ToolResourceError
 from hypersonic.hls.project import HlsProject
 
 _OURS = (COUNTED, ROWS, *(Path(__file__).with_name(name) for name in ("patch.py", "source.py")))
@@ -99,7 +99,7 @@ def compile_for_counts(project: HlsProject) -> Counting:
     """Compile what find_overflows needs. Raises as compile_counting does."""
     try:
         return Counting(compile_counting(project), shared=False)
-    except (MissingToolError, ToolMemoryError):
+    except (MissingToolError, ToolResourceError):
         raise
     except ToolError:
         return Counting(compile_counting(project, shared=True), shared=True)

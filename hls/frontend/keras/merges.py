@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hypersonic.hls.frontend.merges import in_tree, mean_note, pair_names
+from hypersonic.hls.frontend.keras.parts import LayerPart, affine
+from hypersonic.hls.frontend.keras.simplify import replaced
+from hypersonic.hls.frontend.merges import in_tree, mean_note
 
 #: merges that can be applied to two tensors at a time; a mean becomes a sum and a scaling
 _PAIRED = ("Add", "Multiply", "Average", "Maximum", "Minimum", "Concatenate")
-
-#: a layer in Keras' configuration of a model
-_Layer = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,47 +40,36 @@ def in_pairs(model: Any, custom_objects: Mapping[str, Any]) -> Paired:
     Args:
         model: a Keras 2 model whose layers are each called once and are not models themselves.
     """
-    config = model.get_config()
-    before = {layer["config"]["name"]: layer for layer in config.get("layers", ())}
-    wide = {name: layer for name, layer in before.items() if layer["class_name"] in _PAIRED and len(_sources(layer)) > 2}
-    if not wide:
+    named = {layer.name: layer for layer in model.layers if type(layer).__name__ in _PAIRED}
+    merges = {name: layer for name, layer in named.items() if isinstance(layer.input, list) and len(layer.input) > 2}
+    if not merges:
         return Paired(model)
-    layers: dict[str, _Layer] = {}
-    for name, layer in before.items():
-        layers |= _tree(layer, before) if name in wide else {name: layer}
-    paired = type(model).from_config({**config, "layers": list(layers.values())}, custom_objects=dict(custom_objects))
-    for name in before.keys() - wide.keys():
-        paired.get_layer(name).set_weights(model.get_layer(name).get_weights())
-    means = {name: len(_sources(layer)) for name, layer in wide.items() if layer["class_name"] == "Average"}
+    trees = {name: _tree(layer) for name, layer in merges.items()}
+    paired, names = replaced(model, trees, custom_objects)
+    pairs = (
+        added
+        for name, parts in trees.items()
+        for added, part in zip(names[name][:-1], parts, strict=False)
+        if part.role.startswith("pair")
+    )
+    means = {name: len(layer.input) for name, layer in merges.items() if type(layer).__name__ == "Average"}
     notes = tuple(mean_note(name, count) for name, count in means.items())
-    return Paired(paired, frozenset(layers.keys() - before.keys()), frozenset(means), notes)
+    return Paired(paired, frozenset(pairs), frozenset(means), notes)
 
 
-def _sources(layer: _Layer) -> list[Any]:
-    """The tensors that a layer reads, as Keras' configuration has them."""
-    nodes = layer.get("inbound_nodes")
-    return list(nodes[0]) if nodes else []
-
-
-def _tree(layer: _Layer, taken: dict[str, _Layer]) -> dict[str, _Layer]:
-    """The layers that replace a wide merge, by name."""
-    name, kind, sources = layer["config"]["name"], layer["class_name"], _sources(layer)
-    names, layers = pair_names(name, taken), dict[str, _Layer]()
+def _tree(layer: Any) -> list[LayerPart]:
+    """The layers that replace a wide merge."""
+    kind, count = type(layer).__name__, len(layer.input)
     mean = kind == "Average"
+    parts: list[LayerPart] = []
 
-    def join(a: Any, b: Any) -> Any:
-        pair = next(names)
-        layers[pair] = _like(layer, "Add" if mean else kind, [a, b], name=pair)
-        return [pair, 0, 0, {}]
+    def join(*tensors: int) -> int:
+        """Add a merge of two tensors, which are counted on from those of the layer; return its own."""
+        here = count + len(parts)
+        reads = [tensor if tensor < count else tensor - here for tensor in tensors]
+        options = {"axis": layer.axis} if kind == "Concatenate" else {}
+        parts.append(LayerPart("Add" if mean else kind, options, reads, role=f"pair{len(parts) + 1}"))
+        return here
 
-    left = in_tree(sources, 1 if mean else 2, join)
-    if mean:  # a normalisation that only multiplies, by its gamma
-        gamma = {"class_name": "Constant", "config": {"value": 1 / len(sources)}}
-        return layers | {name: _like(layer, "BatchNormalization", left, gamma_initializer=gamma, epsilon=0.0)}
-    return layers | {name: _like(layer, kind, left)}
-
-
-def _like(layer: _Layer, kind: str, sources: list[Any], **options: Any) -> _Layer:
-    kept = {key: value for key, value in layer.items() if key != "build_config"}
-    config = {**layer["config"], **options}
-    return {**kept, "class_name": kind, "config": config, "name": config["name"], "inbound_nodes": [sources]}
+    join(*in_tree(range(count), 2, join))
+    return [*parts, *affine(tuple(layer.output_shape[1:]), 1 / count, 0.0, read=-1)] if mean else parts

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from hypersonic.hls.errors import UnsupportedLayerError
-from hypersonic.hls.frontend.keras.attention import attention, multi_head_attention
 from hypersonic.hls.frontend.keras.calls import CallTensor, is_tensor, only_reader, renamed
 from hypersonic.hls.frontend.keras.classes import TRAINING_ONLY
 from hypersonic.hls.frontend.keras.convolutions import dilated, transposed
 from hypersonic.hls.frontend.keras.operations import TENSORFLOW, operation
 from hypersonic.hls.frontend.keras.parts import LayerPart, affine, merged, repeated, softmax
-from hypersonic.hls.frontend.keras.products import dot, einsum_dense
+from hypersonic.hls.frontend.keras.products import attention, dot, einsum_dense, multi_head_attention
 from hypersonic.hls.names import Namespace
 
 #: a rule: the parts that compute a layer, or none if it stays

@@ -17,7 +17,7 @@ from hypersonic.hls.frontend.onnx.batch import ELEMENTWISE, KINDS
 from hypersonic.hls.frontend.onnx.layers import Drawing, Value, plain, refuse
 from hypersonic.hls.frontend.onnx.nodes import PASSING, OnnxGraph
 from hypersonic.hls.frontend.onnx.recurrent import check_form, recurrent
-from hypersonic.hls.frontend.onnx.transposed import transposed_convolution
+from hypersonic.hls.frontend.onnx.windows import transposed_convolution
 
 #: operators that read tensors with the channels first
 _IMAGE = (

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow with these passes in place of hls4ml's own, and the passes that only check or choose settings."""
+"""The flow with these passes in place of hls4ml's own, and the passes that only check or choose settings.
+
+The padding of convolutions in io_stream becomes a layer of its own in front of them. hls4ml 1.3.0 puts that layer in front of
+the first layer that reads any copy of the stream. Where a stream is copied and the convolution reads another copy, the padding
+goes to the wrong layer, and both read wrong numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +13,18 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
+from hls4ml.backends.vivado.passes.conv_same_pad import InsertZeroPaddingBeforeConv1D, InsertZeroPaddingBeforeConv2D
 from hls4ml.model.flow import get_available_flows, get_backend_flows, get_flow, register_flow
-from hls4ml.model.optimizer import register_pass
+from hls4ml.model.optimizer import OptimizerPass, register_pass
 
 from hypersonic.hls.frontend import reuse
 from hypersonic.hls.frontend.passes.bits import check_tanh_scales, move_thresholds, type_signed_bits
 from hypersonic.hls.frontend.passes.gated import ALIASES
-from hypersonic.hls.frontend.passes.in_place import InPlace
 from hypersonic.hls.frontend.passes.normalizations import (
     FoldConsecutiveNormalizations,
     FoldNormalization,
     part_shared_normalization,
 )
-from hypersonic.hls.frontend.passes.padding import PADDINGS, register_paddings
 from hypersonic.hls.frontend.passes.types import (
     InferTypes,
     fix_powers_of_two,
@@ -36,6 +40,12 @@ FLOW = "hypersonic:convert"
 
 #: changes a layer in place, refuses it, or does nothing
 Change = Callable[[Any], None]
+
+#: hls4ml's passes, and the names of those that replace them
+PADDINGS = {
+    "vivado:insert_zero_padding_before_conv1d": "hypersonic:padded_conv1d",
+    "vivado:insert_zero_padding_before_conv2d": "hypersonic:padded_conv2d",
+}
 
 
 def check_merged_shapes(node: Any) -> None:
@@ -160,3 +170,55 @@ def _changing(change: Change) -> str:
 
 def _registered(name: str, made: Any) -> str:
     return str(register_pass(name, made, backend="Hypersonic"))
+
+
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
+class InPlace(OptimizerPass):  # type: ignore[misc]
+    """Calls `change` with each layer, once or several times; it changes the layer in place, refuses it, or does nothing."""
+
+    def __init__(self, change: Callable[[Any], None]) -> None:
+        self.change = change
+
+    def match(self, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Return True."""
+        return True
+
+    def transform(self, model: Any, node: Any) -> bool:  # noqa: ARG002 - hls4ml's signature
+        """Call `change`; return False, since the graph's structure does not change."""
+        self.change(node)
+        return False
+
+
+def _inserted(insert: Callable[[Any, Any], bool], model: Any, node: Any) -> bool:
+    """Let hls4ml insert the padding, and give it to this layer and no other. Return whether the graph has changed."""
+    read = {each.name: list(each.inputs) for each in model.get_layers()}
+    if not insert(model, node):
+        return False
+    (padding,) = (each for each in model.get_layers() if each.name not in read)
+    for each in model.get_layers():
+        each.inputs = read.get(each.name, each.inputs)
+    node.inputs = list(padding.outputs)
+    return True
+
+
+# hls4ml is untyped, and mypy --strict does not allow untyped base classes
+class PaddedConvolution1D(InsertZeroPaddingBeforeConv1D):  # type: ignore[misc]
+    """Inserts the padding of a Conv1D."""
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Insert it in place; return whether the graph has changed."""
+        return _inserted(super().transform, model, node)
+
+
+class PaddedConvolution2D(InsertZeroPaddingBeforeConv2D):  # type: ignore[misc]
+    """Inserts the padding of a Conv2D."""
+
+    def transform(self, model: Any, node: Any) -> bool:
+        """Insert it in place; return whether the graph has changed."""
+        return _inserted(super().transform, model, node)
+
+
+def register_paddings() -> None:
+    """Register both passes."""
+    for name, made in zip(PADDINGS.values(), (PaddedConvolution1D, PaddedConvolution2D), strict=True):
+        register_pass(name.partition(":")[2], made, backend="Hypersonic")

@@ -59,7 +59,10 @@ def export_module(model: str, progress: Callable[[str], None] = lambda _: None) 
     name, _, function = model.rpartition(":")
     file = Path(name or model)
     if not name or not function.isidentifier():
-        raise TorchError(f"model is {model!r}, expected file.py:function, the function that returns the torch.nn.Module")
+        raise TorchError(
+            f"model is {model!r}, expected a .keras, .h5 or .onnx file, or file.py:function, the function that returns the "
+            "torch.nn.Module"
+        )
     if not file.is_file():
         raise TorchError(f"{file} does not exist")
     place, source = onnx_of(model), f"{file.name}:{function}"
@@ -91,7 +94,7 @@ def _python() -> str:
     if find_spec("torch") is None:
         raise TorchError(
             f"{sys.executable} has no torch; set {PYTHON} to the path of a Python that has it, or pip install torch "
-            "(docs/tutorial.md, section 12)"
+            "(docs/onnx.md)"
         )
     return sys.executable
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.fit.design import CardResources, Design, DesignPoint, Fit, LayerFit
+from hypersonic.hls.rf.fit.design import CardResources, Design, DesignPoint, DiePlan, Fit, LayerFit
 
 
 def card_to_json(card: CardResources) -> dict[str, Any]:
@@ -24,13 +24,14 @@ def card_from_json(value: Mapping[str, Any]) -> CardResources:
 
 
 def fit_to_json(fit: Fit) -> dict[str, Any]:
-    """Return the fit as plain values; only the chosen design keeps its reuse factors and the places of its weights."""
+    """Return the fit as plain values; only the chosen design keeps its reuse factors, the
+    places of its weights and its plan over dies."""
     points = tuple(point if point == fit.chosen else _bare(point) for point in fit.points)
     return {**asdict(replace(fit, points=points)), "chosen": fit.points.index(fit.chosen)}
 
 
 def _bare(point: DesignPoint) -> DesignPoint:
-    return replace(point, design=replace(point.design, reuse_factors={}, weights_in={}))
+    return replace(point, design=replace(point.design, reuse_factors={}, weights_in={}, dies=None))
 
 
 def fit_from_json(value: Mapping[str, Any]) -> Fit:
@@ -44,9 +45,9 @@ def fit_from_json(value: Mapping[str, Any]) -> Fit:
 def _point(value: Mapping[str, Any]) -> DesignPoint:
     design = value["design"]
     places = {name: WeightsIn(place) for name, place in design["weights_in"].items()}
-    return DesignPoint(
-        **{**value, "design": Design(**{**design, "unit": Amounts.from_json(design["unit"]), "weights_in": places})}
-    )
+    dies = DiePlan.from_json(design["dies"]) if design["dies"] else None
+    made = {**design, "unit": Amounts.from_json(design["unit"]), "weights_in": places, "dies": dies}
+    return DesignPoint(**{**value, "design": Design(**made)})
 
 
 def _layer(value: Mapping[str, Any]) -> LayerFit:

@@ -10,14 +10,15 @@ are estimates, and rates assume a clock frequency.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil, exp, log
 
 from hypersonic.hls.network.base import Multiplying, Network, WeightsIn
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.resources import KINDS, LABELS, NOTHING, Amounts
-from hypersonic.hls.rf.fit.design import BUSY, CardResources, Design, DesignPoint, Fit, FitError, LayerFit, cheapest
+from hypersonic.hls.rf.fit.design import BUSY, CardResources, Design, DesignPoint, Fit, FitError, LayerFit, cheapest, link
+from hypersonic.hls.rf.fit.layout import over_dies
 from hypersonic.hls.rf.fit.place import pipeline_cost, place_weights
 from hypersonic.hls.rf.fit.sketch import sketch, weight_widths
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS
@@ -29,8 +30,8 @@ from hypersonic.hls.rf.timing import Clocks, busy, clocks, row_interval
 #: the first that does
 _COARSE, _FINE = 32, 16
 
-#: a unit over several dies is chosen only if it is this many times faster: wires between dies cost clock frequency, which the
-#: estimates do not include
+#: a unit over several dies is chosen only if it is this many times faster: it has registers at the boundaries, but no tool has
+#: shown that it reaches the clock of a unit within a die
 _SPAN_GAIN = 2
 
 
@@ -44,7 +45,7 @@ def fit(network: Network, card: CardResources, whole_row_bits: int = WHOLE_ROW_B
     best = front(points)
     fastest = max(best, key=lambda point: point.rate_hz / (_SPAN_GAIN if point.design.spans else 1))
     chosen = (cheapest(best, card.wanted_hz) if card.wanted_hz else None) or fastest
-    pipeline = search.pipeline(chosen.design.reuse_factors)
+    pipeline = search.pipeline(chosen.design.reuse_factors, chosen.design.dies.cuts if chosen.design.dies else ())
     timed = clocks(pipeline)
     layers = tuple(_layers(pipeline, timed, chosen.design, search.slowest))
     return Fit(network.name, card, chosen, timed.latency, layers, best, len(designs))
@@ -73,11 +74,16 @@ def with_weights_in(network: Network, places: Mapping[str, WeightsIn]) -> Networ
 def with_design(network: Network, design: Design) -> Network:
     """Return the network with a design's reuse factors and places of weights. Weights that the user wants to be loaded at run
     time still are if the design has them in block RAM."""
-    asked = {layer.name for layer in network.layers if isinstance(layer, Dense) and layer.weights_in is WeightsIn.LOADED}
+    asked = loaded_layers(network)
     placed = with_weights_in(with_reuse_factors(network, design.reuse_factors), design.weights_in)
     inside = (WeightsIn.BRAM, WeightsIn.LUT)
     kept = {name: WeightsIn.LOADED for name in asked if design.weights_in.get(name, WeightsIn.BRAM) in inside}
     return with_weights_in(placed, {**design.weights_in, **kept})
+
+
+def loaded_layers(network: Network) -> set[str]:
+    """Return the layers whose weights the user wants to be loaded at run time."""
+    return {layer.name for layer in network.layers if isinstance(layer, Dense) and layer.weights_in is WeightsIn.LOADED}
 
 
 def front(points: Sequence[DesignPoint]) -> tuple[DesignPoint, ...]:
@@ -101,7 +107,7 @@ class _Search:
 
     def __init__(self, network: Network, card: CardResources, whole_row_bits: int) -> None:
         self._network, self._card, self._whole_row_bits = with_weights_in(network, {}), card, whole_row_bits
-        self._widths = weight_widths(network)
+        self._widths, self._asked = weight_widths(network), loaded_layers(network)
         working = [layer for layer in network.layers if isinstance(layer, Multiplying)]
         self._choices = {layer.name: sharing(layer).choices(layer) for layer in working}
         self._designs: dict[int, Design] = {}
@@ -119,9 +125,9 @@ class _Search:
                 self._make(target)
         return [self._designs[target] for target in sorted(self._designs)]
 
-    def pipeline(self, factors: Mapping[str, int]) -> Pipeline:
-        """Return the sketch of the network with these reuse factors (layer name -> factor)."""
-        return sketch(with_reuse_factors(self._network, factors), self._widths, self._whole_row_bits)
+    def pipeline(self, factors: Mapping[str, int], cuts: Sequence[str] = ()) -> Pipeline:
+        """Return the sketch of the network with these reuse factors (layer name -> factor) and cuts between dies."""
+        return sketch(with_reuse_factors(self._network, factors), self._widths, self._whole_row_bits, cuts)
 
     @property
     def slowest(self) -> dict[str, int]:
@@ -137,10 +143,10 @@ class _Search:
     def _make(self, target: int) -> None:
         if target not in self._designs:
             factors = {name: _slowest(choices, target) for name, choices in self._choices.items()}
-            self._designs[target] = _design(self.pipeline(factors), factors, self._card)
+            self._designs[target] = _design(self.pipeline(factors), factors, self._card, self._asked)
 
 
-def _design(pipeline: Pipeline, factors: Mapping[str, int], card: CardResources) -> Design:
+def _design(pipeline: Pipeline, factors: Mapping[str, int], card: CardResources, asked: Collection[str]) -> Design:
     taken, interval = pipeline_cost(pipeline) + card.shell, row_interval(pipeline)
     spare = interval - ceil(
         card.x_bytes / card.bus_bytes
@@ -149,8 +155,8 @@ def _design(pipeline: Pipeline, factors: Mapping[str, int], card: CardResources)
     units = min(card.units, sum(_count(unit, die) for die in card.dies))
     spans = not units and len(card.dies) > 1
     if spans:
-        unit, weights_in = place_weights(pipeline, taken, card.whole, spare)
-        units = int(unit.fits(card.whole))
+        found = over_dies(pipeline, taken, card, spare, asked)
+        return Design(interval, found.unit, int(bool(found.dies)), spans, factors, found.weights_in, found.dies, found.short)
     return Design(interval, unit, units, spans, factors, weights_in)
 
 
@@ -166,13 +172,14 @@ def _count(unit: Amounts, die: Amounts) -> int:
 
 
 def rate(card: CardResources, interval: int, units: int) -> tuple[float, str]:
-    """Return the rows per second of `units` units and what limits them: the core, the memory's bus or the host's link."""
+    """Return the rows per second of `units` units and what limits them: the core, the memory's bus or banks, or the host's
+    link."""
     beats = max(ceil(card.x_bytes / card.bus_bytes), ceil(card.y_bytes / card.bus_bytes))
     limits = [(units * card.clock_mhz * 1e6 / max(interval, beats), "the core" if interval >= beats else "the memory's bus")]
-    for name, size, speed in (("host to card", card.x_bytes, card.h2c_gb_s), ("card to host", card.y_bytes, card.c2h_gb_s)):
-        if size and speed:
-            limits.append((speed * 1e9 / size, name))
-    return min(limits)
+    carried = [(size, speed, name) for size, speed, name in link(card) if size and speed]
+    if (passing := 2 * (card.x_bytes + card.y_bytes if card.one_bank else max(card.x_bytes, card.y_bytes))) and card.bank_gb_s:
+        carried.append((passing, units * card.bank_gb_s, "the memory bank"))
+    return min(limits + [(speed * 1e9 / size, name) for size, speed, name in carried])
 
 
 def _slowest(choices: Mapping[int, int], target: int) -> int:
@@ -212,7 +219,8 @@ def _misfit(network: Network, card: CardResources, designs: Sequence[Design]) ->
         for kind in KINDS
         if (got := getattr(nearest.unit, kind)) > (free := getattr(card.whole, kind))
     )
+    too_much = f"has too much of {lacking}" if lacking else nearest.short
     return (
-        f"network {network.name!r} does not fit {card.name}: the smallest design, a row every {nearest.interval:,} clocks, has "
-        f"too much of {lacking}; give weights and results fewer bits, prune the model, or take a larger card"
+        f"network {network.name!r} does not fit {card.name}: the smallest design, a row every {nearest.interval:,} clocks, "
+        f"{too_much}; give weights and results fewer bits, prune the model, or take a larger card"
     )

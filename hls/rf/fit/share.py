@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.fit.design import CardResources, DesignPoint, Fit, FitError, cheapest
+from hypersonic.hls.rf.fit.design import CardResources, DesignPoint, Fit, FitError, cheapest, link
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def _share(card: CardResources, factor: float, points: tuple[DesignPoint, ...]) 
 def _link(fits: Sequence[Fit], rates_hz: Sequence[float]) -> float:
     """Return the factor at which the host's link is full."""
     card, factors = fits[0].card, [float("inf")]
-    for size, gb_s in (("x_bytes", card.h2c_gb_s), ("y_bytes", card.c2h_gb_s)):
-        asked = sum(getattr(fit.card, size) * rate for fit, rate in zip(fits, rates_hz, strict=True))
+    for way, (_, gb_s, _) in enumerate(link(card)):
+        asked = sum(link(fit.card)[way][0] * rate for fit, rate in zip(fits, rates_hz, strict=True))
         factors += [gb_s * 1e9 / asked] if asked and gb_s else []
     return min(factors)
 

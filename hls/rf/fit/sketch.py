@@ -7,7 +7,7 @@ depths of FIFOs in front of joins are estimated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,13 +26,16 @@ def weight_widths(network: Network) -> dict[str, int]:
     return {layer.name: signed_width(layer.weight.raw) for layer in network.layers if isinstance(layer, Dense)}
 
 
-def sketch(network: Network, widths: Mapping[str, int], whole_row_bits: int = WHOLE_ROW_BITS) -> Pipeline:
+def sketch(
+    network: Network, widths: Mapping[str, int], whole_row_bits: int = WHOLE_ROW_BITS, cuts: Sequence[str] = ()
+) -> Pipeline:
     """Return the approximate pipeline, whose weight memories hold zeros. Raises UnsupportedLayerError.
 
     Args:
         widths: weight_widths of the network.
+        cuts: of a core over several dies, as in DiePlan.
     """
-    return _with_fifos(build(network, whole_row_bits, widths))
+    return _with_fifos(build(network, whole_row_bits, widths, cuts))
 
 
 @dataclass(frozen=True)

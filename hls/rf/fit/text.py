@@ -79,11 +79,30 @@ def _notes(fit: Fit) -> Iterator[str]:
         yield f"weights in UltraRAM, loaded at run time: {', '.join(in_uram)}"
     if outside := [layer.name for layer in fit.layers if layer.weights_in is WeightsIn.DRAM]:
         yield f"weights from the card's memory, read for every vector: {', '.join(outside)}"
-    if fit.chosen.design.spans:
-        yield "the unit does not fit one die: v++ places it over several, and wires between dies are not counted here"
+    yield from die_lines(fit)
     worst = slowest(fit)
     if worst:
         yield f"slowest: {worst.name}, its multipliers busy {worst.busy:.0%} of the time"
+
+
+_DIE = "{:<5} {:<40}" + " {:>14}" * len(KINDS) + " {:>13}"
+
+
+def die_lines(fit: Fit) -> Iterator[str]:
+    """Yield the table of the chosen design's stages on the dies; nothing for a unit on one die."""
+    plan, dies = fit.chosen.design.dies, fit.card.dies
+    if plan is None:
+        return
+    yield "the unit does not fit one die; its stages on the dies, with registers at the boundaries, estimated:"
+    yield _DIE.format("die", "layers", *(LABELS[kind] for kind in KINDS), "wires to next")
+    for die, (amounts, layers, room) in enumerate(zip(plan.amounts, plan.layers, dies, strict=True)):
+        shares = [f"{amounts.text(kind)} {_percent(getattr(amounts, kind), getattr(room, kind)):>4}" for kind in KINDS]
+        wires = f"{plan.wires[die]:,}" if die < len(plan.wires) else "-"
+        yield _DIE.format(f"SLR{die}", " to ".join(dict.fromkeys(layers)) or "none", *shares, wires)
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if whole else "-"
 
 
 def slowest(fit: Fit) -> LayerFit | None:

@@ -10,7 +10,7 @@ from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Constants, Over
 from hypersonic.hls.network.layers.layernorm import LayerNorm, _lefts
 from hypersonic.hls.network.raw import signed_width
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, fifo_cost, flow_cost, roms_cost
+from hypersonic.hls.rf.cost import cast_cost, fifo_cost, flow_cost, multiply_cost, roms_cost
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, accumulator, shift
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
@@ -65,20 +65,18 @@ def _channels(file: str, values: Constants, lanes: int) -> Memory:
 def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     lanes, accum, factor, y = numbers["LANES"], numbers["ACC_WIDTH"], numbers["FACTOR_WIDTH"], numbers["Y_WIDTH"]
     beats, levels = numbers["N"] // lanes, (lanes - 1).bit_length()
-    first, product, whole = _widths(numbers)
+    first, whole = _widths(numbers)
     mean_clocks = 2 * levels + 7 if numbers["ACC_OVERFLOW"] else levels + 6
     holds = NOTHING
     for latency, number in ((mean_clocks, accum), (mean_clocks + 11, factor)):
         depth = 1 << (beats + latency + 4).bit_length()
         holds += fifo_cost(lanes * accum + 1, depth) + fifo_cost(number, 1 << (depth // beats + 2).bit_length())
     flows = flow_cost(lanes * accum, 2) + flow_cost(lanes * accum, 3) + flow_cost(lanes * y, 8)
-    square = Amounts(ff=accum + 1, dsp=dsps(accum + 1, accum + 1)) + _accum_cast(numbers, 2 * accum + 2)
+    square = multiply_cost(accum + 1, accum + 1) + _accum_cast(numbers, 2 * accum + 2)
     distance = Amounts(lut=accum + 2, ff=accum + 2) + _accum_cast(numbers, accum + 2, 0)
-    scaled = Amounts(
-        lut=whole,
-        ff=accum + 1 + first + 2 * numbers["S_WIDTH"] + 4 * numbers["B_WIDTH"] + product + whole,
-        dsp=dsps(accum + 1, factor) + dsps(first, numbers["S_WIDTH"]),
-    ) + cast_cost(whole, numbers)
+    registers = 3 * (accum + 1) + factor + numbers["S_WIDTH"] + 4 * numbers["B_WIDTH"] + whole
+    scaled = Amounts(lut=whole, ff=registers) + cast_cost(whole, numbers)
+    scaled += multiply_cost(factor, numbers["S_WIDTH"]) + multiply_cost(accum + 1, first)
     lane = _accum_cast(numbers, numbers["X_WIDTH"], numbers["X_SHIFT"]) + distance + square + scaled
     lookup = Amounts(lut=1.2 * accum, ff=3 * accum + 2 * factor + 12)
     memories = roms_cost(memory.shape for memory in stage.memories)
@@ -106,7 +104,7 @@ def _mean_cost(numbers: Numbers) -> Amounts:
     plain = Amounts(lut=(lanes - 1) * width, ff=(lanes - 1) * width)
     total = Amounts(lut=4 * width, ff=6 * width) if saturates else Amounts(lut=width, ff=width)
     factor = share.bit_length() + 1
-    product = Amounts(ff=accum, dsp=dsps(accum + 1, factor) if share & (share - 1) else 0)
+    product = multiply_cost(accum + 1, factor) if share & (share - 1) else Amounts(ff=accum)
     flags = Amounts(lut=8, ff=3 * (2 * levels + 6))
     return (
         (tree if saturates else plain)
@@ -118,15 +116,15 @@ def _mean_cost(numbers: Numbers) -> Amounts:
     )
 
 
-def _widths(numbers: Numbers) -> tuple[int, int, int]:
-    """Return the bits of d * f, of that times a scale, and of the sum with the bias."""
-    first = numbers["ACC_WIDTH"] + 1 + numbers["FACTOR_WIDTH"]
-    product = first + numbers["S_WIDTH"]
-    return first, product, max(product + numbers["PRODUCT_LEFT"], numbers["B_WIDTH"] + numbers["OFFSET_LEFT"]) + 1
+def _widths(numbers: Numbers) -> tuple[int, int]:
+    """Return the bits of f times a scale, and of that times d plus the bias."""
+    first = numbers["FACTOR_WIDTH"] + numbers["S_WIDTH"]
+    product = numbers["ACC_WIDTH"] + 1 + first
+    return first, max(product + numbers["PRODUCT_LEFT"], numbers["B_WIDTH"] + numbers["OFFSET_LEFT"]) + 1
 
 
 def _sum(numbers: Numbers) -> Width:
-    return Width(_widths(numbers)[2], MAX_CAST_WIDTH, "a sum")
+    return Width(_widths(numbers)[1], MAX_CAST_WIDTH, "a sum")
 
 
 def _square(numbers: Numbers) -> Width:

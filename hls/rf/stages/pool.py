@@ -8,7 +8,7 @@ from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.pool import Pool, PoolOperation
 from hypersonic.hls.network.windows import window_shape
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, multiply_cost
 from hypersonic.hls.rf.modes import PoolOp
 from hypersonic.hls.rf.needs import groups
 from hypersonic.hls.rf.parts.casts import result_parameters
@@ -88,9 +88,9 @@ def pool_width(numbers: Numbers) -> int:
 def _divide(width: int, count: int) -> Amounts:
     """Resources of an rf_divide by a constant."""
     if count & (count - 1) == 0:
-        return Amounts(lut=4.5 * width, ff=width)
+        return Amounts(lut=4.5 * width, ff=4.3 * width)
     point = width + (count - 1).bit_length()
-    return Amounts(lut=4.5 * width + 10, ff=3 * width + 16, dsp=dsps(width + 1, point + 2))
+    return Amounts(lut=4.5 * width + 10, ff=3 * width + 16) + multiply_cost(width + 1, point + 2)
 
 
 STAGE = StageType(("rf_pool",), _cost, (accumulator, quotient, shift), LayerPlan(Pool, _plan))

@@ -26,7 +26,7 @@ from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType
 from hypersonic.hls.rf.stages.dense import MAC_CLOCKS, mac_cost, tree_registers
 from hypersonic.hls.rf.wires.fifo import fifo_stage
 
-#: clocks of rf_lstm and rf_gru, from a beat of gates to the new state
+#: clocks of rf_cell, from a beat of gates to the new state
 _CELL_CLOCKS = {Cell.LSTM: 24, Cell.GRU: 27}
 
 
@@ -228,7 +228,7 @@ def _cell(numbers: Numbers) -> Cell:
 
 
 def _cell_cost(cell: Cell, numbers: Numbers) -> Amounts:
-    """Return the estimated resources of an rf_lstm or rf_gru without its tables."""
+    """Return the estimated resources of an rf_cell without its tables."""
     a, h, (new, v) = numbers["ACC_WIDTH"] + 1, numbers["Y_WIDTH"] + 1, _widths(numbers)
     sums = (Amounts(lut=a, ff=a + 1) + cast_cost(a + 1, _cast_of(numbers, "ACC", 0))).times(cell)
     tables = Amounts(lut=1.2 * a, ff=3 * a + 2 * a + 12).times(cell + (cell is Cell.LSTM))

@@ -33,26 +33,42 @@ module axis_fifo #(
     $error("axis_fifo %m: DEPTH is %0d, expected a power of two from 2 up", DEPTH);
   end
 
-  logic [WIDTH-1:0] memory [DEPTH];
+  // no word is written and read in one clock: the addresses are equal only when it is full or empty. Yosys needs to be told
+  (* no_rw_check *) logic [WIDTH-1:0] memory[DEPTH];
 
   // one bit more than an address: the pointers are equal when empty, and differ only in the top bit when full
   logic [ADDRESS_WIDTH:0] write_pointer_q, read_pointer_q;
-  logic stored, full, write, read;
+  logic [ADDRESS_WIDTH:0] next_write_q, next_read_q;  // the pointers plus one
+  logic stored_q, full_q;  // the pointers, compared in the clock before
+  logic write, read;
 
-  assign stored = write_pointer_q != read_pointer_q;
-  assign full = write_pointer_q == (read_pointer_q ^ {1'b1, ADDRESS_WIDTH'(0)});
-  assign s_axis_tready = !full;
-  assign write = s_axis_tvalid && !full;
-  assign read = stored && (m_axis_tready || !m_axis_tvalid);
+  // whether a write alone would fill the memory, and a read alone empty it
+  wire one_free = next_write_q == (read_pointer_q ^ {1'b1, ADDRESS_WIDTH'(0)});
+  wire one_stored = write_pointer_q == next_read_q;
+
+  assign s_axis_tready = !full_q;
+  assign write = s_axis_tvalid && !full_q;
+  assign read = stored_q && (m_axis_tready || !m_axis_tvalid);
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       write_pointer_q <= '0;
       read_pointer_q <= '0;
+      next_write_q <= (ADDRESS_WIDTH + 1)'(1);
+      next_read_q <= (ADDRESS_WIDTH + 1)'(1);
+      stored_q <= 1'b0;
+      full_q <= 1'b0;
       m_axis_tvalid <= 1'b0;
     end else begin
-      if (write) write_pointer_q <= write_pointer_q + 1'b1;
-      if (read) read_pointer_q <= read_pointer_q + 1'b1;
+      if (write) {next_write_q, write_pointer_q} <= {(ADDRESS_WIDTH + 1)'(next_write_q + 1'b1), next_write_q};
+      if (read) {next_read_q, read_pointer_q} <= {(ADDRESS_WIDTH + 1)'(next_read_q + 1'b1), next_read_q};
+      if (write && !read) begin
+        stored_q <= 1'b1;
+        full_q <= one_free;
+      end else if (read && !write) begin
+        stored_q <= !one_stored;
+        full_q <= 1'b0;
+      end
       if (read) m_axis_tvalid <= 1'b1;
       else if (m_axis_tready) m_axis_tvalid <= 1'b0;
     end
@@ -61,6 +77,16 @@ module axis_fifo #(
   always_ff @(posedge clk) begin
     if (write) memory[write_pointer_q[ADDRESS_WIDTH-1:0]] <= s_axis_tdata;
     if (read) m_axis_tdata <= memory[read_pointer_q[ADDRESS_WIDTH-1:0]];
+  end
+
+  always_comb begin
+    if (rst_n) begin
+      assert (next_write_q == (ADDRESS_WIDTH + 1)'(write_pointer_q + 1'b1));
+      assert (next_read_q == (ADDRESS_WIDTH + 1)'(read_pointer_q + 1'b1));
+      assert ((ADDRESS_WIDTH + 1)'(write_pointer_q - read_pointer_q) <= (ADDRESS_WIDTH + 1)'(DEPTH));
+      assert (stored_q == (write_pointer_q != read_pointer_q));
+      assert (full_q == (write_pointer_q == (read_pointer_q ^ {1'b1, ADDRESS_WIDTH'(0)})));
+    end
   end
 endmodule
 

@@ -36,9 +36,10 @@ module axis_free_running #(
 
   logic [LATENCY-1:0] valid_q, last_q;
   logic [COUNT_WIDTH-1:0] free_q;
+  logic ready_q;  // a place is free
   logic take, give, fifo_tready;
 
-  assign s_axis_tready = free_q != '0;
+  assign s_axis_tready = ready_q;
   assign take = s_axis_tvalid && s_axis_tready;
   assign give = m_axis_tvalid && m_axis_tready;
 
@@ -46,10 +47,16 @@ module axis_free_running #(
     if (!rst_n) begin
       valid_q <= '0;
       free_q <= COUNT_WIDTH'(DEPTH);
+      ready_q <= 1'b1;
     end else begin
       valid_q <= LATENCY'({valid_q, take});
-      if (take && !give) free_q <= free_q - 1'b1;
-      else if (give && !take) free_q <= free_q + 1'b1;
+      if (take && !give) begin
+        free_q <= free_q - 1'b1;
+        ready_q <= free_q != COUNT_WIDTH'(1);
+      end else if (give && !take) begin
+        free_q <= free_q + 1'b1;
+        ready_q <= 1'b1;
+      end
     end
   end
 
@@ -73,6 +80,8 @@ module axis_free_running #(
   always_ff @(posedge clk) begin
     if (rst_n && valid_q[LATENCY-1]) assert (fifo_tready);
   end
+
+  always_comb if (rst_n) assert (ready_q == (free_q != '0));
 endmodule
 
 `default_nettype wire

@@ -26,6 +26,7 @@ module rf_divide #(
   end
 
   localparam logic [127:0] ONE = 128'd1 << POINT;
+  localparam logic [127:0] RECIPROCAL = CONSTANT > 0 ? (ONE + 128'(CONSTANT) - 128'd1) / 128'(CONSTANT) : '0;
 
   // 1: sign and magnitude
   logic [WIDTH-1:0] magnitude_q;
@@ -39,7 +40,6 @@ module rf_divide #(
   end
 
   if (CONSTANT > 0) begin : gen_constant
-    localparam logic [127:0] RECIPROCAL = (ONE + 128'(CONSTANT) - 128'd1) / 128'(CONSTANT);
     assign reciprocal = RECIPROCAL[POINT:0];
     wire unused = &{1'b0, count};
   end else begin : gen_table
@@ -47,26 +47,32 @@ module rf_divide #(
     logic [POINT:0] reciprocals[DEPTH];
 
     for (genvar d = 0; d < DEPTH; d++) begin : g_reciprocal
-      localparam logic [127:0] RECIPROCAL = d == 0 ? 128'd0 : (ONE + 128'(d) - 128'd1) / 128'(d == 0 ? 1 : d);
-      initial reciprocals[d] = RECIPROCAL[POINT:0];
+      localparam logic [127:0] OF_COUNT = d == 0 ? 128'd0 : (ONE + 128'(d) - 128'd1) / 128'(d == 0 ? 1 : d);
+      initial reciprocals[d] = OF_COUNT[POINT:0];
     end
     always_ff @(posedge clk) reciprocal <= reciprocals[count];
   end
 
-  // 2 and 3: multiply, with two registers for a multiplier of several DSPs
-  logic [WIDTH+POINT:0] product_q, product_2_q;
+  // 2 and 3: multiply
+  logic signed [WIDTH+POINT+2:0] product;
 
-  always_ff @(posedge clk) begin
-    product_q <= (WIDTH + POINT + 1)'(magnitude_q) * (WIDTH + POINT + 1)'(reciprocal);
-    product_2_q <= product_q;
-  end
+  rf_multiply #(
+      .A_WIDTH (WIDTH + 1),
+      .B_WIDTH (POINT + 2),
+      .CONSTANT(RECIPROCAL)
+  ) u_product (
+      .clk(clk),
+      .a({1'b0, magnitude_q}),
+      .b({1'b0, reciprocal}),
+      .product(product)
+  );
 
   // 4: restore the sign
-  wire [WIDTH-1:0] quotient = product_2_q[POINT+:WIDTH];
+  wire [WIDTH-1:0] quotient = product[POINT+:WIDTH];
 
   always_ff @(posedge clk) y <= negative_q[2] ? -quotient : quotient;
 
-  wire unused_product = &{1'b0, product_2_q};
+  wire unused_product = &{1'b0, product};
 
 endmodule
 

@@ -4,11 +4,11 @@
 // except that of the result:
 //
 //   d[i] = accum_t(accum_t(x[i]) - mean(x))      v = mean(accum_t(d[i] * d[i]))      f = table[v], an inverse square root
-//   y[i] = result_t(d[i] * f * scale[i] + bias[i])
+//   y[i] = result_t(d[i] * (f * scale[i]) + bias[i])
 //
 // One beat per clock. A vector is held until its mean is known, and again until f is known.
 //
-//   x --> accum_t --+--> rf_hold ------> d --+--> rf_hold ---------------> * f * scale + bias --> y
+//   x --> accum_t --+--> rf_hold ------> d --+--> rf_hold -------------> * (f * scale) + bias --> y
 //                   +--> rf_mean --^         +--> rf_mean, rf_lookup --^
 `default_nettype none
 
@@ -55,7 +55,8 @@ module rf_layernorm #(
   localparam int BEATS = N / LANES;
   // clocks of rf_mean, which its header gives
   localparam int MEAN_CLOCKS = ACC_OVERFLOW != ap_fixed_pkg::WRAP ? 2 * $clog2(LANES) + 7 : $clog2(LANES) + 6;
-  localparam int SQUARE_CLOCKS = 2 + rf_pkg::CAST_CLOCKS;
+  localparam int MULTIPLY_CLOCKS = 2;  // of rf_multiply
+  localparam int SQUARE_CLOCKS = MULTIPLY_CLOCKS + rf_pkg::CAST_CLOCKS;
 
   if (LANES < 1 || N % LANES != 0) begin : g_check_lanes
     $error("rf_layernorm %m: LANES is %0d, expected a divisor of N, %0d", LANES, N);
@@ -184,12 +185,18 @@ module rf_layernorm #(
   for (genvar lane = 0; lane < LANES; lane++) begin : g_square
     localparam int SQUARE = 2 * (ACC_WIDTH + 1);
     wire [ACC_WIDTH-1:0] element = d_tdata[lane*ACC_WIDTH+:ACC_WIDTH];
-    logic signed [ACC_WIDTH:0] element_q;
-    logic signed [SQUARE-1:0] square_q;
-    always_ff @(posedge clk) begin
-      element_q <= {ACC_SIGNED && element[ACC_WIDTH-1], element};
-      square_q  <= SQUARE'(element_q) * SQUARE'(element_q);
-    end
+    wire signed [ACC_WIDTH:0] wide = {ACC_SIGNED && element[ACC_WIDTH-1], element};
+    logic signed [SQUARE-1:0] square;
+
+    rf_multiply #(
+        .A_WIDTH(ACC_WIDTH + 1),
+        .B_WIDTH(ACC_WIDTH + 1)
+    ) u_square (
+        .clk(clk),
+        .a(wide),
+        .b(wide),
+        .product(square)
+    );
 
     fixed_cast #(
         .IN_WIDTH (SQUARE),
@@ -202,7 +209,7 @@ module rf_layernorm #(
     ) u_fixed_cast (
         .clk   (clk),
         .enable(1'b1),
-        .x     (square_q),
+        .x     (square),
         .y     (squares[lane*ACC_WIDTH+:ACC_WIDTH])
     );
   end
@@ -275,32 +282,32 @@ module rf_layernorm #(
   );
 
   // ---------------------------------------------------------------- the result
-  localparam int FIRST = ACC_WIDTH + 1 + FACTOR_WIDTH;
-  localparam int PRODUCT = FIRST + S_WIDTH;
+  localparam int FIRST = FACTOR_WIDTH + S_WIDTH;
+  localparam int PRODUCT = ACC_WIDTH + 1 + FIRST;
   localparam int SUM = (PRODUCT + PRODUCT_LEFT > B_WIDTH + OFFSET_LEFT ? PRODUCT + PRODUCT_LEFT : B_WIDTH + OFFSET_LEFT) + 1;
   localparam int INDEX_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
 
   wire take = h_tvalid && h_tready;
   logic [INDEX_WIDTH-1:0] index_q;
+  wire [INDEX_WIDTH-1:0] next_index = index_q == INDEX_WIDTH'(BEATS - 1) ? '0 : index_q + 1'b1;
   logic [LANES*S_WIDTH-1:0] scales;
   logic [LANES*B_WIDTH-1:0] biases;
   logic [LANES*SUM-1:0] sums;
-  logic signed [FACTOR_WIDTH-1:0] factor_q;
 
   always_ff @(posedge clk) begin
-    if (take) index_q <= index_q == INDEX_WIDTH'(BEATS - 1) ? '0 : index_q + 1'b1;
+    if (take) index_q <= next_index;
     if (!rst_n) index_q <= '0;
   end
-  always_ff @(posedge clk) factor_q <= h_factor;
 
+  // the scales of the next beat to be taken
   rf_rom #(
       .WIDTH(LANES * S_WIDTH),
       .DEPTH(BEATS),
       .FILE (S_FILE)
   ) u_scale (
       .clk(clk),
-      .enable(take),
-      .address(index_q),
+      .enable(1'b1),
+      .address(take ? next_index : index_q),
       .word(scales)
   );
 
@@ -317,27 +324,52 @@ module rf_layernorm #(
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_result
     wire [ACC_WIDTH-1:0] element = h_tdata[lane*ACC_WIDTH+:ACC_WIDTH];
-    logic signed [ACC_WIDTH:0] element_q;
-    logic signed [FIRST-1:0] first_q, first_2_q;
-    logic signed [S_WIDTH-1:0] scale_q, scale_2_q;
+    logic signed [ACC_WIDTH:0] element_q, element_2_q, element_3_q;
+    logic signed [FACTOR_WIDTH-1:0] factor_q;
+    logic signed [S_WIDTH-1:0] scale_q;
     logic signed [B_WIDTH-1:0] bias_q, bias_2_q, bias_3_q, bias_4_q;
-    logic signed [PRODUCT-1:0] product_q, product_2_q;
+    logic signed [FIRST-1:0] first;
+    logic signed [PRODUCT-1:0] product;
     logic signed [SUM-1:0] sum_q;
 
     always_ff @(posedge clk) begin
       element_q <= {ACC_SIGNED && element[ACC_WIDTH-1], element};  // 1
-      first_q <= FIRST'(element_q) * FIRST'(factor_q);  // 2
-      scale_q <= scales[lane*S_WIDTH+:S_WIDTH];
+      element_2_q <= element_q;  // 2
       bias_q <= biases[lane*B_WIDTH+:B_WIDTH];
-      first_2_q <= first_q;  // 3
-      scale_2_q <= scale_q;
+      element_3_q <= element_2_q;  // 3
       bias_2_q <= bias_q;
-      product_q <= PRODUCT'(first_2_q) * PRODUCT'(scale_2_q);  // 4
-      bias_3_q <= bias_2_q;
-      product_2_q <= product_q;  // 5
-      bias_4_q <= bias_3_q;
-      sum_q <= (SUM'(product_2_q) << PRODUCT_LEFT) + (SUM'(bias_4_q) << OFFSET_LEFT);  // 6
+      bias_3_q <= bias_2_q;  // 4
+      bias_4_q <= bias_3_q;  // 5
+      sum_q <= (SUM'(product) << PRODUCT_LEFT) + (SUM'(bias_4_q) << OFFSET_LEFT);  // 6
     end
+
+    // each lane has registers of its own, also of the number that all of them share
+    (* keep *)
+    always_ff @(posedge clk) begin
+      factor_q <= h_factor;  // 1
+      scale_q  <= scales[lane*S_WIDTH+:S_WIDTH];
+    end
+
+    // the factor, which all lanes share, goes to the smaller of the two products
+    rf_multiply #(  // 2 and 3
+        .A_WIDTH(FACTOR_WIDTH),
+        .B_WIDTH(S_WIDTH)
+    ) u_first (
+        .clk(clk),
+        .a(factor_q),
+        .b(scale_q),
+        .product(first)
+    );
+
+    rf_multiply #(  // 4 and 5
+        .A_WIDTH(ACC_WIDTH + 1),
+        .B_WIDTH(FIRST)
+    ) u_product (
+        .clk(clk),
+        .a(element_3_q),
+        .b(first),
+        .product(product)
+    );
 
     assign sums[lane*SUM+:SUM] = sum_q;
   end

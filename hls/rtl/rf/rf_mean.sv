@@ -136,14 +136,20 @@ module rf_mean #(
   end
 
   // ---------------------------------------------------------------- the mean
-  localparam int PRODUCT = WIDTH + 1 + 32;
-  logic signed [WIDTH:0] sum_q;
-  logic signed [PRODUCT-1:0] product_q;
+  localparam int SHARE_WIDTH = $clog2((SHARE < 0 ? -SHARE : SHARE) + 1) + 1;  // with its sign
+  localparam int PRODUCT = WIDTH + 1 + SHARE_WIDTH;
+  logic signed [PRODUCT-1:0] product;
 
-  always_ff @(posedge clk) begin
-    sum_q <= {SIGNED && total_q[WIDTH-1], total_q[WIDTH-1:0]};
-    product_q <= PRODUCT'(sum_q) * PRODUCT'(SHARE);
-  end
+  rf_multiply #(
+      .A_WIDTH (WIDTH + 1),
+      .B_WIDTH (SHARE_WIDTH),
+      .CONSTANT(128'(SHARE))
+  ) u_product (
+      .clk(clk),
+      .a({SIGNED && total_q[WIDTH-1], total_q[WIDTH-1:0]}),
+      .b(SHARE_WIDTH'(SHARE)),
+      .product(product)
+  );
 
   fixed_cast #(
       .IN_WIDTH (PRODUCT),
@@ -156,7 +162,7 @@ module rf_mean #(
   ) u_fixed_cast (
       .clk   (clk),
       .enable(1'b1),
-      .x     (product_q),
+      .x     (product),
       .y     (mean)
   );
 

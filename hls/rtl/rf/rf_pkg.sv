@@ -32,7 +32,7 @@ package rf_pkg;
     LOOKUP_CLOCKS = 7
   } clocks_t;
 
-  // rf_gru: the clock after which a number is there, counted from the one that takes the sums; rf_gru checks them
+  // rf_cell, a GRU: the clock after which a number is there, counted from the one that takes the sums; rf_cell checks them
   typedef enum int {
     GRU_GATE = 10,  // z and r
     GRU_KEPT = 13,  // r * h_h
@@ -41,7 +41,7 @@ package rf_pkg;
     GRU_CLOCKS = 27  // the new state
   } gru_t;
 
-  // the same for rf_lstm
+  // the same for an LSTM
   typedef enum int {
     LSTM_GATE = 10,  // i, f, c and o
     LSTM_STATE = 11,  // this clock takes the state before

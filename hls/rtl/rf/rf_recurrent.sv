@@ -3,15 +3,15 @@
 // The recurrent part of an LSTM or a GRU: for each time step, the gates of the input plus the gates of the state before, which are
 // its products with the recurrent kernel, become the new state, which is the result:
 //
-//                     +--> LANES x rf_lstm or rf_gru --> rf_fork --+--> m_axis
+//                     +--> LANES x rf_cell --> rf_fork --+--> m_axis
 //   s_axis: gates_x --+      |  state memory  ^                    |
 //                     +      +----------------+                    |
 //           gates_h <-- rf_mac <-- rf_lanes <-- 0 at a row's end --+
 //
-// A row is N_SEQUENCE steps of N_STATE / LANES beats. A beat of s_axis has LANES units with all their gates, in the order of rf_lstm
-// or rf_gru. m_axis gives a step's N_STATE numbers for every step (SEQUENCES) or for the last one. In place of the last step's state,
-// zeros are fed back, with which the next row starts; after a reset, zeros are sent first. The rows therefore follow each other
-// at the pace of the steps.
+// A row is N_SEQUENCE steps of N_STATE / LANES beats. A beat of s_axis has LANES units with all their gates, in the order of
+// rf_cell. m_axis gives a step's N_STATE numbers for every step (SEQUENCES) or for the last one. In place of the last step's
+// state, zeros are fed back, with which the next row starts; after a reset, zeros are sent first. The rows therefore follow each
+// other at the pace of the steps.
 `default_nettype none
 
 module rf_recurrent #(
@@ -65,7 +65,7 @@ module rf_recurrent #(
   localparam int BEATS = N_STATE / LANES;
   localparam int BEAT_WIDTH = BEATS > 1 ? $clog2(BEATS) : 1;
   localparam int STEP_WIDTH = N_SEQUENCE > 1 ? $clog2(N_SEQUENCE) : 1;
-  // clocks of rf_lstm or rf_gru until its result; its old state is read two clocks before it is taken, its new one is written in the
+  // clocks of rf_cell until its result; its old state is read two clocks before it is taken, its new one is written in the
   // clock after it is there
   localparam int LATENCY = GRU ? rf_pkg::GRU_CLOCKS : rf_pkg::LSTM_CLOCKS;
   localparam int READ = (GRU ? rf_pkg::GRU_STATE : rf_pkg::LSTM_STATE) - 2;
@@ -95,7 +95,7 @@ module rf_recurrent #(
     end
   end
 
-  // the number of a clock is that of rf_lstm and rf_gru: `take` is 1 before clock 1, taken_q[k] after clock k
+  // the number of a clock is that of rf_cell: `take` is 1 before clock 1, taken_q[k] after clock k
   logic [WRITE-1:1] taken_q;
   logic [READ:1] first_q;
   logic [LATENCY-1:1] last_q;
@@ -126,63 +126,34 @@ module rf_recurrent #(
   always_ff @(posedge clk) state_q <= first_q[READ] ? '0 : word_q;
 
   for (genvar lane = 0; lane < LANES; lane++) begin : g_unit
-    if (GRU) begin : gen_gru
-      rf_gru #(
-          .ACC_WIDTH   (ACC_WIDTH),
-          .ACC_SIGNED  (ACC_SIGNED),
-          .ACC_FRACTION(ACC_FRACTION),
-          .ACC_ROUNDING(ACC_ROUNDING),
-          .ACC_OVERFLOW(ACC_OVERFLOW),
-          .Y_WIDTH     (Y_WIDTH),
-          .Y_SIGNED    (Y_SIGNED),
-          .Y_FRACTION  (Y_FRACTION),
-          .ROUNDING    (ROUNDING),
-          .OVERFLOW    (OVERFLOW),
-          .GATE_SIZE   (GATE_SIZE),
-          .GATE_SPAN   (GATE_SPAN),
-          .GATE_PASS   (GATE_PASS),
-          .GATE_FILE   (GATE_FILE),
-          .ACT_SIZE    (ACT_SIZE),
-          .ACT_SPAN    (ACT_SPAN),
-          .ACT_PASS    (ACT_PASS),
-          .ACT_FILE    (ACT_FILE)
-      ) u_rf_gru (
-          .clk    (clk),
-          .gates_x(s_axis_tdata[lane*GATES*ACC_WIDTH+:GATES*ACC_WIDTH]),
-          .gates_h(gates_tdata[lane*GATES*ACC_WIDTH+:GATES*ACC_WIDTH]),
-          .state  (state_q[lane*Y_WIDTH+:Y_WIDTH]),
-          .y      (results[lane*Y_WIDTH+:Y_WIDTH])
-      );
-      assign new_state[lane*Y_WIDTH+:Y_WIDTH] = results[lane*Y_WIDTH+:Y_WIDTH];
-    end else begin : gen_lstm
-      rf_lstm #(
-          .ACC_WIDTH   (ACC_WIDTH),
-          .ACC_SIGNED  (ACC_SIGNED),
-          .ACC_FRACTION(ACC_FRACTION),
-          .ACC_ROUNDING(ACC_ROUNDING),
-          .ACC_OVERFLOW(ACC_OVERFLOW),
-          .Y_WIDTH     (Y_WIDTH),
-          .Y_SIGNED    (Y_SIGNED),
-          .Y_FRACTION  (Y_FRACTION),
-          .ROUNDING    (ROUNDING),
-          .OVERFLOW    (OVERFLOW),
-          .GATE_SIZE   (GATE_SIZE),
-          .GATE_SPAN   (GATE_SPAN),
-          .GATE_PASS   (GATE_PASS),
-          .GATE_FILE   (GATE_FILE),
-          .ACT_SIZE    (ACT_SIZE),
-          .ACT_SPAN    (ACT_SPAN),
-          .ACT_PASS    (ACT_PASS),
-          .ACT_FILE    (ACT_FILE)
-      ) u_rf_lstm (
-          .clk      (clk),
-          .gates_x  (s_axis_tdata[lane*GATES*ACC_WIDTH+:GATES*ACC_WIDTH]),
-          .gates_h  (gates_tdata[lane*GATES*ACC_WIDTH+:GATES*ACC_WIDTH]),
-          .state    (state_q[lane*Y_WIDTH+:Y_WIDTH]),
-          .new_state(new_state[lane*Y_WIDTH+:Y_WIDTH]),
-          .y        (results[lane*Y_WIDTH+:Y_WIDTH])
-      );
-    end
+    rf_cell #(
+        .GRU         (GRU),
+        .ACC_WIDTH   (ACC_WIDTH),
+        .ACC_SIGNED  (ACC_SIGNED),
+        .ACC_FRACTION(ACC_FRACTION),
+        .ACC_ROUNDING(ACC_ROUNDING),
+        .ACC_OVERFLOW(ACC_OVERFLOW),
+        .Y_WIDTH     (Y_WIDTH),
+        .Y_SIGNED    (Y_SIGNED),
+        .Y_FRACTION  (Y_FRACTION),
+        .ROUNDING    (ROUNDING),
+        .OVERFLOW    (OVERFLOW),
+        .GATE_SIZE   (GATE_SIZE),
+        .GATE_SPAN   (GATE_SPAN),
+        .GATE_PASS   (GATE_PASS),
+        .GATE_FILE   (GATE_FILE),
+        .ACT_SIZE    (ACT_SIZE),
+        .ACT_SPAN    (ACT_SPAN),
+        .ACT_PASS    (ACT_PASS),
+        .ACT_FILE    (ACT_FILE)
+    ) u_rf_cell (
+        .clk      (clk),
+        .gates_x  (s_axis_tdata[lane*GATES*ACC_WIDTH+:GATES*ACC_WIDTH]),
+        .gates_h  (gates_tdata[lane*GATES*ACC_WIDTH+:GATES*ACC_WIDTH]),
+        .state    (state_q[lane*Y_WIDTH+:Y_WIDTH]),
+        .new_state(new_state[lane*Y_WIDTH+:Y_WIDTH]),
+        .y        (results[lane*Y_WIDTH+:Y_WIDTH])
+    );
   end
 
   logic result_tvalid, result_tready, result_tlast, result_ends;

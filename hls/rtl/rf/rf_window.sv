@@ -89,31 +89,43 @@ module rf_window #(
     modulo = ((lines % LINES) + LINES) % LINES;
   endfunction
 
-  // the number of lines of the image among the `K_H` from y on, and the first of them
-  function automatic int first_line(input int y);
-    first_line = y < 0 ? 0 : y > H ? H : y;
-  endfunction
-  function automatic int lines_from(input int y);
-    lines_from = (y + K_H > H ? H : y + K_H) - first_line(y);
+  // the input row that is kh = 0 of an output row; these follow each other without an end
+  function automatic int first_y(input int oy);
+    first_y = (oy % OUT_H) * S_H - PAD_TOP;
   endfunction
 
-  localparam int LAST_Y = (OUT_H - 1) * S_H - PAD_TOP;
+  // the lines of the image from row y on. In all three, comparisons and sums are side by side
+  function automatic logic signed [YW-1:0] rest_from(input logic signed [YW-1:0] y);
+    rest_from = y > YW'(H) ? '0 : y < 0 ? YW'(H) : YW'(H) - y;
+  endfunction
+  // those among the K_H from y on
+  function automatic logic signed [YW-1:0] needed_from(input logic signed [YW-1:0] y);
+    needed_from = y > YW'(H - K_H) ? rest_from(y) : y < 0 ? y + YW'(K_H) : YW'(K_H);
+  endfunction
+  // those that are no longer needed after an output row from y on
+  function automatic logic signed [YW-1:0] done_from(input logic signed [YW-1:0] y, input logic last);
+    done_from = last || y > YW'(H - S_H) ? rest_from(y) : y < YW'(-S_H) ? '0 : y < 0 ? y + YW'(S_H) : YW'(S_H);
+  endfunction
 
   // ---------------------------------------------------------------- the writer
   // complete lines in memory, counted from the oldest that the reader still needs; negative if it needs none of them yet
   logic signed [YW-1:0] ahead_q;
   logic [XW-1:0] write_x_q;  // beats written of the line after those
+  logic begun_q;  // there are some
+  logic room_q;  // fewer lines are complete than memory has
   logic [SW-1:0] write_slot_q;
   wire write = s_axis_tvalid && s_axis_tready;
   wire line_end = write && write_x_q == XW'(LINE - 1);
 
-  assign s_axis_tready = ahead_q < YW'(LINES);
+  assign s_axis_tready = room_q;
 
   always_ff @(posedge clk) begin
     if (write) write_x_q <= line_end ? '0 : write_x_q + 1'b1;
+    if (write) begun_q <= !line_end;
     if (line_end) write_slot_q <= write_slot_q == SW'(LINES - 1) ? '0 : write_slot_q + 1'b1;
     if (!rst_n) begin
       write_x_q <= '0;
+      begun_q <= 1'b0;
       write_slot_q <= '0;
     end
   end
@@ -126,34 +138,33 @@ module rf_window #(
   logic signed [AW-1:0] address_q;  // of the beat in its line
   logic signed [YW-1:0] y_q;  // the input row that kh = 0 is
   logic [SW-1:0] slot_q;  // its slot, or the slot it would have
-  logic signed [YW-1:0] need_q;  // complete lines needed to read every column of this output row
+  logic signed [YW-1:0] spare_q;  // complete lines more than are needed to read every column of this output row; may be negative
   logic signed [YW-1:0] done_q;  // lines that are no longer needed after it
+  logic signed [YW-1:0] next_y_q, after_y_q;  // the input rows that kh = 0 is in the next output row and in the one after
+  logic signed [YW-1:0] next_need_q;  // complete lines that the next needs
 
   wire kw_last = kw_q == KW'(K_W - 1);
   wire cb_last = cb_q == CW'(CB - 1);
   wire ox_last = ox_q == OXW'(OUT_W - 1);
   wire oy_last = oy_q == OYW'(OUT_H - 1);
+  wire next_last = oy_q == OYW'((2 * OUT_H - 2) % OUT_H);
+  wire after_last = oy_q == OYW'((3 * OUT_H - 3) % OUT_H);
   wire row_end = kw_last && cb_last && ox_last;
   wire on_line = address_q < AW'(LINE);
   wire on_image = address_q >= 0 && on_line;
   // the newest line needed is still being written, but already has this beat; padding waits for the column beside it
-  wire behind = ahead_q == need_q - 1'b1 && write_x_q != '0 && $signed({1'b0, write_x_q}) > (XW + 1)'(address_q) && on_line;
-  wire available = ahead_q >= need_q || behind;
+  wire behind = spare_q == -1 && begun_q && $signed({1'b0, write_x_q}) > (XW + 1)'(address_q) && on_line;
+  wire available = spare_q >= 0 || behind;
   logic place_tready;
   wire take = available && place_tready;
 
-  // the next output row, as the input row of its kh = 0
-  wire signed [YW-1:0] next_y = oy_last ? YW'(-PAD_TOP) : y_q + YW'(S_H);
-  wire next_last = OUT_H == 1 || (OUT_H > 1 && oy_q == OYW'(OUT_H - 2));
-  wire signed [YW-1:0] next_first = next_y < 0 ? '0 : next_y > YW'(H) ? YW'(H) : next_y;
-  wire signed [YW-1:0] next_end = next_y > YW'(H - K_H) ? YW'(H) : next_y + YW'(K_H);
-  wire signed [YW-1:0] after_y = next_y + YW'(S_H);
-  wire signed [YW-1:0] after_first = after_y < 0 ? '0 : after_y > YW'(H) ? YW'(H) : after_y;
-  wire [SW:0] next_slot = {1'b0, slot_q} + (oy_last ? (SW + 1)'(modulo(H - PAD_TOP - LAST_Y)) : (SW + 1)'(modulo(S_H)));
+  wire [SW:0] next_slot = {1'b0, slot_q} + (oy_last ? (SW + 1)'(modulo(H + first_y(0) - first_y(OUT_H - 1))) : (SW + 1)'(modulo(S_H)));
 
-  // both sums before the choice between them: `take` compares whole addresses, and an adder after that would be too slow
+  // all sums before the choice between them: `take` compares whole addresses, and an adder after that would be too slow
   wire signed [YW-1:0] ahead_kept = ahead_q + (line_end ? YW'(1) : YW'(0));
   wire signed [YW-1:0] ahead_left = ahead_q - done_q + (line_end ? YW'(1) : YW'(0));
+  wire signed [YW-1:0] spare_kept = spare_q + (line_end ? YW'(1) : YW'(0));
+  wire signed [YW-1:0] spare_left = ahead_q - done_q - next_need_q + (line_end ? YW'(1) : YW'(0));
 
   always_ff @(posedge clk) begin
     if (take) begin
@@ -166,26 +177,37 @@ module rf_window #(
       else address_q <= AW'(-PAD_LEFT * CB);
       if (row_end) begin
         oy_q <= oy_last ? '0 : oy_q + 1'b1;
-        y_q <= next_y;
+        y_q <= next_y_q;
+        next_y_q <= after_y_q;
+        after_y_q <= after_last ? YW'(-PAD_TOP) : after_y_q + YW'(S_H);
         slot_q <= SW'(next_slot >= (SW + 1)'(LINES) ? next_slot - (SW + 1)'(LINES) : next_slot);
-        need_q <= next_end - next_first;
-        done_q <= (next_last ? YW'(H) : after_first) - next_first;
+        next_need_q <= needed_from(after_y_q);
+        done_q <= done_from(next_y_q, next_last);
       end
     end
     ahead_q <= take && row_end ? ahead_left : ahead_kept;
+    spare_q <= take && row_end ? spare_left : spare_kept;
+    // a line that is left makes room, also for one that is complete in the same clock
+    room_q <= take && row_end && done_q != 0 || (line_end ? ahead_q != YW'(LINES - 1) : room_q);
     if (!rst_n) begin
       kw_q <= '0;
       cb_q <= '0;
       ox_q <= '0;
       oy_q <= '0;
       address_q <= AW'(-PAD_LEFT * CB);
-      y_q <= YW'(-PAD_TOP);
+      y_q <= YW'(first_y(0));
+      next_y_q <= YW'(first_y(1));
+      after_y_q <= YW'(first_y(2));
       slot_q <= SW'(modulo(-PAD_TOP));
-      need_q <= YW'(lines_from(-PAD_TOP));
-      done_q <= YW'(OUT_H == 1 ? H : first_line(S_H - PAD_TOP));
+      next_need_q <= needed_from(YW'(first_y(1)));
+      done_q <= done_from(YW'(first_y(0)), OUT_H == 1);
       ahead_q <= '0;
+      room_q <= 1'b1;
+      spare_q <= -needed_from(YW'(first_y(0)));
     end
   end
+
+  always_comb if (rst_n) assert (room_q == (ahead_q < YW'(LINES)));
 
   // ---------------------------------------------------------------- the lines
   for (genvar line = 0; line < LINES; line++) begin : g_line

@@ -2,7 +2,8 @@
 """`hypersonic build --fit CARD`: the resources of a card that are free for an rf core, for hls/rf/fit/search.py.
 
 On each die, compute units may take the planning limit (firmware/xclbin/connectivity.py) minus the memory controllers. Every
-unit contains a shell, whose resources are assumed here, because they depend on the row and on the datatypes.
+unit contains a shell, whose resources are assumed here, because they depend on the row and on the datatypes, and has an
+interconnect to its memory.
 """
 
 from __future__ import annotations
@@ -13,9 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hypersonic.firmware.estimate.card import PORTS, ways
+from hypersonic.firmware.estimate.memory import bank_timing
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate, least_clocks
 from hypersonic.firmware.platform import Platform, find_platform
-from hypersonic.firmware.xclbin.connectivity import LIMITS_PERCENT, controllers, most_units
+from hypersonic.firmware.xclbin.connectivity import (
+    BOUNDARY_WIRES,
+    LIMITS_PERCENT,
+    assign_banks,
+    controllers,
+    interconnect,
+    most_units,
+)
 from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import CardResources, Fit
 from hypersonic.hls.rf.fit.exchange import card_to_json, fit_from_json
@@ -27,7 +37,7 @@ FILL_PERCENT = 80
 #: the share of the free LUTs and flip-flops to use, because hls/rf/stages/ estimates these by rules
 _COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
 
-#: a unit's shell with its number converters; FACILE's, with 14 FP32 numbers per beat, takes 9 100 LUTs, 5 100 FFs, 22 RAMB36
+#: a unit's shell with its number converters; FACILE's, with 14 FP32 numbers per beat, takes 9,100 LUTs, 5,100 FFs, 22 RAMB36
 SHELL = Amounts(lut=12_000, ff=8_000, dsp=2, bram36=22)
 
 
@@ -49,10 +59,14 @@ def card_of(platform: Platform, x_bytes: int = 0, y_bytes: int = 0, fill_percent
     if not 1 <= fill_percent <= 100:
         raise FillError(f"card {platform.name!r}: fill is {fill_percent} per cent, expected 1 to 100")
     dies = zip(platform.slrs, controllers(platform), strict=True)
+    to_card, from_card = ways(platform)
+    inputs, results = assign_banks(platform, 1, PORTS)[0]
     return CardResources(
         platform.name, tuple(_room(die, taken, fill_percent) for die, taken in dies), most_units(platform),
-        float(platform.kernel_clock_mhz), SHELL, x_bytes, y_bytes,
-        h2c_gb_s=platform.h2c_gb_s, c2h_gb_s=platform.c2h_gb_s,
+        float(platform.kernel_clock_mhz), SHELL + interconnect(platform), x_bytes, y_bytes,
+        h2c_gb_s=to_card.total_gb_s, c2h_gb_s=from_card.total_gb_s, both_gb_s=platform.both_gb_s,
+        bank_gb_s=0.0 if platform.host_memory else bank_timing(platform.memory[inputs.start]).mixed_gb_s,
+        one_bank=inputs == results, boundary_wires=BOUNDARY_WIRES,
     )  # fmt: skip
 
 

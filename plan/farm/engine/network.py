@@ -11,7 +11,7 @@ from hypersonic.plan.farm.engine.meter import Meter, Shares
 from hypersonic.plan.farm.engine.request import Request
 from hypersonic.plan.farm.engine.station import Station
 from hypersonic.plan.farm.engine.wires import Cores, Wire
-from hypersonic.plan.farm.machines import Balancing, Failure, Farm, Proxy, Server
+from hypersonic.plan.farm.machines import Failure, Farm, Proxy, Server
 from hypersonic.plan.farm.service import NO_TIME
 
 
@@ -21,13 +21,15 @@ class Machine:
     Attributes:
         in_flight: calls that clients wait for.
         stations: by model.
+        lock: what one request at a time is worked on under.
+        cpu_time_of: by model, for those whose requests take processor time.
         transfers: the links between host and cards.
         transfer_time_of: by model, for those whose transfers take time.
     """
 
     __slots__ = (
-        "admission_limit", "cores", "cpu_time_of", "down", "in_flight", "index", "server", "stations", "transfer_time_of",
-        "transfers", "up",
+        "admission_limit", "cores", "cpu_time_of", "down", "in_flight", "index", "lock", "server", "stations",
+        "transfer_time_of", "transfers", "up",
     )  # fmt: skip
 
     def __init__(self, index: int, server: Server, stations: dict[str, Station], random: Random, meter: Meter) -> None:
@@ -37,7 +39,10 @@ class Machine:
         self.up, self.down = Wire(server.link, Shares(*window)), Wire(server.link, Shares(*window))
         self.cores = Cores(server.cpu_cores, Shares(*window))
         self.transfers = Cores(server.cards, Shares(*window))
-        self.cpu_time_of = None if server.request_cpu == NO_TIME else server.request_cpu.sampler(random)
+        self.lock = Cores(1, Shares(*window))
+        self.cpu_time_of = {
+            each.model: each.request_cpu.sampler(random) for each in server.hosted if each.request_cpu != NO_TIME
+        }
         self.transfer_time_of = {
             each.model: each.transfer.sampler(random) for each in server.hosted if each.transfer != NO_TIME
         }
@@ -77,7 +82,7 @@ class Network:
         #: the machines that calls of a model may go to
         self._rotation: dict[str, list[Machine]] = {}
         self._check(None)
-        self._two, self._random, self._turn = farm.balancing is Balancing.LEAST_OF_TWO, Random(f"{seed} balancing").random, 0
+        self._random = Random(f"{seed} balancing").random
         self._detection_s = farm.detection_s
         for failure in farm.failures:
             clock.at(failure.at_s, self._fail_card, failure)
@@ -126,8 +131,10 @@ class Network:
             first_s, last_s = self.up.cross(bits, now_s, now_s + sending_s)
         _, last_s = machine.up.cross(bits, first_s, last_s)
         if last_s < request.deadline_s:
-            if machine.cpu_time_of is not None:
-                last_s = machine.cores.use(last_s, machine.cpu_time_of(call.rows))
+            if call.model in machine.cpu_time_of:
+                begin_s, last_s = last_s, machine.cores.use(last_s, machine.cpu_time_of[call.model](call.rows))
+                if machine.server.lock_s:
+                    last_s = max(last_s, machine.lock.use(begin_s, machine.server.lock_s))
             if call.model in machine.transfer_time_of:
                 last_s = machine.transfers.use(last_s, machine.transfer_time_of[call.model](call.rows))
         self._clock.at(last_s, machine.stations[call.model].arrive, request)
@@ -179,9 +186,6 @@ class Network:
         count = len(machines)
         if count == 1:
             return machines[0]
-        if not self._two:
-            self._turn += 1
-            return machines[self._turn % count]
         one, other = int(self._random() * count), int(self._random() * (count - 1))
         first, second = machines[one], machines[other + (other >= one)]
         return second if second.in_flight < first.in_flight else first

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from tritonclient.grpc import model_config_pb2
 
+from hypersonic.firmware.card_parameters import SLOT_ROWS, SLOTS
 from hypersonic.firmware.errors import FirmwareError, ManifestError, XclbinError
-from hypersonic.firmware.publish.config_pbtxt import SLOT_ROWS, SLOTS, packed_rows
+from hypersonic.firmware.publish.config_pbtxt import packed_rows
 from hypersonic.firmware.publish.manifest import MAX_BYTES, WEIGHTS_NAME, Manifest, check_described
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.row import Row

@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.xclbin.container import Xclbin
-from hypersonic.firmware.xclbin.sections import CLOCK_KINDS
 from hypersonic.host.card_instances import CardInstances, ModelOnCard
 from hypersonic.host.device import Device
 from hypersonic.host.errors import DeviceBusyError
@@ -149,8 +148,8 @@ class HeldCard:
 
 
 def _resources(units: int, xclbin: Xclbin) -> str:
-    clocks = [f" at {clock.frequency_mhz} MHz" for clock in xclbin.clocks if clock.kind == CLOCK_KINDS.index("DATA")]
-    return f"{units} compute unit{'s' if units != 1 else ''}{''.join(clocks)}"
+    clock = f" at {mhz} MHz" if (mhz := xclbin.kernel_clock_mhz) else ""
+    return f"{units} compute unit{'s' if units != 1 else ''}{clock}"
 
 
 class PlacedModel:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hypersonic.firmware.card_parameters import RETRY_MS, SLOT_ROWS, SLOTS, TIMEOUT_MS
 from hypersonic.firmware.errors import FirmwareError
-from hypersonic.firmware.publish.config_pbtxt import SLOT_ROWS, SLOTS, TIMEOUT_MS
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.hls.row import Row
 from hypersonic.host import instance as host_instance
@@ -22,9 +22,6 @@ from hypersonic.server.core.inference.backend import Execution
 from hypersonic.server.core.inference.pending import Share
 from hypersonic.server.errors import BackendError, InstanceAwayError, InstanceLostError, InstanceTimeoutError, ServerError
 from hypersonic.server.memory import copy_into
-
-#: the default of config.pbtxt's retry_ms, in ms; firmware/publish/config_pbtxt.py has the other defaults
-RETRY_MS = 10_000
 
 
 class FpgaSlot:
@@ -44,12 +41,13 @@ class FpgaSlot:
         self.capacity_rows = slot.capacity_rows
         self._owner = owner
         self._slot = slot
-        self._inputs, self._outputs = rows
+        self._outputs = rows[1]
+        self._row_bytes = rows[0].row_bytes, rows[1].row_bytes
         self._timeout_ms = timeout_ms
         self._x = slot.x.data
         self._y = slot.y.data.toreadonly()
-        self._x_columns = _columns(slot.x, self._inputs)
-        self._y_columns = _columns(slot.y, self._outputs)
+        self._x_columns = _columns(slot.x, rows[0])
+        self._y_columns = _columns(slot.y, rows[1])
         #: (first row, rows) of each share; the requests, which hold megabytes, are not referenced
         self._rows: list[tuple[int, int]] = []
         self._sent_rows = 0
@@ -86,8 +84,8 @@ class FpgaSlot:
             times = self._slot.finish(self._timeout_ms)
         except DeviceError as error:
             raise self._owner.failure(error) from error
-        bytes_in, bytes_out = (self._sent_rows * row.row_bytes for row in (self._inputs, self._outputs))
-        return Execution(times.launched_ns, times.done_ns, bytes_in, bytes_out)
+        row_in, row_out = self._row_bytes
+        return Execution(times.launched_ns, times.done_ns, self._sent_rows * row_in, self._sent_rows * row_out)
 
     def answer(self, index: int) -> Answer:
         """As Slot.answer."""
@@ -97,7 +95,8 @@ class FpgaSlot:
                 tuple(self._gathered(position, first_row, rows) for position in range(len(self._y_columns))), fresh=True
             )
         (tensor,) = self._outputs.tensors
-        start, size = first_row * tensor.row_bytes, rows * tensor.row_bytes
+        _, row_bytes = self._row_bytes
+        start, size = first_row * row_bytes, rows * row_bytes
         output = Output(0, tensor.datatype, (rows, *tensor.shape), (self._y[start : start + size],), size)
         return Answer((output,))
 
@@ -180,6 +179,7 @@ class FpgaInstance:
         """
         self.name = name or unit
         self._card, self._config, self._manifest = card, config, manifest
+        self._retry_s = config.integer("retry_ms", RETRY_MS) / 1000
         self.used_ns = 0
         #: the clocks of all instances before the present one, and that one: set together, so that busy_clocks() never falls
         self._used: tuple[int, host_instance.ModelInstance | None] = (0, None)
@@ -217,7 +217,7 @@ class FpgaInstance:
         try:
             self._use(self._card.recover(self._unit), busy)
         except (DeviceError, FirmwareError, OSError, ServerError) as error:  # the version's files may have been deleted
-            raise InstanceAwayError(str(error), self._config.integer("retry_ms", RETRY_MS) / 1000) from error
+            raise InstanceAwayError(str(error), self._retry_s) from error
         return True
 
     def failure(self, error: DeviceError) -> BackendError:

@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from hypersonic.firmware.card_parameters import RETRY_MS
 from hypersonic.host.errors import DeviceClosedError
 from hypersonic.host.instance import ModelInstance
+from hypersonic.server.backends.fpga.card_wait import CardWait
 from hypersonic.server.backends.fpga.held import PlacedModel, Wish
-from hypersonic.server.backends.fpga.instance import RETRY_MS, FpgaInstance
+from hypersonic.server.backends.fpga.instance import FpgaInstance
 from hypersonic.server.backends.fpga.turn_rule import Guest
 from hypersonic.server.core.config.schema import ModelConfig
 from hypersonic.server.core.inference.backend import TurnQueue, Waiting
@@ -98,9 +100,8 @@ class OnDemandModel:
         #: when a failed attempt may be repeated, 0 = none has failed
         self.retry_ns = 0
         self.loads = self.waits = 0
-        self.load_ns = self.wait_ns = 0
-        #: when it left its last card, the longest time that it waited for one, and until when waits are counted in wait_ns
-        self._left_ns = self._longest_ns = self._counted_ns = 0
+        self.load_ns = 0
+        self._wait = CardWait(policy.residency_ns)
         #: the last card, or one without a label
         self._last = CardStatus("", "", simulated=wish.manifest.target.emulated, away=True)
         self._changed, self._wake, self._attached = changed, wake, attached
@@ -108,6 +109,7 @@ class OnDemandModel:
     def ask(self, requests: int) -> None:
         """Record requests that arrived while the model was on no card."""
         self.waits += requests
+        self._wait.ask(time.monotonic_ns())
         self._wake()
 
     def recover(self, name: str) -> ModelInstance:
@@ -154,7 +156,7 @@ class OnDemandModel:
     def leave(self) -> PlacedModel | None:
         """Record that the model is on no card. Returns its place, which the caller has to close."""
         place, self.place, self.leaving = self.place, None, False
-        self._left_ns = time.monotonic_ns()
+        self._wait.leave(time.monotonic_ns(), self._used_ns)
         if place is not None:
             self._last = replace(place.card, held_bytes=0, away=True)
         return place
@@ -166,24 +168,14 @@ class OnDemandModel:
             load_ns: how long the load took.
             since_ns: since when it waited for the card, as in waiting().
         """
-        self._count_wait(since_ns, time.monotonic_ns())
+        now_ns = time.monotonic_ns()
+        self._wait.count(since_ns, now_ns)
+        self._wait.arrive(now_ns)
         self.place, self.leaving, self.entering, self.retry_ns = place, False, False, 0
         self.given_back.clear()
         self.ready = dict(zip(self.units, place.on_card.instances, strict=True))
         self.loads += 1
         self.load_ns += load_ns
-
-    def _count_wait(self, since_ns: int, now_ns: int) -> None:
-        """Count a wait for a card until now; what was counted before is not counted again.
-
-        Args:
-            since_ns: as in waiting().
-        """
-        if since_ns:
-            since_ns = max(since_ns, self._left_ns)  # it may have left its card since waiting()
-            self._longest_ns = max(self._longest_ns, now_ns - since_ns)
-            self.wait_ns += max(0, now_ns - max(since_ns, self._counted_ns)) if self.policy.queues else 0
-            self._counted_ns = max(now_ns, self._counted_ns)
 
     def fail(self, error: Exception, now_ns: int) -> None:
         """Record that the model cannot be loaded to a card."""
@@ -219,23 +211,31 @@ class OnDemandModel:
         now_ns, since_ns = time.monotonic_ns(), self.waiting().since_ns
         with self._changed:
             if self.place is None:
-                self._count_wait(since_ns, now_ns)
+                self._wait.count(since_ns, now_ns)
+            waited_ns = self._wait.total_ns if self.policy.queues else 0
             return Residency(
-                self.place is not None, self.loads, self.load_ns / 1e9, self.waits, self.wait_ns / 1e9, self._longest_ns / 1e9
+                self.place is not None, self.loads, self.load_ns / 1e9, self.waits, waited_ns / 1e9, self._wait.longest_ns / 1e9
             )
 
     def waiting(self) -> Waiting:
         """Return the requests that wait, and since when they wait for a card: since the oldest arrived, or since the model left
         its last card, if that was later. Takes the lock of its queue.
         """
-        waiting = self.queue.queued() if self.queue is not None else Waiting(0, 0)
-        return waiting._replace(since_ns=max(waiting.since_ns, self._left_ns)) if waiting.since_ns else waiting
+        waiting = self._queued()
+        return waiting._replace(since_ns=self._wait.since_ns(waiting.since_ns))
+
+    def _queued(self) -> Waiting:
+        return self.queue.queued() if self.queue is not None else Waiting(0, 0)
+
+    @property
+    def _used_ns(self) -> int:
+        return max((instance.used_ns for instance in self.instances), default=0)
 
     def guest(self, cards: frozenset[int]) -> Guest:
         """Return the model as the rule sees it. Takes the lock of its queue."""
-        (since_ns, rows), policy = self.waiting(), self.policy
-        used_ns = max((instance.used_ns for instance in self.instances), default=0)
+        (oldest_ns, rows), policy = self._queued(), self.policy
+        since_ns = self._wait.due_ns(oldest_ns)
         return Guest(
             self.name, self.wish.contents.uuid, policy.wanted & cards if policy.wanted else cards, policy.priority,
-            policy.residency_ns, since_ns or self.retry_ns, rows, used_ns,
+            policy.residency_ns, since_ns or self.retry_ns, rows, self._used_ns,
         )  # fmt: skip

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from tritonclient.grpc import model_config_pb2
 
+from hypersonic.installing import pip_install
 from hypersonic.server.backends.onnxruntime import signature as onnx_signature
 from hypersonic.server.backends.onnxruntime.properties import ONNXRUNTIME
 from hypersonic.server.backends.onnxruntime.signature import Signature
@@ -55,7 +56,7 @@ def _onnxruntime() -> Any:
     except ImportError as error:
         raise ModelLoadError(
             "backend 'onnxruntime' needs the package onnxruntime, which is not installed: "
-            f"pip install 'hypersonic[onnxruntime]' ({error})"
+            f"{pip_install('onnxruntime')} ({error})"
         ) from error
     return onnxruntime
 

@@ -42,7 +42,7 @@ class Answer(NamedTuple):
 
     def asked(self, positions: Sequence[int]) -> tuple[Output, ...]:
         """Return the outputs at these positions, in this order, without those that the model did not return."""
-        if len(self.outputs) == len(positions) and all(o.position == p for o, p in zip(self.outputs, positions, strict=True)):
+        if [output.position for output in self.outputs] == list(positions):
             return self.outputs
         by_position = {output.position: output for output in self.outputs}
         return tuple(by_position[position] for position in positions if position in by_position)

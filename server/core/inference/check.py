@@ -34,15 +34,18 @@ def check(request: InferRequest, config: ModelConfig) -> CheckedRequest:
     check_counts(request)
     inputs = _by_name(request.inputs, config)
     rows = _rows(inputs, config)
-    tensors = tuple(None if tensor is None else _bytes(tensor, spec, config) for tensor, spec in inputs)
-    shapes = tuple(() if tensor is None else tensor.shape for tensor, _ in inputs)
+    tensors: list[memoryview | None] = []
+    shapes: list[tuple[int, ...]] = []
+    for tensor, spec in inputs:
+        tensors.append(None if tensor is None else _bytes(tensor, spec, config))
+        shapes.append(() if tensor is None else tensor.shape)
     return CheckedRequest(
         request.id,
         rows,
-        tensors,
-        shapes,
+        tuple(tensors),
+        tuple(shapes),
         _outputs([output.name for output in request.outputs], config) if request.outputs else config.all_outputs,
-        () if all(output.plain for output in request.outputs) else request.outputs,
+        () if not request.outputs or all(output.plain for output in request.outputs) else request.outputs,
         request.timeout_us,
         request.priority,
         request.sequence,
@@ -90,9 +93,12 @@ def _by_name(tensors: Sequence[InputTensor], config: ModelConfig) -> _Inputs:
     for name in given:
         if name not in config.input_names:
             raise InvalidRequestError(f"unexpected inference input '{name}' for model '{config.name}'")
-    paired = [(given.get(spec.name), spec) for spec in config.inputs]
-    if any(tensor is None and not spec.optional for tensor, spec in paired):
-        raise _wrong_count(given, config)
+    paired = []
+    for spec in config.inputs:
+        tensor = given.get(spec.name)
+        if tensor is None and not spec.optional:
+            raise _wrong_count(given, config)
+        paired.append((tensor, spec))
     return paired
 
 
@@ -146,7 +152,7 @@ def _bytes(tensor: InputTensor, spec: TensorConfig, config: ModelConfig) -> memo
             f"inference input '{spec.name}' data-type is '{got}', but model '{config.name}' expects '{spec.datatype}'"
         )
     shape = tensor.shape[1:] if config.max_batch_size else tensor.shape
-    if not _matches(shape, spec.dims):
+    if shape != spec.dims and not _matches(shape, spec.dims):
         expected = ([-1] if config.max_batch_size else []) + list(spec.dims)
         raise InvalidTensorError(
             f"unexpected shape for input '{spec.name}' for model '{config.name}'. Expected {_shape(expected)}, "

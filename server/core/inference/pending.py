@@ -44,6 +44,7 @@ class Queued:
         expires_ns: when its timeout ends; 0 for none.
         level: its priority level.
         rank: its place in the queue: smaller values run earlier.
+        arrived: the queue's virtual time when it came, -1 once it has been in a run.
         size_bytes: the size of its tensors.
         waiting: the number of its shares in the queue.
         in_flight: the number of runs in progress that carry rows of it.
@@ -56,6 +57,7 @@ class Queued:
     expires_ns: int = 0
     level: int = 0
     rank: tuple[int, int, int, int] = (0, 0, 0, 0)
+    arrived: int = -1
     size_bytes: int = 0
     waiting: int = 0
     in_flight: int = 0
@@ -147,7 +149,7 @@ class PendingRequest:
             self.answer = self.frame(self.request, answer)
         except ServerError as error:
             self.error = error
-        self.times = times._replace(answered_ns=time.monotonic_ns())
+        self.times = times.answered_at(time.monotonic_ns())
 
     def respond(self, answer: Answer, *, final: bool = False) -> None:
         """Send one answer of a decoupled model. On return the outputs' buffers may be reused.

@@ -104,7 +104,7 @@ class CheckedRequest(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """The total length of the input tensors, without `extra`."""
-        return sum(len(tensor) for tensor in self.tensors if tensor is not None)
+        return sum(map(len, filter(None, self.tensors)))
 
 
 #: (request, answer) -> the front end's message; called on the thread that ran the batch, and must copy what it keeps

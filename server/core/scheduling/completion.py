@@ -25,7 +25,7 @@ def frame_answer(slot: Slot, index: int, share: Share, times: RunTimes, batcher:
         batcher.keep_state(share, answer)
         if not share.whole:
             answered = _copy(answer)
-            pending.parts.append(AnsweredRows(share.first_row, answered, times._replace(answered_ns=time.monotonic_ns())))
+            pending.parts.append(AnsweredRows(share.first_row, answered, times.answered_at(time.monotonic_ns())))
     except Exception as error:  # noqa: BLE001 - an answer that cannot be read must not take the instance out of service
         pending.error = _server_error(error)
         batcher.end_run(share)

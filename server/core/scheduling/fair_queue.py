@@ -4,13 +4,14 @@
 They are ordered by priority level; within a level, requests past a DELAY timeout are last; within these, clients take turns by
 bytes, by start-time fair queueing (Goyal, Vin, Cheng: Start-time Fair Queueing, SIGCOMM 1996). A request's tag is the larger of
 the queue's virtual time (the tag served last) and the tag at which its client's last request ends; its length is its size in
-bytes. So the requests of one client stay in order, a single client is never held back, and one client's kilobyte runs next even
-while another client sends a hundred megabytes.
+bytes, at least LEAST_BYTES. So the requests of one client stay in order, a single client is never held back, and one client's
+kilobyte runs next even while another client sends a hundred megabytes. Requests that leave without a run, because they are
+cancelled or their time is up, do not count: those behind them get the tags that they would have without them.
 """
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
 from hypersonic.server.core.inference.pending import PendingRequest, Share
@@ -19,10 +20,16 @@ from hypersonic.server.core.scheduling.rule import QueuedRows
 _Place = tuple[tuple[int, int, int, int], int]
 #: the most clients remembered; above it, clients whose last tag the virtual time has passed are forgotten
 _MOST_CLIENTS = 4096
+#: what a request counts at least: a run costs time however few bytes it has
+LEAST_BYTES = 4096
 
 
 def _place(share: Share) -> _Place:
     return share.pending.queued.rank, share.first_row
+
+
+def _length(pending: PendingRequest) -> int:
+    return max(LEAST_BYTES, pending.queued.size_bytes)
 
 
 class FairQueue:
@@ -36,7 +43,11 @@ class FairQueue:
         self._fair = fair
         self._shares: list[Share] = []
         self._virtual = 0
+        #: by client: the tag at which its last request ends, and the last one of those that have run
         self._ends: dict[str, int] = {}
+        self._served: dict[str, int] = {}
+        #: the clients whose waiting requests have to get new tags, because others of them have left
+        self._outdated: set[str] = set()
         self._serial = 0
         #: the earliest timeout of a queued request in monotonic ns, 0 = none
         self.expires_ns = 0
@@ -45,14 +56,16 @@ class FairQueue:
         return len(self._shares)
 
     def __iter__(self) -> Iterator[Share]:
+        self._update_tags()
         return iter(self._shares)
 
     def __getitem__(self, index: int) -> Share:
+        self._update_tags()
         return self._shares[index]
 
     def waiting(self) -> Iterator[QueuedRows]:
         """Iterate over the shares as the batching rule sees them, in order."""
-        for share in self._shares:
+        for share in self:
             pending = share.pending
             yield QueuedRows(share.rows, pending.queued.enqueued_ns, pending.request.group, pending.queued.lost_run is not None)
 
@@ -76,19 +89,45 @@ class FairQueue:
     def _tag(self, pending: PendingRequest) -> int:
         if not self._shares:
             self._ends.clear()
-            self._virtual = 0
+            self._served.clear()
+            self._outdated.clear()
+        pending.queued.arrived = self._virtual
         start = max(self._virtual, self._ends.get(pending.client, 0))
-        self._ends[pending.client] = start + pending.queued.size_bytes
+        self._ends[pending.client] = start + _length(pending)
         if len(self._ends) > _MOST_CLIENTS:
-            self._ends = {client: end for client, end in self._ends.items() if end > self._virtual}
+            self._ends, self._served = (
+                {client: end for client, end in ends.items() if end > self._virtual} for ends in (self._ends, self._served)
+            )
         return start
+
+    def _update_tags(self) -> None:
+        """Give the outdated clients' requests the tags that they have without those that left, and put them in order."""
+        if not self._outdated:
+            return
+        ends = {client: self._served.get(client, 0) for client in self._outdated}
+        self._outdated.clear()
+        requests = {share.pending for share in self._shares if share.pending.client in ends}
+        new = [pending for pending in requests if pending.queued.arrived >= 0]
+        for pending in sorted(new, key=lambda pending: pending.queued.rank[-1]):
+            level, delayed, _, serial = pending.queued.rank
+            tag = max(pending.queued.arrived, ends[pending.client])
+            ends[pending.client] = tag + _length(pending)
+            pending.queued.rank = level, delayed, tag, serial
+        self._ends |= ends
+        self._shares.sort(key=_place)
 
     def take(self, count: int) -> tuple[Share, ...]:
         """Remove and return the first `count` shares."""
+        self._update_tags()
         taken = tuple(self._shares[:count])
         del self._shares[:count]
         for share in taken:
-            share.pending.queued.waiting -= 1
+            pending = share.pending
+            pending.queued.waiting -= 1
+            if self._fair and pending.queued.arrived >= 0:
+                pending.queued.arrived = -1
+                end = pending.queued.rank[2] + _length(pending)
+                self._served[pending.client] = max(end, self._served.get(pending.client, 0))
         if taken:
             self._virtual = max(self._virtual, taken[-1].pending.queued.rank[2])
         return taken
@@ -103,9 +142,19 @@ class FairQueue:
         """Remove the request's waiting rows; return whether there were any."""
         if not pending.queued.waiting:
             return False
-        self._shares = [share for share in self._shares if share.pending is not pending]
-        pending.queued.waiting = 0
+        self._drop(pending)
+        if self._fair and pending.queued.arrived >= 0:
+            self._outdated.add(pending.client)
         return True
+
+    def _drop(self, pending: PendingRequest) -> list[Share]:
+        """Remove and return the request's shares, which are neighbours."""
+        first = bisect_left(self._shares, (pending.queued.rank, 0), key=_place)
+        last = first + pending.queued.waiting
+        dropped = self._shares[first:last]
+        del self._shares[first:last]
+        pending.queued.waiting = 0
+        return dropped
 
     def expired(self, now_ns: int) -> list[PendingRequest]:
         """Return the requests whose timeout has expired; the caller must remove or delay them."""
@@ -117,8 +166,7 @@ class FairQueue:
 
     def delay(self, pending: PendingRequest) -> None:
         """Move the request behind all others of its level, including those that arrive later."""
-        shares = [share for share in self._shares if share.pending is pending]
-        self.remove(pending)
+        shares = self._drop(pending)
         pending.queued.rank = (pending.queued.rank[0], 1, *pending.queued.rank[2:])
         for share in shares:
             self.insert(share)

@@ -140,23 +140,24 @@ class ScheduledModel:
         self, request: CheckedRequest, frame: Frame, call: Call, arrived_ns: int, sink: Sink, *, here: bool = False
     ) -> None:
         """As Model.stream."""
-        counted = threading.Lock()
+        counted, decoupled = threading.Lock(), self.config.decoupled
 
         def count(pending: PendingRequest) -> None:
             # a decoupled model's last answer and the end of its run arrive in either order, on two threads
-            over = pending.completed and (pending.times is not None or not self.config.decoupled)
+            over = pending.completed and pending.times is not None
             if (over or pending.error is not None) and counted.acquire(blocking=False):
                 self._count(pending)
 
         def done(pending: PendingRequest) -> None:
-            count(pending)
-            if pending.error is not None:
-                pending.error.of_model = True
-            if pending.error is None and not self.config.decoupled:
+            (count if decoupled else self._count)(pending)
+            error = pending.error
+            if error is not None:
+                error.of_model = True
+            elif not decoupled:
                 sink.respond(pending.answer)
-            sink.end(pending.error)
+            sink.end(error)
 
-        responses = Responses(sink, self.statistics.add_response, lambda: count(pending)) if self.config.decoupled else None
+        responses = Responses(sink, self.statistics.add_response, lambda: count(pending)) if decoupled else None
         pending = PendingRequest(*(request, frame, arrived_ns), client=call.client, on_done=done, responses=responses)
         try:
             self._submit(pending, call, here=here)
@@ -170,7 +171,12 @@ class ScheduledModel:
     def _submit(self, pending: PendingRequest, call: Call, *, here: bool) -> None:
         batcher = self.scheduler.batcher
         pending.trace = find_trace(call)
-        call.add_callback(lambda: batcher.withdraw(pending, CancelledError()))
+
+        def give_up() -> None:
+            if not pending.completed:
+                batcher.withdraw(pending, CancelledError())
+
+        call.add_callback(give_up)
         self._open.add(pending)
         try:
             self.scheduler.submit(pending, here=here)
@@ -183,9 +189,9 @@ class ScheduledModel:
     def _count(self, pending: PendingRequest) -> None:
         now_ns = time.monotonic_ns()
         self._open.discard(pending)
-        if pending.error is None and pending.answer is None and not self.config.decoupled:
-            pending.error = no_answer()
         error = pending.failure
+        if error is None and pending.answer is None and not self.config.decoupled:
+            error = pending.error = no_answer()
         if error is not None:
             self.statistics.add_failure(error.reason, now_ns - pending.arrived_ns)
         elif pending.times is not None:

@@ -348,7 +348,7 @@ class Scheduler:
         last = ready[-1].times if ready else None
         # a run of one request has the same times as the request
         answered_ns = last.answered_ns if last is not None else time.monotonic_ns()
-        self._statistics.add_run(rows, times._replace(answered_ns=answered_ns))
+        self._statistics.add_run(rows, times.answered_at(answered_ns))
         for pending in ready:
             pending.release()
 

@@ -18,7 +18,7 @@ requests fail, and the clients must start them again.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 
 from hypersonic.server.core.config.schema import ModelConfig
@@ -34,14 +34,14 @@ from hypersonic.server.limits.bounds import SEQUENCES
 class OpenSequence:
     """One sequence from its START to its END: its waiting requests, and its slot in the batch, -1 while it has none."""
 
-    __slots__ = ("ended", "id", "in_flight", "instance", "last_ns", "slot", "state", "waiting")
+    __slots__ = ("client", "ended", "id", "in_flight", "instance", "last_ns", "slot", "state", "waiting")
 
-    def __init__(self, sequence_id: int | str, now_ns: int) -> None:
-        self.id = sequence_id
+    def __init__(self, sequence_id: int | str, client: str, now_ns: int) -> None:
+        self.id, self.client = sequence_id, client
         self.waiting: deque[PendingRequest] = deque()
         self.instance = self.slot = -1
         self.in_flight: PendingRequest | None = None
-        #: END has been queued
+        #: END has been queued, or a START was withdrawn: a START must follow
         self.ended = False
         self.last_ns = now_ns
         self.state: tuple[bytes, ...] = ()
@@ -81,6 +81,8 @@ class SequenceBatcher(Batcher):
         self._slots: list[list[OpenSequence | None]] = [[None] * slots for _ in range(instances)]
         self._sequences: dict[int | str, OpenSequence] = {}
         self._backlog: deque[OpenSequence] = deque()
+        #: slots by client
+        self._held: Counter[str] = Counter()
         self._by_request: dict[PendingRequest, OpenSequence] = {}
         self._running: set[int] = set()
 
@@ -133,19 +135,22 @@ class SequenceBatcher(Batcher):
                 "first request of the sequence"
             )
         if sequence is None:
-            sequence = self._sequences[mark.id] = OpenSequence(mark.id, now_ns)
+            sequence = self._sequences[mark.id] = OpenSequence(mark.id, pending.client, now_ns)
             self._backlog.append(sequence)
             self._assign_backlog()
         sequence.ended = mark.end
         return sequence
 
     def _assign_backlog(self) -> None:
-        """Give free slots to the sequences that have waited longest, at the instance with the most free slots."""
+        """Give free slots to waiting sequences, at the instance with the most free slots: first to the clients with the fewest
+        slots, and then to the sequence that has waited longest."""
         while self._backlog:
             instance = max(range(len(self._slots)), key=lambda i: self._slots[i].count(None))
             if None not in self._slots[instance]:
                 return
-            sequence = self._backlog.popleft()
+            sequence = min(self._backlog, key=lambda waiting: self._held[waiting.client])
+            self._backlog.remove(sequence)
+            self._held[sequence.client] += 1
             sequence.instance, sequence.slot = instance, self._slots[instance].index(None)
             self._slots[instance][sequence.slot] = sequence
 
@@ -165,6 +170,7 @@ class SequenceBatcher(Batcher):
             del self._sequences[sequence.id]
         if sequence.slot >= 0:
             self._slots[sequence.instance][sequence.slot] = None
+            self._held -= Counter({sequence.client: 1})
             sequence.slot = -1
         elif sequence in self._backlog:
             self._backlog.remove(sequence)
@@ -263,8 +269,7 @@ class SequenceBatcher(Batcher):
         self._running.discard(sequence.instance)
         sequence.in_flight = None
         sequence.last_ns = time.monotonic_ns()
-        mark = pending.request.sequence
-        if mark is not None and mark.end and not sequence.waiting:
+        if sequence.ended and not sequence.waiting:
             self._close_sequence(sequence)
         self.changed.notify_all()
         return sequence
@@ -285,35 +290,53 @@ class SequenceBatcher(Batcher):
         """
         with self.lock:
             instances = {sequence.instance for share in shares if (sequence := self._by_request.get(share.pending)) is not None}
-            for sequence in [sequence for sequence in self._sequences.values() if sequence.instance in instances]:
-                self._end(sequence, UnavailableError(f"{error}; the state of sequence {sequence.id} is lost: start it again"))
+            lost = {sequence for sequence in self._by_request.values() if sequence.instance in instances}
+            for sequence in lost.union(self._sequences.values()):
+                if sequence.instance in instances:
+                    text = f"{error}; the state of sequence {sequence.id} is lost: start it again"
+                    self._end(sequence, UnavailableError(text), lost=True)
             self._running -= instances
             self.changed.notify_all()
 
-    def _end(self, sequence: OpenSequence, error: ServerError) -> None:
-        requests = [*([sequence.in_flight] if sequence.in_flight else []), *sequence.waiting]
-        sequence.waiting.clear()
-        sequence.in_flight = None
+    def _end(self, sequence: OpenSequence, error: ServerError, *, lost: bool = False) -> None:
+        """End a sequence; its waiting requests fail.
+
+        Args:
+            lost: its request in flight fails too. Otherwise that one is answered.
+        """
+        if lost and sequence.in_flight is not None:
+            sequence.waiting.appendleft(sequence.in_flight)
+            sequence.in_flight = None
+        self._fail_waiting(sequence, 0, error)
         self._close_sequence(sequence)
-        for pending in requests:
+
+    def _fail_waiting(self, sequence: OpenSequence, first: int, error: ServerError) -> None:
+        """Fail the waiting requests of a sequence from number `first` on."""
+        while len(sequence.waiting) > first:
+            pending = sequence.waiting[first]
+            del sequence.waiting[first]
             self._by_request.pop(pending, None)
             pending.queued.in_flight = pending.queued.waiting = 0
             pending.fail(error)
 
     def withdraw(self, pending: PendingRequest, error: ServerError) -> None:
-        """Remove a waiting request; a sequence that loses its START in this way ends."""
+        """Remove a waiting request; if it is a START, those after it fail too, and the sequence ends with those before it."""
         with self.lock:
             pending.cancelled = True
             sequence = self._by_request.get(pending)
             if sequence is None or sequence.in_flight is pending:
                 return
+            place = sequence.waiting.index(pending)
             mark = pending.request.sequence
             if mark is not None and mark.start:
-                self._end(sequence, error)
+                self._fail_waiting(sequence, place, error)
+                sequence.ended = True
             else:
-                sequence.waiting.remove(pending)
+                del sequence.waiting[place]
                 del self._by_request[pending]
                 pending.fail(error)
+            if sequence.ended and sequence.idle:
+                self._close_sequence(sequence)
             self.changed.notify()
 
     def close(self, error: ServerError) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from hypersonic.installing import pip_install
 from hypersonic.server.errors import StartError
 from hypersonic.server.observe.tracing.span import Borders, Parent
 from hypersonic.server.observe.tracing.url import GRPC_PORT, speaks_grpc, traces_url
@@ -129,7 +130,7 @@ class OtlpExporter:
             self._provider = _provider(settings)
         except ImportError as error:
             raise StartError(
-                f"--trace-config mode=opentelemetry needs {error.name}, which is not installed: pip install 'hypersonic[trace]'"
+                f"--trace-config mode=opentelemetry needs {error.name}, which is not installed: {pip_install('trace')}"
             ) from error
         except ValueError as error:
             raise StartError(f"--trace-config opentelemetry: {error}; correct the bsp_ settings") from error

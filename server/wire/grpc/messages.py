@@ -167,18 +167,22 @@ class ResponseFrame:
         Raises:
             InvalidRequestError: For a response that would exceed 2 GiB.
         """
-        total = sum([output.size_bytes for output in outputs])
+        parts: list[bytes | memoryview] = [self.head]
+        if request_id:
+            parts.append(_field(3, request_id.encode()))
+        if parameters:
+            parts.append(_parameters(ModelInferResponse(), parameters))
+        contents: list[bytes | memoryview] = []
+        total = 0
+        for output in outputs:
+            parts.append(_field(5, self._tensor(output, placed.get(output.position, NO_PARAMETERS))))
+            contents += (b"\x32" + varint(output.size_bytes), *output.chunks)
+            total += output.size_bytes
         if total > MAX_MESSAGE_BYTES - 2**16:
             raise InvalidRequestError(
                 f"Response has byte size {total} which exceeds gRPC's byte size limit {MAX_MESSAGE_BYTES}."
             )
-        parts: list[bytes | memoryview] = [self.head, _field(3, request_id.encode())]
-        if parameters:
-            parts.append(_parameters(ModelInferResponse(), parameters))
-        parts.extend([_field(5, self._tensor(output, placed.get(output.position, NO_PARAMETERS))) for output in outputs])
-        for output in outputs:
-            parts.append(b"\x32" + varint(output.size_bytes))
-            parts.extend(output.chunks)
+        parts += contents
         if streamed:
             size = sum([len(part) for part in parts])
             parts.insert(0, b"\x12" + varint(size))

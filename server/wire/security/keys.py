@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hypersonic.installing import pip_install
 from hypersonic.server.errors import CredentialsError, ForbiddenError, StartError
 from hypersonic.server.wire.security.watched import WatchedFiles, report_left_out
 
@@ -47,7 +48,7 @@ def _pyjwt() -> Any:
     try:
         return importlib.import_module("jwt")
     except ImportError as error:
-        raise StartError("--auth-jwks-file needs PyJWT: pip install 'hypersonic[jwt]'") from error
+        raise StartError(f"--auth-jwks-file needs PyJWT: {pip_install('jwt')}") from error
 
 
 class PublicKey(NamedTuple):

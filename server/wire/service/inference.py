@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -39,6 +39,7 @@ _LOG = logging.getLogger(__name__)
 _MOST_REPLACEMENTS = 8
 #: model -> the front end's frame, which encodes the model's answers
 Frames = Callable[[Model], Frame]
+_Send = Callable[[Model, Call], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +174,16 @@ class InferenceService:
 
     def infer(self, arrived: ArrivedRequest, model: Model) -> Any:
         """Run one request and return its answer, encoded by the front end's frame. Blocks. Raises ServerError."""
-        with self._traced(arrived, model) as call:
 
-            def send(model: Model) -> Any:
-                checked, frame = _prepare(arrived, model, unary=True)
-                try:
-                    return model.infer(checked, frame, call, arrived.arrived_ns)
-                except ServerError as error:
-                    error.of_model = True
-                    raise
+        def send(model: Model, call: Call) -> Any:
+            checked, frame = _prepare(arrived, model, unary=True)
+            try:
+                return model.infer(checked, frame, call, arrived.arrived_ns)
+            except ServerError as error:
+                error.of_model = True
+                raise
 
-            return self._through(send, model, arrived.version)
+        return self._through(send, model, arrived)
 
     def begin(self, arrived: ArrivedRequest, model: Model | None, unary: Unary, threads: ThreadQuota) -> None:
         """Begin a request without a thread that waits for its answer, which goes to `unary`.
@@ -252,32 +252,35 @@ class InferenceService:
         Args:
             unary: it has one answer, and does not wait for a model that is being replaced (ReplacingError).
         """
-        with self._traced(arrived, model) as call:
 
-            def send(model: Model) -> None:
-                checked, frame = _prepare(arrived, model, unary=unary)
-                try:
-                    model.stream(checked, frame, call, arrived.arrived_ns, sink, here=here)
-                except ServerError as error:
-                    error.of_model = True
-                    raise
+        def send(model: Model, call: Call) -> None:
+            checked, frame = _prepare(arrived, model, unary=unary)
+            try:
+                model.stream(checked, frame, call, arrived.arrived_ns, sink, here=here)
+            except ServerError as error:
+                error.of_model = True
+                raise
 
-            self._through(send, model, arrived.version, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
+        self._through(send, model, arrived, wait_s=0.0 if unary else REPLACEMENT_WAIT_S)
 
-    def _traced(self, arrived: ArrivedRequest, model: Model) -> AbstractContextManager[Call]:
-        """Return a context manager that yields the request's call, with a trace if the request is sampled."""
+    def _through(self, send: _Send, model: Model, arrived: ArrivedRequest, wait_s: float = REPLACEMENT_WAIT_S) -> Any:
+        """Send a request to a model, or to its successor if it has been replaced meanwhile.
+
+        Args:
+            send: called with the model and the request's call, which has a trace if the request is sampled.
+        """
         if not self.tracing.active:
-            return nullcontext(arrived.call)
-        return self.tracing.following(arrived.call, model.name, model.version, arrived.request.id, arrived.arrived_ns)
+            return self._follow(send, model, arrived.call, arrived.version, wait_s)
+        with self.tracing.following(arrived.call, model.name, model.version, arrived.request.id, arrived.arrived_ns) as call:
+            return self._follow(send, model, call, arrived.version, wait_s)
 
-    def _through(self, send: Callable[[Model], Any], model: Model, version: str, wait_s: float = REPLACEMENT_WAIT_S) -> Any:
-        """Send a request to a model, or to its successor if it has been replaced meanwhile."""
+    def _follow(self, send: _Send, model: Model, call: Call, version: str, wait_s: float) -> Any:
         for _ in range(_MOST_REPLACEMENTS):
             try:
-                return send(model)
+                return send(model, call)
             except ReplacedError:
                 model = self.repository.model(model.name, version, wait_s=wait_s)
-        return send(model)
+        return send(model, call)
 
     def drain(self, timeout_s: float, patience: Callable[[float], bool]) -> bool:
         """Stop taking requests, and return whether those in flight ended within `timeout_s`.

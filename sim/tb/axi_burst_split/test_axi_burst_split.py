@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Agent, Item, StreamTB
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.bus import Agent, Item, StreamTB
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 
 def bursts_of(address: int, beats: int, user: int, beat_bytes: int, max_beats: int) -> list[Item]:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.axi_bus import MemoryBehaviour, ReadMemory, ReadMonitor
-from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.axi_bus import MemoryBehaviour, ReadMemory, ReadMonitor
+from tests.support.rtl.bus import Bench, Sink, Source
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 _MEMORY_BYTES = 1 << 18
 

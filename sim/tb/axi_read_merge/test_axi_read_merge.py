@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.axi_bus import MemoryBehaviour
-from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import bench_test, run_bench
-from hypersonic.sim.pcim_bus import PcimReads
+from tests.support.rtl.axi_bus import MemoryBehaviour
+from tests.support.rtl.bus import Bench, Item, Sink, Source
+from tests.support.rtl.cocotb_run import bench_test, run_bench
+from tests.support.rtl.pcim_bus import PcimReads
 
 _MEMORY_BYTES = 1 << 16
 
@@ -82,7 +82,7 @@ async def both_units_are_served_in_turn(dut: Any) -> None:
         tb.ask(0, 4096 * page, 2)
         tb.ask(1, 4096 * page + 2 * tb.beat_bytes, 2)
     await tb.check()
-    offsets = [tagged.burst.address % 4096 for tagged in tb.pcim.asked]
+    offsets = [burst.address % 4096 for burst in tb.pcim.asked]
     assert offsets == [0, 2 * tb.beat_bytes] * 8
 
 
@@ -94,7 +94,7 @@ async def as_many_reads_are_on_their_way_as_there_are_slots(dut: Any) -> None:
         tb.ask(number % 2, 4096 * (number % 8), 1)
     await tb.check()
     assert tb.pcim.most == tb.slots
-    assert sorted({tagged.id for tagged in tb.pcim.asked}) == list(range(tb.slots))
+    assert sorted({burst.id for burst in tb.pcim.asked}) == list(range(tb.slots))
 
 
 @bench_test

@@ -11,8 +11,8 @@ from typing import Any
 import cocotb
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from tests.support.rtl.bus import Bench, Sink, Source
+from tests.support.rtl.cocotb_run import run_bench
 
 WIDTH, OUTPUTS, DEPTH = 8, 3, 8
 

@@ -15,8 +15,8 @@ from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.packing.codes import converters
 from hypersonic.hls.packing.layout import Field, Packing
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import StreamTB
-from hypersonic.sim.cocotb_run import run_bench
+from tests.support.rtl.bus import StreamTB
+from tests.support.rtl.cocotb_run import run_bench
 
 _CODES, _BITS, _SELECT = 5, 4, 2
 _TABLE = tuple(tuple(np.random.default_rng(s).normal(0, 3, 1 << _BITS).tolist()) for s in range(1 << _SELECT))

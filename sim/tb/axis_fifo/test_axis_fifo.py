@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.core import AXIS_RTL
-from hypersonic.sim.bus import StreamTB
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.bus import StreamTB
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 
 class TB(StreamTB):

@@ -12,8 +12,8 @@ from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.firmware.kernel.parts import RowPart, converter_parameters
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import StreamTB
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.bus import StreamTB
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 _SCALES = (0, -3, 120)
 _SPECS = {

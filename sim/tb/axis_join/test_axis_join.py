@@ -11,8 +11,8 @@ import cocotb
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Sink
-from hypersonic.sim.cocotb_run import run_bench
+from tests.support.rtl.bus import Sink
+from tests.support.rtl.cocotb_run import run_bench
 
 
 class Producers:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Agent, StreamTB
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.bus import Agent, StreamTB
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 
 class TB(StreamTB):

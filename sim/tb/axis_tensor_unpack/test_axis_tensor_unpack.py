@@ -10,8 +10,8 @@ from typing import Any
 
 from hypersonic.firmware.kernel.converters import beats_literal
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Agent, Item, Source, StreamTB
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.bus import Agent, Item, Source, StreamTB
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 
 class TB(StreamTB):

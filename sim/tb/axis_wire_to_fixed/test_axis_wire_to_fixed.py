@@ -12,8 +12,8 @@ import numpy as np
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import StreamTB
-from hypersonic.sim.cocotb_run import run_bench
+from tests.support.rtl.bus import StreamTB
+from tests.support.rtl.cocotb_run import run_bench
 
 _SCALES = (0, -3, 5, 1, -12, 9, 2)
 _SPEC = TensorSpec("x", (7,), FixedPoint(18, 8, True, Rounding.RND_CONV, Overflow.SAT), scale_exponents=_SCALES)

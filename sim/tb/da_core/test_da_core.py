@@ -19,8 +19,8 @@ from hypersonic.hls.network.base import Network, Tensor
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bus import StreamTB
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.bus import StreamTB
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 #: makes a type from its width and its number of fraction bits
 fixed_point = FixedPoint.with_fraction

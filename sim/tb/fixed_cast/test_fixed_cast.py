@@ -7,8 +7,8 @@ import itertools
 import random
 
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
-from hypersonic.sim.bench_cases import fixed_point
-from hypersonic.sim.stream_bench import Beat, Dut, Stalls, StreamBench
+from tests.support.rtl.bench_cases import fixed_point
+from tests.support.rtl.stream_bench import Beat, Dut, Stalls, StreamBench
 
 _VALUES = 600
 Pair = tuple[FixedPoint, FixedPoint]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bench_pipeline import differences, packed, pipeline
-from hypersonic.sim.stream_bench import Dut, StreamBench
+from tests.support.rtl.bench_pipeline import differences, packed, pipeline
+from tests.support.rtl.stream_bench import Dut, StreamBench
 
 _LATENCY = 5
 _VALUES = 700

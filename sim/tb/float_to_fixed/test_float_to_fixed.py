@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from hypersonic.firmware.kernel.files import rtl_sources
 from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bench_pipeline import differences, pipeline
-from hypersonic.sim.stream_bench import Dut, StreamBench
+from tests.support.rtl.bench_pipeline import differences, pipeline
+from tests.support.rtl.stream_bench import Dut, StreamBench
 
 _LATENCY = 3
 

@@ -10,8 +10,8 @@ from typing import Any
 import cocotb
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Bench
-from hypersonic.sim.cocotb_run import run_bench
+from tests.support.rtl.bus import Bench
+from tests.support.rtl.cocotb_run import run_bench
 
 
 class Shell:

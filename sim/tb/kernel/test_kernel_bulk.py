@@ -179,7 +179,7 @@ def test_a_slow_memory_to_read_shows_in_the_read_counters_alone(simulator: Path)
 
 def test_a_slow_memory_to_write_shows_in_the_write_counters_and_in_the_rows_behind_it(tmp_path: Path) -> None:
     counted = stalls(tmp_path, 16, 16, 1, MemoryTiming(write_latency_clocks=3000))
-    assert counted["STARVED"] < 10
+    assert counted["STARVED"] < 16  # until the first row: the clocks of axis_row_unpack
     assert counted["WRITE_ADDRESS"] > counted["BLOCKED"] > 4_000
     assert counted["READ_ADDRESS"] == counted["WRITE_DATA"] == counted["CORE"] == 0
 

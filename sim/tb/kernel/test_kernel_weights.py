@@ -16,9 +16,9 @@ from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.hls import verilator
 from hypersonic.hls.core import Core
 from hypersonic.hls.weight_stream import WeightStream
-from hypersonic.sim.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 from hypersonic.sim.card.direct import MemoryTiming, Simulation, SimulationError
 from hypersonic.sim.card.simulator import build_hardware_simulator
+from tests.support.rtl.bench_weights import bench_image, bench_weights_rows, write_bench_weights
 
 _X, _Y, _W = 0x10000, 0x80000, 0x100000
 #: bytes between images: a multiple of 64, but not of 4 KiB

@@ -9,9 +9,9 @@ from typing import Any
 
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import bench_test, run_bench
-from hypersonic.sim.control_bus import ControlMaster
+from tests.support.rtl.bus import Bench, Item, Sink, Source
+from tests.support.rtl.cocotb_run import bench_test, run_bench
+from tests.support.rtl.control_bus import ControlMaster
 
 _ROW_IN_BYTES, _ROW_OUT_BYTES = 72, 4
 

@@ -10,8 +10,8 @@ from typing import Any
 import cocotb
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Bench, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from tests.support.rtl.bus import Bench, Sink, Source
+from tests.support.rtl.cocotb_run import run_bench
 
 _ROW_IN_BYTES, _ROW_OUT_BYTES = 72, 20
 
@@ -56,7 +56,7 @@ async def a_consumer_that_waits_holds_up_no_other(dut: Any) -> None:
     tb.write.pause = 1.0
     for _ in range(8):
         tb.send_random()
-    await tb.bench.step(30)
+    await tb.bench.step(40)
     assert len(tb.read.received) == len(tb.unpack.received) == 8
     assert not tb.write.received
 

@@ -11,8 +11,8 @@ from typing import Any
 import cocotb
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Bench, Item, Sink, Source
-from hypersonic.sim.cocotb_run import run_bench
+from tests.support.rtl.bus import Bench, Item, Sink, Source
+from tests.support.rtl.cocotb_run import run_bench
 
 #: the first beat and the beats of each stream, as in kernel_weights_bench; the second one repeats
 _STREAMS = ((0, 21), (64, 3))

@@ -21,7 +21,9 @@ module ocl_decode_bench (
     output logic [31:0] s_axi_control_rdata,
     output logic [ 1:0] s_axi_control_rresp,
     output logic        s_axi_control_rvalid,
-    input  logic        s_axi_control_rready
+    input  logic        s_axi_control_rready,
+    output logic [63:0] report_address,
+    output logic        report_enable
 );
 
   localparam int UNITS = 2;
@@ -79,7 +81,10 @@ module ocl_decode_bench (
       .m_axi_arready(arready),
       .m_axi_rdata  (rdata),
       .m_axi_rvalid (rvalid),
-      .m_axi_rready (rready)
+      .m_axi_rready (rready),
+
+      .report_address(report_address),
+      .report_enable (report_enable)
   );
 
   // A slave of 1024 words that is ready, and answers, at pseudo-random times

@@ -12,9 +12,9 @@ import cocotb
 from hypersonic.firmware.f2 import registers as f2
 from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.bus import Bench
-from hypersonic.sim.cocotb_run import run_bench
-from hypersonic.sim.control_bus import ControlMaster
+from tests.support.rtl.bus import Bench
+from tests.support.rtl.cocotb_run import run_bench
+from tests.support.rtl.control_bus import ControlMaster
 
 #: words of a slave, which stores what is written
 _WORDS = (registers.X, registers.X + 4, registers.Y, registers.Y + 4, registers.ROWS)
@@ -51,6 +51,20 @@ async def the_identity_block_tells_what_is_on_the_card(dut: Any) -> None:
     words = [await control.read(f2.IDENTITY + offset) for offset in range(0, 0x20, 4)]
     assert words == [f2.MAGIC_VALUE, f2.MAP_VERSION, 2, 0, 0x00112233, 0x44556677, 0x8899AABB, 0xCCDDEEFF]
     assert words[4:] == list(f2.uuid_words("00112233445566778899aabbccddeeff"))
+
+
+@cocotb.test()
+async def the_report_has_the_address_that_was_written_and_is_off_after_a_reset(dut: Any) -> None:
+    bench, control, rng = await _start(dut, 0.3)
+    for _ in range(20):
+        low, high = rng.getrandbits(32), rng.getrandbits(32)
+        await control.write(f2.IDENTITY + f2.REPORT + 4, high)
+        await control.write(f2.IDENTITY + f2.REPORT, low)
+        assert int(dut.report_address.value) == (high << 32 | low) & ~63
+        assert int(dut.report_enable.value) == low & f2.REPORT_ENABLE
+    await control.write(f2.IDENTITY + f2.REPORT, f2.REPORT_ENABLE)
+    await bench.reset(1)
+    assert int(dut.report_enable.value) == 0
 
 
 @cocotb.test()

@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass
 
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.sim.bench_cases import RowCase, drawn, fixed_point, typed
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, sized
+from tests.support.rtl.bench_cases import RowCase, drawn, fixed_point, typed
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of, sized
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.sim.bench_cases import RowCase, drawn, fixed_point, hex_text, products, result
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, pack
+from tests.support.rtl.bench_cases import RowCase, drawn, fixed_point, hex_text, products, result
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, pack
 
 
 @dataclass(frozen=True)

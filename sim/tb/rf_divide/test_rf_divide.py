@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench
 
 #: the divider, which has no handshake, as a stream of {count, x} in and quotients out
 _STREAM = """\

@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from hypersonic.sim.bench_cases import Parameters, RowCase, hex_text
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
+from tests.support.rtl.bench_cases import Parameters, RowCase, hex_text
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
 
 @dataclass(frozen=True)

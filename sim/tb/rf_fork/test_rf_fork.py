@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench
 
 #: two consumers with FIFOs of different depth, whose beats are joined again at the end
 _PAIR = """\

@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from hypersonic.sim.bench_cases import RowCase
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import RowCase
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.layernorm import LayerNorm, normalised_vector
 from hypersonic.hls.rf.stage import Stage, Stream
 from hypersonic.hls.rf.stages.layernorm import layernorm_stage
-from hypersonic.sim.bench_cases import RowCase, fixed_point, stage_dut
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import RowCase, fixed_point, stage_dut
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 #: hls4ml's own type
 SATURATES = fixed_point(14, 10, True, Rounding.RND_CONV, Overflow.SAT)
@@ -66,6 +66,8 @@ CASES = [
     Case("wraps", 6, 2, fixed_point(14, 10), spread=1),
     Case("wraps_in_a_beat", 5, 5, fixed_point(11, 7, True, Rounding.RND_INF)),
     Case("coarse", 4, 2, fixed_point(6, -2, True, Rounding.RND), fixed_point(8, 0), size=1),
+    Case("wide", 6, 2, fixed_point(24, 14, True, Rounding.RND, Overflow.SAT), fixed_point(16, 8), size=1024),
+    Case("wide_wraps", 6, 3, fixed_point(27, 14), fixed_point(16, 8), size=1024),
     Case("one", 1, 1),
 ]
 

@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.sim.bench_cases import RowCase, fixed_point, hex_text, products, result
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
+from tests.support.rtl.bench_cases import RowCase, fixed_point, hex_text, products, result
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
 RESULT = fixed_point(8, 4, True, Rounding.RND_CONV, Overflow.SAT)
 

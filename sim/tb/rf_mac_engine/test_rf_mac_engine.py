@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.hls.rf.modules import rtl_sources
-from hypersonic.sim.bus import Agent, StreamTB
-from hypersonic.sim.cocotb_run import bench_test, run_bench
-from hypersonic.sim.stream_bench import beats_of, pack
+from tests.support.rtl.bus import Agent, StreamTB
+from tests.support.rtl.cocotb_run import bench_test, run_bench
+from tests.support.rtl.stream_bench import beats_of, pack
 
 _X, _W, _Y = 8, 6, 20  # bits of an input, a weight and a result, which no sum here exceeds
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hypersonic.hls.fixed import FixedPoint
-from hypersonic.sim.bench_cases import fixed_point
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack
+from tests.support.rtl.bench_cases import fixed_point
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of, pack
 
 X, W, ACC, HIDDEN, Y = fixed_point(8, 4), fixed_point(6, 4), fixed_point(20, 8), fixed_point(9, 3), fixed_point(12, 5)
 

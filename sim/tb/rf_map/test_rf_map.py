@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.modes import MapMode
-from hypersonic.sim.bench_cases import Parameters, RowCase, drawn, fixed_point, hex_text, result, typed
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
+from tests.support.rtl.bench_cases import Parameters, RowCase, drawn, fixed_point, hex_text, result, typed
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of, pack, sized
 
 #: finer than any value of these benches
 _FINE = 60

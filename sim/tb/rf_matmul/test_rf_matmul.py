@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.sim.bench_cases import Parameters, RowCase, fixed_point, products, result
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import Parameters, RowCase, fixed_point, products, result
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
 @dataclass(frozen=True)

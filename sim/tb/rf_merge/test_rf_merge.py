@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
 from hypersonic.hls.rf.modes import MergeOp
-from hypersonic.sim.bench_cases import RowCase, drawn, fixed_point, result, typed
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import RowCase, drawn, fixed_point, result, typed
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 #: finer than any value of these benches
 _FINE = 60

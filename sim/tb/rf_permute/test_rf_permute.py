@@ -13,8 +13,8 @@ from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.permute import Permute
 from hypersonic.hls.rf.stage import Stage, Stream
 from hypersonic.hls.rf.stages.permute import permute_stage, widest_run
-from hypersonic.sim.bench_cases import RowCase, stage_dut
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import RowCase, stage_dut
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 KIND = FixedPoint(7, 3)
 

@@ -13,8 +13,8 @@ from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.quantise import ElementType, Quantise
 from hypersonic.hls.rf.stage import Stream
 from hypersonic.hls.rf.stages.quantise import quantise_stage
-from hypersonic.sim.bench_cases import RowCase, fixed_point, stage_dut
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import RowCase, fixed_point, stage_dut
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
 from hypersonic.hls.network.layers.table import Table, table_value
 from hypersonic.hls.rf.stage import Stage, Stream
 from hypersonic.hls.rf.stages.recurrent import Shape, recurrent_stage, step_clocks
-from hypersonic.sim.bench_cases import RowCase, fixed_point, stage_dut
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import RowCase, fixed_point, stage_dut
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
 @dataclass(frozen=True)

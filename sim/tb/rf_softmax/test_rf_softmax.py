@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass
 
 from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
-from hypersonic.sim.bench_cases import Parameters, RowCase, fixed_point, hex_text, modes, result, typed
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import Parameters, RowCase, fixed_point, hex_text, modes, result, typed
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 
 async def clock(dut: Any, rst_n: int, request: int, taken: int) -> int:

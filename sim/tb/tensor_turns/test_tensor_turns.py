@@ -12,7 +12,7 @@ from cocotb.triggers import Timer
 
 from hypersonic.firmware.kernel.converters import beats_literal
 from hypersonic.firmware.kernel.files import rtl_sources
-from hypersonic.sim.cocotb_run import bench_test, run_bench
+from tests.support.rtl.cocotb_run import bench_test, run_bench
 
 
 def beats_of(dut: Any) -> list[int]:

@@ -63,7 +63,7 @@ def test_policies_are_followed_in_their_order() -> None:
     fallback = Fallback(lambda inputs: inputs)
     tries = plan(SameServer(2), OtherServer(1), fallback)
     steps = [tries.failed(a, DOWN, 0.1) for _ in range(4)]
-    assert steps == [Go(same=a), Go(same=a), Go(avoid=a), UseFallback(fallback)]
+    assert steps == [Go(same=a), Go(same=a), Go(avoid=frozenset({a})), UseFallback(fallback)]
     assert len(tries.failed_attempts) == 4
 
 
@@ -95,7 +95,7 @@ def test_a_model_that_one_server_lacks_is_asked_of_another_and_not_of_the_same()
     missing = CallError(Code.NOT_FOUND, "unknown model")
     tries = plan(SameServer(3), OtherServer(1))
     a = member("a")
-    assert tries.failed(a, missing, 0.1) == Go(avoid=a)
+    assert tries.failed(a, missing, 0.1) == Go(avoid=frozenset({a}))
     assert isinstance(error_of(tries.failed(member("b"), missing, 0.1)), UnknownModelError)
 
 
@@ -164,11 +164,31 @@ def test_after_a_wrong_answer_every_other_server_is_asked_before_one_is_asked_ag
     one, other = member("a"), member("b")
     step = tries.failed(one, WrongAnswerError("it has 3 rows, expected 4"), 0.01)
     assert isinstance(step, Go)
-    assert (step.same, step.avoid) == (None, one)
-    assert isinstance(tries.failed(other, WrongAnswerError("it has 3 rows, expected 4"), 0.01), Go)
+    assert (step.same, step.avoid) == (None, frozenset({one}))
+    step = tries.failed(other, WrongAnswerError("it has 3 rows, expected 4"), 0.01)
+    assert isinstance(step, Go)
+    assert step.avoid == {one, other}
     error = error_of(tries.failed(one, WrongAnswerError("it has 3 rows, expected 4"), 0.01))
     assert isinstance(error, WrongAnswersError)
     assert [attempt.server for attempt in error.attempts] == ["a:1", "b:1", "a:1"]
+
+
+MISSING = CallError(Code.NOT_FOUND, "unknown")
+WRONG = WrongAnswerError("it has 3 rows, expected 4")
+
+
+@pytest.mark.parametrize("error", [DOWN, MISSING, OtherVersionError("2", "1"), WRONG])
+@pytest.mark.parametrize("first", [MISSING, WRONG])
+def test_a_server_that_was_wrong_or_lacks_the_model_is_not_asked_again_because_another_one_fails_too(
+    first: CallError, error: CallError
+) -> None:
+    """It gets requests for the model again after a second, and is often the one with the fewest in flight."""
+    tries = plan(OtherServer(5))
+    one = member("a")
+    tries.failed(one, first, 0.01)
+    step = tries.failed(member("b"), error, 0.01)
+    assert isinstance(step, Go)
+    assert one in step.avoid
 
 
 def test_another_version_is_followed_by_an_attempt_at_once_and_without_a_token() -> None:

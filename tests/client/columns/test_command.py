@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from hypersonic.client.columns import Chunk, open_source, read_mapping, read_met
 from hypersonic.client.columns.rows import make_rows
 from hypersonic.hls.zoo.facile.events import FEATURES, qie
 from tests.client.columns.files_of_events import MAPPING, doubled, make_events, only_files, read, write
+from tests.support.ports import free_ports
+from tests.support.scripted_server import Script, scripted_server
 
 COLUMNS = ("ieta", "iphi", "depth", "hypersonic_gain", *(f"fc{i}" for i in range(8)))
 
@@ -91,6 +94,22 @@ def test_a_glob_and_a_directory(client: Client, tmp_path: Path, capsys: pytest.C
     assert "2 done before" in capsys.readouterr().out
 
 
+def test_infer_waits_for_a_server_that_is_starting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write("ttree", tmp_path / "in.root", make_events([2]))
+    (tmp_path / "m.yaml").write_text(MAPPING)
+    (port,) = free_ports(1)
+    argv = ["infer", "double", "--input", str(tmp_path / "in.root"), "--columns", str(tmp_path / "m.yaml")]
+    argv += ["--url", f"127.0.0.1:{port}", "--output", str(tmp_path / "out.root")]
+    assert cli.main([*argv, "--wait", "1"]) == 2
+    assert f"no server was ready at 127.0.0.1:{port} within 1 s" in capsys.readouterr().err
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(cli.main, [*argv, "--wait", "60"])
+        with pytest.raises(TimeoutError):
+            asked.result(1)
+        with scripted_server(Script(), port):
+            assert asked.result(60) == 0
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
@@ -102,7 +121,6 @@ def test_a_glob_and_a_directory(client: Client, tmp_path: Path, capsys: pytest.C
         (["infer", "facile", "--input", "x.root", "--url", "nowhere"], "expected HOST:PORT"),
         (["events", "facile", "--output", "x.csv"], "has the suffix '.csv'"),
         (["events", "facile", "--output", "x.root", "--kind", "npz"], "to be of the kind npz, whose suffix is .npz"),
-        (["events", "facile", "--events", "0"], "--events is 0"),
     ],
 )
 def test_wrong_options_are_explained(
@@ -154,7 +172,8 @@ def test_a_missing_library_is_named(tmp_path: Path) -> None:
     )  # fmt: skip
     first, second = run.stdout.splitlines()
     assert first == (
-        "DataError this kind of data needs the package uproot, which is not installed: pip install 'hypersonic[columnar]', "
+        "DataError this kind of data needs the package uproot, which is not installed: pip install '.[columnar]' in a clone of "
+        "hypersonic, "
         "then run the command again"
     )
     assert second.startswith("DataError this kind of data needs the package pyarrow")
@@ -179,6 +198,6 @@ def test_the_command_names_the_extra_of_files_before_it_asks_a_server(missing: s
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    install = r"which is not installed: pip install 'hypersonic\[columnar\]', then run the command again"
+    install = r"which is not installed: pip install '\.\[columnar\]' in a clone of hypersonic, then run the command again"
     assert re.fullmatch(rf"hypersonic: error: {words}, {install}\n", run.stderr)
     assert run.returncode == 2

@@ -10,6 +10,7 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import uproot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.client import Client, ClientError
+from hypersonic.client import Client, ClientError, Fallback
 from hypersonic.client.columns import (
     DataError,
     EventsError,
@@ -274,6 +275,53 @@ def test_all_rows_of_a_file_come_from_one_version_while_servers_are_updated(tmp_
             version = (read_metadata(made) or {})["version"]
             answers = np.asarray(ak.flatten(ak.from_parquet(made)["H_y0"]))
             np.testing.assert_array_equal(answers, 2 * int(version) * np.asarray(ak.flatten(events["H"]["a"])))
+
+
+def of_variable_size(widths: Iterator[int]) -> Script:
+    """A server that describes any number of columns, and answers with the next of these numbers."""
+
+    def describe(described: Any) -> None:
+        described.outputs[0].shape[:] = [-1, -1]
+
+    def damage(_request: Any, answer: Any) -> None:
+        rows, columns = answer.outputs[0].shape[0], next(widths)
+        answer.outputs[0].shape[1] = columns
+        answer.raw_output_contents[0] = np.ones((rows, columns), "<f4").tobytes()
+
+    return Script(describe=describe, damage=damage)
+
+
+@pytest.mark.parametrize("suffix", [".root", ".parquet", ".npz"])
+def test_an_output_whose_size_changes_is_one_clear_error_in_a_chunk_and_between_chunks(
+    suffix: str, tmp_path: Path, out: Path
+) -> None:
+    path = write("parquet", tmp_path / "in.parquet", make_events([8] * 12))
+    words = r"output 'y' has [12] numbers per row, expected [12] as in the events before"
+    for chunk_bytes in (100, 10**6):
+        options = FileOptions(chunk_bytes=chunk_bytes)
+        changing = of_variable_size(chain(repeat(1, 3), repeat(2)))
+        with scripted_server(changing) as address, Client(address) as client, pytest.raises(EventsError, match=words):
+            infer_files(client, "double", mapping(), [str(path)], out / f"made{suffix}", options)
+    with scripted_server(of_variable_size(repeat(2))) as address, Client(address) as client:
+        infer_files(client, "double", mapping(), [str(path)], tmp_path / f"made{suffix}", options)
+
+
+def test_a_fallback_may_answer_some_requests_of_a_chunk(tmp_path: Path) -> None:
+    events = make_events([8] * 12)
+    path = write("parquet", tmp_path / "in.parquet", events)
+    script = Script()
+
+    def infer(_request: Any, context: grpc.ServicerContext) -> None:
+        if script.calls["ModelInfer"] % 2:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "every other one")
+
+    script.infer = infer
+    fallback = Fallback(lambda inputs: {"y": 2 * inputs["x"]})
+    with scripted_server(script) as address, Client(address, retry=(fallback,)) as client:
+        infer_files(client, "double", mapping(), [str(path)], tmp_path / "made.parquet")
+        assert 0 < client.statistics().fallback < 12
+    answers = np.asarray(ak.flatten(ak.from_parquet(tmp_path / "made.parquet")["H_y0"]))
+    np.testing.assert_array_equal(answers, 2 * np.asarray(ak.flatten(events["H"]["a"])))
 
 
 def test_an_output_that_cannot_be_written(client: Client, tmp_path: Path) -> None:

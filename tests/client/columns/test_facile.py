@@ -19,7 +19,11 @@ from hypersonic.events.golden import check_against_csim
 from hypersonic.server_process import RunningServer, start_server
 from tests.support.optional import needs_build
 
-pytestmark = [needs_build, pytest.mark.slow]
+pytestmark = [
+    needs_build,
+    pytest.mark.slow,
+    pytest.mark.whole("client", "firmware", "hls", "host", "hypersonic", "requirements.lock", "server", "sim"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,13 @@ def test_a_failure_keeps_the_outputs_before_it(client: Client, tmp_path: Path) -
     assert infer_files(client, "double", mapping(), [given], out).skipped == 1
 
 
+def start_infer(given: Path, made: Path, columns: Path, address: str) -> subprocess.Popen[bytes]:
+    argv = ["infer", "double", "--input", given, "--columns", columns, "--url", address, "--output", made]
+    # SIGINT is ignored in programs that a shell has started in the background, and the test may be one
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "hypersonic", *map(str, argv), "--quiet"]
+    return subprocess.Popen(command, cwd=ROOT)
+
+
 @pytest.mark.parametrize(("number", "left"), [(signal.SIGKILL, True), (signal.SIGINT, False)])
 @pytest.mark.parametrize("suffix", [".root", ".parquet"])
 def test_a_killed_process_leaves_no_output(number: signal.Signals, left: bool, suffix: str, tmp_path: Path) -> None:
@@ -110,10 +118,7 @@ def test_a_killed_process_leaves_no_output(number: signal.Signals, left: bool, s
     part = made.with_name(f".{made.name}.part")
     script = Script(infer=wait(0.3))
     with scripted_server(script) as address:
-        argv = ["infer", "double", "--input", given, "--columns", tmp_path / "m.yaml", "--url", address, "--output", made]
-        # SIGINT is ignored in programs that a shell has started in the background, and the test may be one
-        command = ["env", "--default-signal=INT", sys.executable, "-m", "hypersonic", *map(str, argv), "--quiet"]
-        process = subprocess.Popen(command, cwd=ROOT)
+        process = start_infer(given, made, tmp_path / "m.yaml", address)
         try:
             wait_until(lambda: part.exists() and len(script.rows) > 3, 120)
         finally:
@@ -127,6 +132,28 @@ def test_a_killed_process_leaves_no_output(number: signal.Signals, left: bool, s
     assert only_files(made.parent) == [made.name]
     assert read(made, "H_y0") == doubled(events, "a")
     assert read_metadata(made) is not None
+
+
+def test_an_interrupt_waits_neither_for_answers_nor_for_the_rest_of_a_chunk(tmp_path: Path) -> None:
+    """The server answers nothing until the process has ended. A chunk is 200 requests, of which 16 are in flight."""
+    given, ended = write("parquet", tmp_path / "in.parquet", make_events([8] * 200)), threading.Event()
+    (tmp_path / "m.yaml").write_text(MAPPING)
+
+    def infer(_request: object, _context: object) -> None:
+        ended.wait(60)
+
+    script = Script(infer=infer)
+    try:
+        with scripted_server(script) as address:
+            process = start_infer(given, tmp_path / "out", tmp_path / "m.yaml", address)
+            wait_until(lambda: script.calls["ModelInfer"] >= 16, 120)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            ended.set()
+    finally:
+        ended.set()
+        process.kill()
+    assert script.calls["ModelInfer"] <= 17, "one that waited for room may begin"
 
 
 def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
@@ -152,7 +179,7 @@ def test_the_client_says_which_events_had_no_answer(tmp_path: Path) -> None:
     given = write("parquet", tmp_path / "in.parquet", make_events([3, 3]))
     with scripted_server(Script()) as address, Client(address) as client:
         assert client.model("double").spec.max_batch_size == 8
-    with Client(address) as closed, pytest.raises(Exception, match=address.rpartition(":")[2]) as caught:
+    with Client(address, retry=()) as closed, pytest.raises(Exception, match=address.rpartition(":")[2]) as caught:
         infer_files(closed, "double", mapping(), [str(given)], tmp_path / "out")
     assert not isinstance(caught.value, EventsError)  # the model's description is asked before any event is read
     assert not (tmp_path / "out").exists()

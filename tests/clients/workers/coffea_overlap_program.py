@@ -3,6 +3,7 @@
 
 coffea_overlap_program.py answers <address>   compare their answers on awkward and dask-awkward arrays, in other processes too
 coffea_overlap_program.py rates <address>     time both; prints requests per second as JSON
+coffea_overlap_program.py versions <a>,<b>    call servers of versions 1 and 2; prints the versions of each call's rows as JSON
 """
 
 from __future__ import annotations
@@ -132,6 +133,14 @@ def measure_rates(address: str, batches: int = 48) -> None:
     sys.stdout.write(json.dumps({name: max(each) for name, each in rates.items()}))
 
 
+def list_versions(addresses: str) -> None:
+    """Version n answers 2 n x."""
+    rows = np.ones((20 * BATCH, 4), np.float32)
+    ours = Ours(f"triton+grpc://{addresses}/double/", {"ssl": False})
+    calls = [ours(["y"], {"x": rows})["y"] for _ in range(20)]
+    sys.stdout.write(json.dumps([sorted({int(value) // 2 for value in call.ravel()}) for call in calls]))
+
+
 if __name__ == "__main__":
     warnings.filterwarnings("ignore", message=".*Automatic conversion will be performed")
-    {"answers": compare_answers, "rates": measure_rates}[sys.argv[1]](sys.argv[2])
+    {"answers": compare_answers, "rates": measure_rates, "versions": list_versions}[sys.argv[1]](sys.argv[2])

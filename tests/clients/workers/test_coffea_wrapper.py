@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,11 @@ def python() -> Path:
     return environment.environment("coffea") / "bin" / "python"
 
 
-def printed(python: Path, task: str, script: Script) -> Any:
-    """The JSON that the program prints for a task, against a scripted server."""
-    with scripted_server(script) as address:
-        argv = [str(word) for word in (python, "-P", PROGRAM, task, address)]
+def printed(python: Path, task: str, *scripts: Script) -> Any:
+    """The JSON that the program prints for a task, against scripted servers."""
+    with ExitStack() as stack:
+        addresses = ",".join(stack.enter_context(scripted_server(script)) for script in scripts)
+        argv = [str(word) for word in (python, "-P", PROGRAM, task, addresses)]
         environ = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=600, env=environ)
     assert done.returncode == 0, done.stderr
@@ -40,6 +42,11 @@ def test_answers_equal_coffeas_on_awkward_and_dask_awkward_arrays_in_other_proce
     answered = printed(python, "answers", script)
     assert min(answered["sent"]) > 0, "both servers are used"
     assert {rows for rows in script.rows if rows != 8} >= {1, answered["rows"] % 8}, "batches that are not full are not padded"
+
+
+def test_all_rows_of_a_call_are_of_one_version_while_the_servers_are_updated(python: Path) -> None:
+    calls = printed(python, "versions", Script(versions=("1",)), Script(versions=("2",)))
+    assert {len(versions) for versions in calls} == {1}, calls
 
 
 def test_eight_requests_in_flight_are_three_times_as_fast_when_a_request_takes_25_ms(python: Path) -> None:

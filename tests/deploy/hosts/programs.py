@@ -88,24 +88,28 @@ def server(host: Host, repository: Path, *options: str) -> Iterator[Program]:
 
 @dataclass
 class Running:
-    """A client at work. lines: what it has printed for its requests. totals: its last line."""
+    """A client at work. lines: what it has printed for its requests. totals: its last line. ended: all of it has been read."""
 
     task: Task
     process: subprocess.Popen[str]
     lines: list[dict[str, Any]] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
+    ended: bool = False
 
     def read(self) -> None:
-        for line in self.process.stdout or ():
-            content = json.loads(line)
-            if "per_s" in content:
-                self.totals = content
-            else:
-                self.lines.append(content)
+        try:
+            for line in self.process.stdout or ():
+                content = json.loads(line)
+                if "per_s" in content:
+                    self.totals = content
+                else:
+                    self.lines.append(content)
+        finally:
+            self.ended = True
 
     def wait_for(self, condition: Callable[[], object]) -> None:
         """Wait until the condition holds. Fails if the client has ended before."""
-        wait_until(lambda: condition() or self.process.poll() is not None, 300, explain=self.summary)
+        wait_until(lambda: condition() or self.ended, 300, explain=self.summary)
         assert condition(), self.summary()
 
     def wait_for_answers(self, count: int) -> None:

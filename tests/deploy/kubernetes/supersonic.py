@@ -67,15 +67,12 @@ def _pull(directory: Path) -> None:
 
 
 def envoy_configuration() -> str:
-    """Envoy's configuration, as the commands of docs/kubernetes.md make it."""
+    """Envoy's configuration, as the command of docs/kubernetes.md makes it."""
     page = (ROOT / "docs" / "kubernetes.md").read_text()
-    command = re.search(
-        r"^python3 deploy/envoy/generate\.py (\S+)(?: \\\n *)? ?\| sed '([^']+)' > envoy\.yaml$", page, re.MULTILINE
-    )
+    command = re.search(r"^python3 deploy/envoy/(generate\.py .+) > envoy\.yaml$", page, re.MULTILINE)
     assert command is not None, "docs/kubernetes.md does not say how envoy.yaml is made"
-    generate = [sys.executable, str(DEPLOY / "envoy" / "generate.py"), command[1]]
-    printed = subprocess.run(generate, capture_output=True, text=True, check=True).stdout
-    return subprocess.run(["sed", command[2]], input=printed, capture_output=True, text=True, check=True).stdout
+    generate = [sys.executable, *command[1].split()]
+    return subprocess.run(generate, cwd=DEPLOY / "envoy", capture_output=True, text=True, check=True).stdout
 
 
 def install(chart: Path, *more: str, data: Path, post_render: bool = True) -> list[Manifest]:

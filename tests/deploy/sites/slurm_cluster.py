@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.optional import needs, needs_root
+from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
 PROGRAMS = ("slurmctld", "slurmd", "munged", "mungekey", "sbatch", "scancel", "scontrol")
@@ -113,7 +114,7 @@ def cluster(directory: Path, cards: int) -> Iterator[Cluster]:
     devices = [directory / f"card{index}" for index in range(cards)]
     for device in devices:
         device.touch()
-    text = _CONF.format(host=host, ports=_free_ports(2), directory=directory, cpus=_CPUS, half=_CPUS // 2, cards=cards)
+    text = _CONF.format(host=host, ports=free_ports(2), directory=directory, cpus=_CPUS, half=_CPUS // 2, cards=cards)
     (directory / "slurm.conf").write_text(text)
     (directory / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n")
     socket_0 = f"Cores=0-{_CPUS // 2 - 1}"
@@ -163,12 +164,3 @@ def _daemon(made: Cluster, *argv: str) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

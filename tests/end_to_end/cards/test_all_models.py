@@ -80,4 +80,3 @@ def test_a_server_without_the_zoo_and_options_of_one_model_are_refused(tmp_path:
     refused(hypersonic("infer", "facile", "--all"), "got --all and facile")
     refused(hypersonic("infer", "--all", "--name", "x"), "--name is of one model, got --all too")
     refused(hypersonic("infer", "--all", "--input", "x.root"), "--input is of one model, got --all too")
-    refused(hypersonic("infer", "--all", "--events", "0"), "--events is 0")

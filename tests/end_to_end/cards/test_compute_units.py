@@ -32,6 +32,7 @@ def busy(metrics: str) -> dict[str, dict[str, float]]:
     return busy_by_unit
 
 
+@pytest.mark.whole("client", "firmware", "hls", "host", "requirements.lock", "server", "sim")
 @pytest.mark.parametrize("units", [1, 2, 4])
 def test_every_compute_unit_is_fed_and_takes_the_clocks_of_its_rows(
     tmp_path: Path, units: int, record_property: Callable[[str, object], None]

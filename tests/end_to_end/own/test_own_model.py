@@ -9,10 +9,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hypersonic.hls.child import keras_2_environment, script_argv
 from tests.end_to_end.command_line import hypersonic, places, refused
+
+pytestmark = pytest.mark.whole("client", "firmware", "hls", "host", "hypersonic", "requirements.lock", "server", "sim")
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +33,30 @@ def test_a_model_without_a_yaml_is_described_built_served_and_judged_by_one_comm
     assert done.returncode == 0, done.stderr
     assert f"{mine / 'mine.yaml'} was missing and is written" in done.stderr
     assert "WARNING" not in done.stderr
+    assert "mine: 600 rows in 7 requests from 4 clients" in done.stdout
     figures = json.loads((tmp_path / "result" / "figures.json").read_text())
-    assert (figures["events"], figures["integers_equal_to_csim"]) == (7, 600 * 3)
+    assert (figures["requests"], figures["rows"], figures["integers_equal_to_csim"]) == (7, 600, 600 * 3)
+    assert not [name for name in figures if "event" in name]
     assert figures["own"]["accuracy"]["served"] > 0.9
     assert abs(figures["own"]["accuracy"]["served"] - figures["own"]["accuracy"]["trained"]) < 0.01
     assert figures["own"]["from the trained model"]["served"] < 0.02
     assert "the trained model's 0.9" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("next: hypersonic serve --model-repository ")
     assert (tmp_path / "result" / "result.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.whole("firmware", "hls", "hypersonic", "requirements.lock", "sim")
+def test_labels_and_rows_of_another_model_are_refused_before_the_kernel_is_built(mine: Path, tmp_path: Path) -> None:
+    shutil.copy(mine / "mine.keras", tmp_path / "other.keras")
+    files = (tmp_path / "other.keras", "--rows", mine / "rows.npy", "--labels", tmp_path / "wrong.npy")
+    np.save(tmp_path / "wrong.npy", np.eye(5)[np.arange(600) % 5])
+    done = hypersonic("run", *files, *places(tmp_path))
+    refused(done, "labels of ", "have shape (600, 5), expected (600,) for classes, or (600, 3)")
+    np.save(tmp_path / "wrong.npy", np.load(mine / "rows.npy")[:, 1:])
+    done = hypersonic("run", tmp_path / "other.keras", "--rows", tmp_path / "wrong.npy", *places(tmp_path))
+    refused(done, "wrong.npy: rows of ", "have shape (600, 5), expected (rows, 6) with 1 or more rows")
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_report_of_a_model_with_a_type_too_narrow_names_the_layer_where_the_difference_begins(
     mine: Path, tmp_path: Path
 ) -> None:
@@ -65,7 +82,6 @@ def test_a_report_of_a_model_with_a_type_too_narrow_names_the_layer_where_the_di
     assert (tmp_path / "report" / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.whole("firmware", "hls", "hypersonic", "requirements.lock", "sim")
 def test_types_are_tuned_within_a_loss_and_the_yaml_builds(mine: Path, tmp_path: Path) -> None:
     """Two candidates: the first types, and a step of the bisection."""
     for file in ("mine.keras", "rows.npy", "labels.npy"):

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hypersonic.firmware.estimate.cells import parse_blif
 from hypersonic.firmware.estimate.kernel import core_ports
-from hypersonic.firmware.estimate.logic_path import longest_paths, parse_blif
+from hypersonic.firmware.estimate.logic_path import longest_paths
 from hypersonic.firmware.estimate.module_tree import Module, Rom, memory_resources, scaled, with_roms
 from hypersonic.firmware.estimate.stages import StageSynthesis, _needed, samples, synthesise_rf_core, synthesise_stages
 from hypersonic.firmware.estimate.yosys import Placed, SynthesisError, ports, run

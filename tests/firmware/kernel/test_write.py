@@ -19,9 +19,10 @@ from hypersonic.hls import verilator
 from hypersonic.hls.core import Core, Port
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.errors import ToolError
-from hypersonic.hls.fixed import FixedPoint, Overflow, Rounding
+from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, FixedPoint, Overflow, Rounding
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import DATATYPES, TensorSpec
+from hypersonic.sim import vivado
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
 
@@ -38,6 +39,7 @@ def core(tmp_path: Path) -> Core:
 
 def lint(kernel: Kernel) -> None:
     verilator.lint([*kernel.lint_waivers, *kernel.sources], kernel.top)
+    assert list(vivado.found_in(kernel.top_file)) == []  # Verilog in a file named .v
 
 
 def test_the_kernel_lints_clean(core: Core, tmp_path: Path) -> None:
@@ -108,7 +110,8 @@ def test_scales_and_types_reach_the_converter_as_literals() -> None:
     parameters = converter_parameters(RowPart(x, 3, 1), x.fixed)
     assert parameters["SCALES"] == "48'h0000fffe0001"
     assert (parameters["WIDTH"], parameters["FRACTION"], parameters["SIGNED"]) == ("12", "-8", "1'b0")
-    assert (parameters["ROUNDING"], parameters["OVERFLOW"]) == ("ap_fixed_pkg::RND_CONV", "ap_fixed_pkg::SAT")
+    assert parameters["ROUNDING"] == str(ROUNDING_CODES[Rounding.RND_CONV])
+    assert parameters["OVERFLOW"] == str(OVERFLOW_CODES[Overflow.SAT])
 
 
 @pytest.mark.parametrize("name", ["table", "module", "axis_fifo", "kernel_shell", "bench_core"])

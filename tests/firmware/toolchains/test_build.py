@@ -82,13 +82,13 @@ def test_the_linker_is_told_of_each_port_and_unit_that_the_kernel_object_has(
     built = _build(kernel, tools, tmp_path)
     (described,) = parse_kernels((built.build / "kernel.xml").read_bytes())
     lines = (built.build / "link.cfg").read_text().splitlines()
-    syntax = r"(#.*|\[(connectivity|clock)\]|nk=\w+:\d+:[\w,]+|sp=\w+\.\w+:\w+\[[\d:]+\]|slr=\w+:SLR\d|freqHz=\d+:\w+|)"
+    syntax = r"(#.*|kernel_frequency=0:\d+|\[connectivity\]|nk=\w+:\d+:[\w,]+|sp=\w+\.\w+:\w+\[[\d:]+\]|slr=\w+:SLR\d|)"
     assert [line for line in lines if not re.fullmatch(syntax, line)] == []
     masters = [port.name for port in described.ports if port.mode == "master"]
     units = [unit.name for unit in Xclbin.read(built.xclbin).compute_units]
     connected = [line.removeprefix("sp=").split(":")[0] for line in lines if line.startswith("sp=")]
     assert sorted(connected) == sorted(f"{unit}.{port}" for unit in units for port in masters)
-    assert [line.split(":")[1] for line in lines if line.startswith("freqHz=")] == units
+    assert [line for line in lines if line.startswith("kernel_frequency=")] == ["kernel_frequency=0:300"]
     assert [line.removeprefix("slr=").split(":")[0] for line in lines if line.startswith("slr=")] == units
 
 
@@ -141,6 +141,38 @@ def test_an_interrupted_place_and_route_is_begun_again_without_synthesis(
     built = _build(kernel, tools, tmp_path)
     assert vendor.steps() == [*ALL, "vpl.impl"]
     assert built.xclbin.is_file()
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        ("synthesise", "ERROR: [v++ 60-1] unrecognised option '--to_step'"),
+        ("implement", "ERROR: [v++ 60-1] vpl.impl is not a step of this flow"),
+    ],
+)
+def test_a_release_that_does_not_divide_the_link_links_in_one_step(
+    vendor: Vendor, kernel: Kernel, tools: Tools, tmp_path: Path, refused: str, said: str
+) -> None:
+    vendor.plan(**{refused: {"say": said, "code": 1}})
+    told: list[str] = []
+    built = _build(kernel, tools, tmp_path, progress=told.append)
+    assert built.xclbin.is_file()
+    assert "Vitis 2024.2 does not divide the link into steps: linking in one" in told
+    whole = vendor.calls()[-1]
+    assert (whole[:2], whole[-1]) == (["v++", "--link"], "bench.xo")
+    assert not {"--to_step", "--from_step"} & set(whole)
+    calls = len(vendor.calls())
+    assert _build(kernel, tools, tmp_path) == built
+    assert len(vendor.calls()) == calls  # as a build in two steps, it returns at once
+
+
+def test_another_error_of_v_plus_plus_does_not_begin_the_link_again(
+    vendor: Vendor, kernel: Kernel, tools: Tools, tmp_path: Path
+) -> None:  # fmt: skip
+    vendor.plan(synthesise={"say": "ERROR: [v++ 60-2] the platform is not valid", "code": 1})
+    with pytest.raises(StepError, match="the platform is not valid"):
+        _build(kernel, tools, tmp_path)
+    assert vendor.steps() == ["check_part.tcl", "package_xo.tcl", "vpl.synth"]
 
 
 def test_a_licence_that_is_missing_is_found_before_synthesis(

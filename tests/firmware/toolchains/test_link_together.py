@@ -17,8 +17,8 @@ from hypersonic.firmware.xclbin.assemble import LinkedKernel
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.resources import Amounts
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
-from hypersonic.sim.bench_weights import write_bench_weights
 from tests.firmware.toolchains.conftest import U250, Vendor
+from tests.support.rtl.bench_weights import write_bench_weights
 
 OPTIONS = CardOptions(needed_bytes=0)
 
@@ -40,9 +40,8 @@ def test_several_kernels_are_packaged_each_and_linked_into_one_xclbin(
     assert vendor.calls()[-1][-2:] == ["alpha/alpha.xo", "beta/beta.xo"]
     assert (built[0].build.name.split("-")[:2], built[0].xclbin.name) == (["trigger", "u250"], "trigger.xclbin")
     config = (built[0].build / "link.cfg").read_text().splitlines()
-    assert [line for line in config if line.startswith(("nk=", "freqHz="))] == [
-        "nk=alpha:2:alpha_1,alpha_2", "nk=beta:1:beta_1", "freqHz=300000000:alpha_1", "freqHz=300000000:alpha_2",
-        "freqHz=300000000:beta_1",
+    assert [line for line in config if line.startswith(("nk=", "kernel_frequency="))] == [
+        "kernel_frequency=0:300", "nk=alpha:2:alpha_1,alpha_2", "nk=beta:1:beta_1",
     ]  # fmt: skip
     xclbin = Xclbin.read(built[0].xclbin)
     assert xclbin.kernel_digests == {part.kernel.name: part.kernel.sha256 for part in kernels}

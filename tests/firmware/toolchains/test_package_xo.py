@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hypersonic.firmware.kernel import registers
-from hypersonic.firmware.kernel.files import PORTS, Kernel
+from hypersonic.firmware.kernel.files import PORTS, Kernel, rtl_sources
 from hypersonic.firmware.kernel.vitis_xml import describe_kernel, parse_kernels
 from hypersonic.firmware.toolchains.errors import VendorError
 from hypersonic.firmware.toolchains.steps import run_steps
@@ -70,6 +70,34 @@ def test_clock_and_reset_are_associated_with_every_bus(record: list[list[str]]) 
     assert "parameter:interface:s_axi_control:READ_WRITE_MODE" not in properties
 
 
+def test_each_master_says_how_long_its_bursts_are_and_how_many_are_in_flight(record: list[list[str]]) -> None:
+    (shell,) = [file for file in rtl_sources("kernel_shell") if file.stem == "kernel_shell"]
+    beats, bursts = (
+        re.search(rf"parameter int {name} = (\d+),", shell.read_text()) for name in ("MAX_BURST_BEATS", "OUTSTANDING")
+    )
+    assert beats
+    assert bursts
+    told = {
+        target.removeprefix("parameter:interface:"): values["value"]
+        for target, values in _properties(record).items()
+        if target.endswith(("OUTSTANDING", "MAX_BURST_LENGTH"))
+    }
+    assert told == {
+        "m_axi_gmem0:MAX_BURST_LENGTH": beats[1], "m_axi_gmem0:NUM_READ_OUTSTANDING": bursts[1],
+        "m_axi_gmem0:NUM_WRITE_OUTSTANDING": "0", "m_axi_gmem1:MAX_BURST_LENGTH": beats[1],
+        "m_axi_gmem1:NUM_READ_OUTSTANDING": "0", "m_axi_gmem1:NUM_WRITE_OUTSTANDING": bursts[1],
+    }  # fmt: skip
+
+
+def test_the_control_protocol_is_named_in_the_xml_alone(record: list[list[str]], tmp_path: Path) -> None:
+    (call,) = _calls(record, "package_xo")
+    assert "-kernel_xml" in call
+    assert "-ctrl_protocol" not in call
+    text = (tmp_path / "build" / "kernel.xml").read_text()
+    assert 'language="ip_c"' in text
+    assert 'hwControlProtocol="ap_ctrl_chain"' in text
+
+
 def test_every_register_stands_where_the_map_has_it(record: list[list[str]]) -> None:
     arguments = {argument.offset: argument for argument in describe_kernel("bench").arguments}
     vitis = {registers.CONTROL: "CTRL", registers.GIE: "GIER", registers.IER: "IP_IER", registers.ISR: "IP_ISR"}
@@ -121,7 +149,7 @@ def test_the_core_is_checked_as_a_kernel_saved_and_packaged_last(
     build = tmp_path / "build"
     assert package == [
         "-force", "-xo_path", f"{build}/partial/bench.xo", "-kernel_name", "bench", "-ip_directory", f"{build}/package/ip",
-        "-ctrl_protocol", "ap_ctrl_chain", "-kernel_xml", f"{build}/kernel.xml",
+        "-kernel_xml", f"{build}/kernel.xml",
     ]  # fmt: skip
     (written,) = parse_kernels((build / "kernel.xml").read_bytes())
     assert written == describe_kernel("bench")

@@ -13,8 +13,10 @@ from hypersonic.firmware.kernel.vitis_xml import Instance, KernelDescription, de
 from hypersonic.firmware.platform import PLATFORMS, Platform, find_platform
 from hypersonic.firmware.toolchains.vitis.config import check_vitis, vpp_config
 from hypersonic.firmware.xclbin.connectivity import (
+    INTERCONNECT,
     assign_banks,
     describe_places,
+    interconnect,
     place_units,
 )
 from hypersonic.hls.resources import Amounts
@@ -31,6 +33,8 @@ def test_the_u250_configuration_has_a_bank_and_a_die_for_each_unit() -> None:
     assert vpp_config(U250, [kernel(2)], places, vitis="2025.1") == (
         "# Kernel facile on u250 (xilinx_u250_gen3x16_xdma_4_1_202210_1), for Vitis 2025.1: written by "
         "hypersonic, do not edit.\n"
+        "kernel_frequency=0:300\n"
+        "\n"
         "[connectivity]\n"
         "nk=facile:2:facile_1,facile_2\n"
         "sp=facile_1.m_axi_gmem0:DDR[0]\n"
@@ -39,11 +43,14 @@ def test_the_u250_configuration_has_a_bank_and_a_die_for_each_unit() -> None:
         "sp=facile_2.m_axi_gmem1:DDR[1]\n"
         "slr=facile_1:SLR0\n"
         "slr=facile_2:SLR1\n"
-        "\n"
-        "[clock]\n"
-        "freqHz=300000000:facile_1\n"
-        "freqHz=300000000:facile_2\n"
     )
+
+
+def test_units_on_fixed_clocks_get_a_frequency_each() -> None:
+    fixed = replace(U250, scalable_clock=False)
+    lines = vpp_config(fixed, [kernel(2)], place_units(fixed, kernel(2)), vitis="2025.1", kernel_mhz=200).splitlines()
+    assert lines[-3:] == ["[clock]", "freqHz=200000000:facile_1", "freqHz=200000000:facile_2"]
+    assert not [line for line in lines if line.startswith("kernel_frequency")]
 
 
 @pytest.mark.parametrize(("vitis", "names"), [("2024.1", "k_1.k_2"), ("2024.2", "k_1,k_2"), ("2024.2.1", "k_1,k_2")])
@@ -60,7 +67,7 @@ def test_ports_on_hbm_get_channels_of_their_own() -> None:
         "sp=facile_2.m_axi_gmem0:HBM[8:11]",
         "sp=facile_2.m_axi_gmem1:HBM[12:15]",
     ]
-    assert "freqHz=250000000:facile_1\n" in text
+    assert "kernel_frequency=0:250\n" in text
 
 
 @pytest.mark.parametrize("units", range(1, 17))
@@ -80,15 +87,15 @@ def test_every_line_of_every_platform_is_a_key_that_vitis_knows(name: str) -> No
     text = vpp_config(platform, [kernel(4)], place_units(platform, kernel(4)), vitis="2024.2")
     parsed = configparser.ConfigParser(strict=False, delimiters="=", comment_prefixes="#", interpolation=None)
     parsed.optionxform = str  # type: ignore[assignment, method-assign] # as configparser documents it
-    parsed.read_string(text)
+    parsed.read_string(f"[general]\n{text}")
     assert {section: set(parsed[section]) for section in parsed.sections()} == {
+        "general": {"kernel_frequency"},
         "connectivity": {"nk", "sp", "slr"},
-        "clock": {"freqHz"},
     }
 
 
 def test_a_large_unit_moves_to_the_nearest_die_with_room() -> None:
-    large = Amounts(lut=120_000)
+    large = Amounts(lut=110_000)
     assert [place.slr for place in place_units(U200, kernel(3), large)] == [0, 2, 2]  # SLR1 leaves 160,000 LUTs in all
 
 
@@ -100,7 +107,7 @@ def test_a_unit_that_fits_no_die_is_left_to_the_tools() -> None:
     (place,) = place_units(U250, kernel(1), Amounts(lut=250_000, dsp=100))
     assert place.slr is None
     assert describe_places(U250, [place]) == [
-        "facile_1: too large for one SLR: the tools place it over several, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"
+        "facile_1: too large for one SLR: placed over several, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"
     ]
     text = vpp_config(U250, [kernel(1)], [place], vitis="2025.1")
     assert "slr=" not in text
@@ -112,12 +119,17 @@ def test_a_unit_that_all_dies_together_do_not_hold_is_refused_with_what_it_lacks
     lut = sum(die.lut for die in U250.slrs)
     most = lut * 70 // 100 - 33_256
     with pytest.raises(ResourceError) as caught:
-        place_units(U250, kernel(1), Amounts(lut=most + 1, dsp=100))
+        place_units(U250, kernel(1), Amounts(lut=most + 1 - INTERCONNECT.lut, dsp=100))
     assert str(caught.value) == (
         f"compute unit facile_1 does not fit u250: in all SLRs together LUT: got {most + 1:,}, expected at most {most:,} "
         f"(70 % of {lut:,} less 33,256 in use); ask for fewer compute units, quantise or prune the model, or take a larger card"
     )
-    assert place_units(U250, kernel(1), Amounts(lut=most, dsp=100))
+    assert place_units(U250, kernel(1), Amounts(lut=most - INTERCONNECT.lut, dsp=100))
+
+
+def test_a_unit_is_placed_with_its_interconnect_where_v_plus_plus_makes_one() -> None:
+    assert interconnect(U250) == INTERCONNECT
+    assert interconnect(find_platform("aws_f2")) == Amounts(), "f2_shell connects the units"
 
 
 def test_units_that_fit_a_die_each_are_not_cut_in_pieces_for_one_more() -> None:
@@ -128,8 +140,8 @@ def test_units_that_fit_a_die_each_are_not_cut_in_pieces_for_one_more() -> None:
 
 def test_the_controller_of_a_bank_in_use_counts() -> None:
     with pytest.raises(ResourceError, match=r"facile_1 to facile_4 do not fit u250: in all SLRs together LUT: got 860,000, "):
-        place_units(U250, kernel(4), Amounts(lut=215_000))
-    assert len(place_units(U250, kernel(4), Amounts(lut=208_000))) == 4
+        place_units(U250, kernel(4), Amounts(lut=205_000))
+    assert len(place_units(U250, kernel(4), Amounts(lut=198_000))) == 4
 
 
 def test_f2_has_no_controller_beside_its_kernels() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from hypersonic.hls.bounded import processes, tool
 from hypersonic.hls.child import python_argv, python_environment
-from hypersonic.hls.errors import ToolMemoryError
+from hypersonic.hls.errors import DiskFullError, ToolMemoryError
 from tests.support.waiting import wait_until
 
 #: writes its pid and that of a child; the child takes memory until it is ended, 20 MB at a time
@@ -167,3 +167,13 @@ def test_another_process_with_the_tools_number_is_not_measured() -> None:
     assert processes.family(processes.Process(here.pid, here.parent, here.group, here.started - 1)) == []
     assert processes.held(processes.family(here)).size_bytes > 1 << 20
     assert processes.held([]) == processes.NOTHING
+
+
+def test_a_tool_that_finds_no_space_is_refused_with_the_file_and_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(DiskFullError) as caught:
+        tool.run(python_argv("-c", "open('/dev/full', 'w').write('x' * 9999)"), "the compiler", cwd=tmp_path)
+    said = str(caught.value)
+    assert said.startswith(f"the compiler found no space left on the disk of {tmp_path}; ")
+    assert "HYPERSONIC_CACHE" in said
+    assert "TMPDIR" in said
+    assert caught.value.exit_code == 2

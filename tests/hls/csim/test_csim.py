@@ -15,8 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hypersonic.firmware.target import Target
-from hypersonic.hls.csim.compiled import Csim, CsimError, compile_csim
-from hypersonic.hls.csim.headers import precompiled
+from hypersonic.hls.csim.compiled import Csim, CsimError, compile_csim, precompiled
 from hypersonic.hls.csim.source import prepare
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.project import HlsProject

@@ -216,5 +216,5 @@ def test_a_directory_without_a_core_says_so(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=r"core.json does not exist"):
         Core.load(tmp_path)
     (tmp_path / "core.json").write_text('{"schema": 99}')
-    with pytest.raises(ProjectError, match=r"schema is 99, expected 6; build the model again"):
+    with pytest.raises(ProjectError, match=r"schema is 99, expected 7; build the model again"):
         Core.load(tmp_path)

@@ -7,11 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from hypersonic.firmware.estimate.logic_path import longest_paths, parse_blif
+from hypersonic.firmware.estimate.cells import parse_blif
+from hypersonic.firmware.estimate.logic_path import longest_paths
 from hypersonic.firmware.estimate.yosys import synthesise
-from hypersonic.hls.da.delay import FF_OUT, FF_SETUP, LUT, WIRE, adder_ps, is_power_of_two
+from hypersonic.hls.da.delay import (
+    FEW,
+    FF_OUT,
+    FF_SETUP,
+    GROWTH,
+    LUT,
+    WIRE,
+    adder_ps,
+    fan_outs,
+    is_power_of_two,
+    wire_ps,
+)
 from hypersonic.hls.da.emit import Lanes, network_module
-from hypersonic.hls.da.graph import AdderGraph
+from hypersonic.hls.da.graph import AdderGraph, Input
 from hypersonic.hls.da.schedule import Schedule, schedule
 from hypersonic.hls.fixed import FixedPoint, Rounding
 
@@ -60,6 +72,32 @@ def test_a_sum_that_others_read_too_is_not_taken_apart() -> None:
     shared = graph.add(graph.add(a, b), c)
     plan = plan_of(graph, (graph.add(shared, d), shared), 1000.0)
     assert plan.ready_ps[plan.graph.outputs[0]] - plan.ready_ps[plan.graph.outputs[1]] == adder_ps(WIDTH + 2)
+
+
+def test_a_wire_takes_longer_the_more_it_drives_from_a_few_loads_on() -> None:
+    assert [wire_ps(loads) for loads in (0, 1, FEW)] == [WIRE] * 3
+    assert [wire_ps(FEW << doublings) for doublings in range(4)] == [round(WIRE * (1 + GROWTH * n)) for n in range(4)]
+
+
+def test_the_loads_of_a_node_are_what_its_bits_drive_through_wires_too() -> None:
+    graph = AdderGraph()
+    a, b = inputs(graph, 2)
+    total = graph.add(a, b)
+    done = graph.finished((graph.add(graph.shift(a, 2), b), graph.add(total, a), total))
+    loads = fan_outs(done)
+    assert [loads[i] for i, node in enumerate(done.nodes) if isinstance(node.operation, Input)] == [3, 2]
+
+
+def test_a_register_with_many_readers_is_late_for_all_of_them() -> None:
+    graph = AdderGraph()
+    first, *others = inputs(graph, 4 * FEW + 1)
+    plan = plan_of(graph, tuple(graph.add(first, other) for other in others), 1000.0)
+    last = plan.ready_ps[plan.graph.outputs[0]]
+    assert (
+        last
+        == FF_OUT + wire_ps(4 * FEW) - WIRE + adder_ps(WIDTH + 1)
+        == FF_OUT + round(2 * GROWTH * WIRE) + adder_ps(WIDTH + 1)
+    )
 
 
 def test_more_time_a_stage_never_takes_more_stages() -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.da.read import read_da_network
+from hypersonic.hls.da.lower import read_da_network
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.frontend.keras.model import keras_model, use_keras_2
 from hypersonic.hls.frontend.notes import hls4ml_warnings, notes

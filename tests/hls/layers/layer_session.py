@@ -23,8 +23,7 @@ import numpy as np
 import yaml
 
 from hypersonic.hls.core_kind import CoreKind
-from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.read import read_da_network
+from hypersonic.hls.da.lower import adder_graph, read_da_network
 from hypersonic.hls.errors import ConversionError, UnsupportedLayerError
 from hypersonic.hls.frontend.description import read_description, sides_of
 from hypersonic.hls.frontend.graph import model_graph

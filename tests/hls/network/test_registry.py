@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from hypersonic.hls.da.registry import _UNROLL
+from hypersonic.hls.da.lower import _UNROLL
 from hypersonic.hls.network import layers
 from hypersonic.hls.network.base import OneInput, TwoInputs
 from hypersonic.hls.network.collect import collect

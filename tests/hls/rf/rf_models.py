@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.hls.da.lower import adder_graph
-from hypersonic.hls.da.read import read_da_network
+from hypersonic.hls.da.lower import adder_graph, read_da_network
 from hypersonic.hls.da.write import write_core
 from hypersonic.hls.errors import UnsupportedLayerError
 from hypersonic.hls.frontend.graph import snap_weights

@@ -182,6 +182,7 @@ MODULES: dict[str, Draw] = {
     "rf_mac_stream": lambda d: {**d.matrices(), "LOAD_WIDTH": d.of(16, 24)},
     "rf_map": Drawn.map,
     "rf_matmul": lambda d: {**d.matrix(), "W_SIGNED": d.bit(), "VECTORS": d.of(1, 2, 5)},
+    "rf_multiply": lambda d: {"A_WIDTH": d.of(*WIDTHS), "B_WIDTH": d.of(*WIDTHS), "CONSTANT": d.of(0, 1)},
     "rf_pad": lambda d: {name: d.of(0, 1, 2) for name in ("TOP", "BOTTOM", "LEFT", "RIGHT")}
     | {"WIDTH": d.of(*WIDTHS, 70000), "H": d.of(1, 2, 5), "W": d.of(1, 2, 5), "BEATS": d.of(1, 2)},
     "rf_permute": lambda d: {"WIDTH": d.of(*WIDTHS, 70000), "IN_BEATS": d.of(1, 2, 5), "OUT_BEATS": d.of(1, 2, 3, 9)},
@@ -210,7 +211,7 @@ MODULES: dict[str, Draw] = {
 
 #: parts of others, with no stream of their own
 PARTS = {
-    "rf_gru": "rf_recurrent", "rf_lookup": "rf_table", "rf_lstm": "rf_recurrent", "rf_mac_engine": "rf_mac",
+    "rf_cell": "rf_recurrent", "rf_lookup": "rf_table", "rf_mac_engine": "rf_mac",
     "rf_maximum": "rf_softmax", "rf_mean": "rf_layernorm", "rf_output": "rf_map",
 }  # fmt: skip
 

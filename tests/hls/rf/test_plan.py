@@ -18,10 +18,10 @@ from hypersonic.hls.network.windows import window_shape
 from hypersonic.hls.rf.cost import block_rams, ultra_rams
 from hypersonic.hls.rf.parts.windows import fewest_lines, window_interval, window_needs
 from hypersonic.hls.rf.plan import notes, plan
-from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Memory, port_beats, port_width
 from hypersonic.hls.rf.stages.dense import dense_shape
 from hypersonic.hls.rf.timing import clocks, waiting
+from hypersonic.hls.rf.write import figures
 
 #: a type by its width and the bits right of its point
 fixed_point = FixedPoint.with_fraction

@@ -14,10 +14,10 @@ from hypersonic.hls.network.base import Network, Tensor, WeightsIn
 from hypersonic.hls.network.evaluate import evaluate
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.stage import Feed, Memory, clocks_a_word, feed_beats, row_beats, words_a_beat
 from hypersonic.hls.rf.timing import clocks
 from hypersonic.hls.rf.top.weights import weight_streams
+from hypersonic.hls.rf.write import figures
 from hypersonic.hls.rtl.simulate import RtlCore, Stalls
 from hypersonic.hls.spec import SpecMismatchError
 from hypersonic.hls.weight_stream import WEIGHT_BITS, WeightStream

@@ -9,7 +9,10 @@ pipeline blocks for good in every order.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
+from hypersonic.hls.rf.crossings import chained
+from hypersonic.hls.rf.dies import joined
 from hypersonic.hls.rf.stage import Pipeline, Stage
 
 
@@ -91,3 +94,11 @@ def _took(stage: Stage, beats: _Beats) -> bool:
             beats.taken[x.name] += 1
             return True
     return False
+
+
+def drawn_cuts(pipeline: Pipeline, where: Iterable[float]) -> tuple[str, ...]:
+    """The first stages of further dies; where: each a place in the pipeline, from 0 to 1."""
+    count = chained(pipeline.stages)
+    places = [k for k in range(count + 1) if k not in joined(pipeline)]
+    cuts = [places[min(int(at * len(places)), len(places) - 1)] for at in sorted(where)]
+    return tuple(pipeline.stages[cut].name if cut < count else "" for cut in cuts)

@@ -14,8 +14,7 @@ from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.frontend.description import read_description
 from hypersonic.hls.frontend.survey import LayerSurvey, Numbers, Survey, TensorSurvey
-from hypersonic.hls.tune.describe import describe_model
-from hypersonic.hls.tune.precision import type_for
+from hypersonic.hls.tune.describe import describe_model, type_for
 
 DENSE = LayerSurvey(
     "dense", "dense_relu", "Dense", ("accum", "bias", "result", "weight"), True,

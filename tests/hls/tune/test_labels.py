@@ -98,9 +98,23 @@ def test_the_picture_shows_classes_numbers_or_the_trained_model(tmp_path: Path) 
     ("arguments", "words"),
     [
         (
-            ["run", "own.keras"],
-            "own.keras is a model of your own, for which nothing is generated: give its rows with --rows FILE",
+            ["run", "mine.keras"],
+            "mine.keras is a model of your own, for which nothing is generated: give its rows with --rows FILE",
         ),
+        (["run", "own.keras"], "model file own.keras does not exist"),
+        (["run", "learn.py", "--rows", "mine.npy"], "expected a .keras, .h5 or .onnx file, or file.py:function"),
+        (["run", "mine", "--rows", "mine.npy"], "model is 'mine', expected a zoo name ("),
+        (["run", "mine", "--rows", "mine.npy"], "; did you mean mine.keras?"),
+        (["run", "mine.npy", "--rows", "mine.keras"], "model is 'mine.npy', expected a zoo name ("),
+        (["run", "mine.keras", "--rows", "mime.npy"], "--rows mime.npy does not exist; did you mean mine.npy?"),
+        (["run", "mine.keras", "--rows", "mine.npy", "--labels", "labels.npy"], "--labels labels.npy does not exist"),
+        (
+            ["run", "mine.keras", "--rows", "mine.npy", "--labels", "two.npy"],
+            "two.npy holds labels of 2 rows, mine.npy has 3 rows; expected one label for each row",
+        ),
+        (["report", "mine.keras", "--rows", "mime.npy"], "--rows mime.npy does not exist"),
+        (["new", "mine.keras", "--rows", "mime.npy"], "--rows mime.npy does not exist"),
+        (["tune", "mine.keras", "--rows", "mime.npy"], "--rows mime.npy does not exist"),
         (["infer", "facile", "--labels", "l.npy"], "--labels needs --rows"),
         (["infer", "facile", "--rows", "r.npy"], "--rows goes with a file, such as own.keras or own.yaml; the rows of facile"),
         (["infer", "own.keras", "--rows", "r.npy", "--input", "e.root"], "expected one or the other"),
@@ -113,5 +127,8 @@ def test_options_of_rows_that_do_not_go_together_are_refused_at_once(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("mine.keras").touch()
+    np.save("mine.npy", np.zeros((3, 2)))
+    np.save("two.npy", np.zeros(2))
     assert cli.main(arguments) == 2
     assert words in capsys.readouterr().err

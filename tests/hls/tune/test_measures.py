@@ -8,8 +8,7 @@ import argparse
 import numpy as np
 import pytest
 
-from hypersonic.arguments import parse_loss
-from hypersonic.commands.tune import parse_count
+from hypersonic.arguments import parse_count, parse_loss
 from hypersonic.hls.tune.labels import Labels
 from hypersonic.hls.tune.measures import bits_of, groups_of, loss_of, narrowed, supported
 

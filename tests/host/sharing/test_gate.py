@@ -1,55 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gates: one turn at a time, runs of different flows never in flight together, waiting flows in their order."""
+"""The gates: a few transfers at a time, runs of different flows never in flight together, waiting flows in their order."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import pytest
 
 from hypersonic.host.sharing.gate import Gate, UnitGate
 from hypersonic.host.sharing.order import Flow
+from tests.host.settled import settled
 
 A, B = Flow("a"), Flow("b")
 
 
-def settled(condition: Callable[[], bool]) -> None:
-    """Wait until the other threads have come so far."""
-    waiting = threading.Event()
-    for _ in range(1000):
-        if condition():
-            return
-        waiting.wait(0.005)
-    raise TimeoutError
-
-
 def test_turns_of_two_flows_alternate_by_bytes_while_both_wait() -> None:
-    gate, served = Gate(), list[str]()
+    gate, served, first = Gate(places=1), list[str](), Flow("first")
 
     def take(flow: Flow) -> None:
         gate.enter(flow, 10)
         served.append(flow.name)
-        gate.leave()
+        gate.leave(flow)
 
     with ThreadPoolExecutor(12) as pool:
-        gate.enter(Flow("first"), 1)
+        gate.enter(first, 1)
         futures = []
         for flow in (A, A, A, B, B, B):
             futures.append(pool.submit(take, flow))
             settled(lambda: len(gate._wakes) == len(futures))
-        gate.leave()
+        gate.leave(first)
         for future in futures:
             future.result(timeout=10)
     assert served == ["a", "b", "a", "b", "a", "b"]
+
+
+def test_two_transfers_are_in_flight_and_the_third_waits_for_the_first_to_end() -> None:
+    gate = Gate()
+    gate.enter(A, 10)
+    gate.enter(B, 10)
+    with ThreadPoolExecutor(1) as pool:
+        third = pool.submit(gate.enter, A, 10)
+        settled(lambda: len(gate._wakes) == 1)
+        assert not third.done()
+        gate.leave(A)
+        third.result(timeout=10)
 
 
 def test_a_gate_is_free_again_after_each_turn() -> None:
     gate = Gate()
     for flow in (A, A, B, A):
         gate.enter(flow, 1)
-        gate.leave()
+        gate.leave(flow)
 
 
 def unit(*flows: Flow, weights_bytes: int = 0) -> UnitGate:

@@ -179,8 +179,8 @@ from hypersonic.hls.network.base import Tensor
 from hypersonic.hls.network.layers.negate import Negate
 from hypersonic.hls.rf.stage import Stream
 from hypersonic.hls.rf.stages.negate import negate_stage
-from hypersonic.sim.bench_cases import RowCase, drawn
-from hypersonic.sim.stream_bench import Beat, Dut, StreamBench, beats_of
+from tests.support.rtl.bench_cases import RowCase, drawn
+from tests.support.rtl.stream_bench import Beat, Dut, StreamBench, beats_of
 
 X, Y, LANES, BEATS = FixedPoint(9, 5), FixedPoint(7, 4), 2, 3
 
@@ -264,23 +264,17 @@ CHANGE = Change(
         "hls/rf/stages/negate.py": _STAGE,
         "hls/da/layers/negate.py": _UNROLL,
         "hls/rtl/rf/rf_negate.sv": _MODULE,
-        "hls/rtl/rf/rf_negate.f": "\n".join(
-            [
-                *(f"../axis/{name}.sv" for name in ("ap_fixed_pkg", "axis_fifo", "axis_free_running", "fixed_cast")),
-                "rf_output.sv",
-                "rf_negate.sv\n",
-            ]
-        ),
         "sim/tb/rf_negate/test_rf_negate.py": _BENCH,
     },
     edits={
         "tests/hls/rf/test_lint.py": [(_ENDS, _NEW_ENDS + _ENDS)],
+        "sim/timing/modules.toml": [("[rf.rf_output]\n", "[rf.rf_negate]\n[rf.rf_output]\n")],
         "docs/rf-core.md": [(_ROW, f"| `rf_negate` | the negative of each element | one per beat |\n{_ROW}")],
     },
     unneeded={
         "hls/network/registry.py": "collects the layers",
         "hls/rf/read.py": "it has a stage",
-        "sim/stream_bench.py": "drives the bench",
+        "tests/support/rtl/stream_bench.py": "drives the bench",
         "tests/hls/network/test_registry.py": "both cores compute it",
         "tests/hls/layers/layer_rows.py": "no Keras model has it",
         "docs/layers.md": "no Keras model has it",
@@ -292,6 +286,7 @@ CHANGE = Change(
     tests=(
         "sim/tb/rf_negate",
         "tests/hls/network/test_registry.py",
+        "tests/sim/timing/test_designs.py",
         *(
             f"tests/hls/rf/test_{name}"
             for name in (
@@ -301,7 +296,7 @@ CHANGE = Change(
                 "stages.py::test_a_stages_modules_are_named_in_its_own_file_alone[negate]",
                 "stages.py::test_every_module_is_one_stage_files_or_a_part_of_another_module",
                 "stages.py::test_the_file_list_of_a_module_is_what_it_instantiates_in_compile_order[rf_negate]",
-                "stages.py::test_there_is_a_list_for_every_module_and_no_other",
+                "stages.py::test_the_files_of_all_modules_are_all_files",
                 "stages.py::test_the_page_on_the_rf_core_has_every_module_of_a_stage",
             )
         ),

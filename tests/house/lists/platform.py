@@ -17,6 +17,7 @@ unverified = ["part", "vbnv"]
 [clock]
 kernel_mhz = 250
 system_mhz = 500
+scalable = true
 
 [pcie]
 link = "Gen3 x8"

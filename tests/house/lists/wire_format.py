@@ -15,7 +15,7 @@ _FLOAT_TO_FIXED = [
     ("EXPONENT_BITS > 8 ||", "EXPONENT_BITS > 11 ||"),
     ("MANTISSA_BITS > 23", "MANTISSA_BITS > 52"),
     ("expected 4 to 8 and 2 to 23", "expected 4 to 11 and 2 to 52"),
-    ("wire signed [10:0] exponent", "wire signed [13:0] exponent"),
+    ("wire signed [          10:0] biased", "wire signed [          13:0] biased"),
     ("11'(", "14'("),
 ]
 
@@ -72,8 +72,8 @@ from hypersonic.firmware.kernel.parts import RowPart, converter_parameters
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
 from hypersonic.hls.spec import TensorSpec
-from hypersonic.sim.bench_pipeline import differences, packed
-from hypersonic.sim.stream_bench import StreamBench
+from tests.support.rtl.bench_pipeline import differences, packed
+from tests.support.rtl.stream_bench import StreamBench
 
 spec = TensorSpec("x", (3,), FixedPoint(45, 12), "FP64", scale_exponents=(0, 3, -2))
 row, rng = Row((spec,)), np.random.default_rng(1)

@@ -16,8 +16,8 @@ from hypersonic.hls.core import Core
 from hypersonic.hls.frontend.description import ModelDescription
 from hypersonic.hls.project import HlsProject
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
-from hypersonic.sim.bench_weights import write_bench_weights
 from hypersonic.sim.card import xrt
+from tests.support.rtl.bench_weights import write_bench_weights
 
 _YAML = """\
 name: {kernel}

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypersonic.building.weights import describe_weights
+from hypersonic.building.conversion import describe_weights
 from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.rf.plan import plan
-from hypersonic.hls.rf.report import figures
 from hypersonic.hls.rf.timing import clocks
+from hypersonic.hls.rf.write import figures
 from tests.hls.rf.weight_networks import image_network, written
 
 ALL = ("conv", "wide", "narrow")

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
 
 from hypersonic.plan.farm import Batching, Call, Queued, Take, Wait
+from hypersonic.plan.farm.service import Sampler
 from hypersonic.server.core.scheduling import rule as server_rule
 
 #: FACILE's, with FP32 rows
@@ -13,6 +17,31 @@ FACILE = Call(rows=16_000, request_bytes=16_000 * 18 * 4, answer_bytes=16_000 * 
 
 #: takes no time on a wire
 SMALL = Call(rows=1, request_bytes=0.0, answer_bytes=0.0)
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Exponentially distributed, whatever the rows.
+
+    Attributes:
+        mean: in seconds.
+    """
+
+    mean: float
+
+    def mean_s(self, rows: int) -> float:
+        """Return the mean."""
+        return self.mean
+
+    @property
+    def cv2(self) -> float:
+        """That of the exponential distribution."""
+        return 1.0
+
+    def sampler(self, random: Random) -> Sampler:
+        """Return a function that draws exponential times."""
+        mean, uniform, log = self.mean, random.random, math.log
+        return lambda _rows: -mean * log(1.0 - uniform())
 
 
 def batching_of(rule: server_rule.BatchRule) -> Batching:

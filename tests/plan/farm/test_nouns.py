@@ -15,7 +15,6 @@ from hypersonic.plan.farm import (
     Call,
     ClosedLoop,
     Constant,
-    Exponential,
     Failure,
     Farm,
     FarmError,
@@ -27,7 +26,7 @@ from hypersonic.plan.farm import (
     ServiceTime,
     simulate,
 )
-from tests.plan.farm.farms import SMALL
+from tests.plan.farm.farms import SMALL, Exponential
 
 FARM = Farm((Server(Constant(0.01)),))
 
@@ -65,12 +64,6 @@ def test_times_of_a_histogram_fall_into_its_buckets_as_often_as_measured(sizes: 
     assert max(times) <= max(bound for bound in bounds if math.isfinite(bound))
 
 
-def test_a_histogram_of_triton_is_in_microseconds_and_has_its_own_mean() -> None:
-    read = Histogram.from_triton([100.0, 500.0, 2000.0, math.inf], [10, 90, 100, 100], sum_us=30_000.0)
-    assert (read.bounds_s[:2], read.counts) == ((1e-4, 5e-4), (10, 90, 100, 100))
-    assert read.mean_s(1) == pytest.approx(3e-4)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -80,7 +73,6 @@ def test_a_histogram_of_triton_is_in_microseconds_and_has_its_own_mean() -> None
         (lambda: Server(Constant(0.1), cards=0), "cards is 0, expected a whole number of 1 or more"),
         (lambda: Server(Constant(0.1), queue_limit=-1), "queue_limit is -1"),
         (lambda: Constant(math.nan), "seconds is nan"),
-        (lambda: Exponential(0.0), "mean is 0.0"),
         (lambda: Farm(()), "servers is 0, expected a whole number of 1"),
         (lambda: Farm(FARM.servers, failures=(Failure(0, 1, 1.0),)), "card 1 of server 0 fails, but there are 1 servers"),
         (lambda: Failure(0, 0, 2.0, 1.0), "fails at 2 s returns at 1 s"),

@@ -8,11 +8,10 @@ from functools import cache
 
 import pytest
 
-from hypersonic.plan.farm import Constant, Farm, FarmError, Link, OpenLoop, Result, Retry, Server, simulate
-from hypersonic.plan.farm.overload import find_queue_limit
+from hypersonic.plan.farm import Constant, Farm, Link, OpenLoop, Result, Retry, Server, simulate
 from tests.plan.farm.farms import FACILE
 
-pytestmark = pytest.mark.slow  # 10 s of processor time
+pytestmark = [pytest.mark.slow, pytest.mark.whole("plan")]  # 10 s of processor time
 
 #: of one card. A farm with cards that are k times as fast behaves the same in 1/k of the time.
 SERVICE_S = 0.1
@@ -20,6 +19,9 @@ CAPACITY_PER_S = 100 / SERVICE_S
 
 #: ten executions; the pauses before retries and the transfers may take a tenth of it
 DEADLINE_S = 1.0
+
+#: the last request of a full queue waits for QUEUE_LIMIT + 1 executions and then for its own, which is within the deadline
+QUEUE_LIMIT = 7
 
 #: the share of busy time above which a site adds a server
 SCALE_OUT_AT = 0.8
@@ -34,9 +36,7 @@ def farm_with(queue_limit: int, bits_per_s: float = 100e9, admission_limit: int 
 
 @cache
 def overloaded() -> Result:
-    limit = find_queue_limit(DEADLINE_S, SERVICE_S, transfer_s=0.1)
-    assert limit == 7
-    return simulate(farm_with(limit), LOAD, seconds=60, warmup_s=5)
+    return simulate(farm_with(QUEUE_LIMIT), LOAD, seconds=60, warmup_s=5)
 
 
 def test_goodput_is_95_percent_of_capacity_at_one_and_a_half_times_saturation_for_a_minute() -> None:
@@ -48,7 +48,7 @@ def test_goodput_is_95_percent_of_capacity_at_one_and_a_half_times_saturation_fo
 def test_retries_do_not_multiply_the_load() -> None:
     counts, retry = overloaded().counts, Retry()
     assert counts.attempts <= counts.requests + LOAD.clients * retry.tokens + retry.per_success * counts.answered
-    endless = simulate(farm_with(7), replace(LOAD, retry=Retry(tokens=1e9)), seconds=8, warmup_s=2)
+    endless = simulate(farm_with(QUEUE_LIMIT), replace(LOAD, retry=Retry(tokens=1e9)), seconds=8, warmup_s=2)
     budget = [second.attempts_per_s / second.requests_per_s for second in overloaded().series[-20:]]
     assert max(budget) < 1.5
     assert endless.attempts_per_request > 1.2 * max(budget)
@@ -70,8 +70,8 @@ def test_a_queue_limit_above_the_bound_of_the_deadline_loses_goodput() -> None:
 def test_a_link_that_binds_needs_refusals_before_the_request_is_sent() -> None:
     """The queue limit is behind the link, so it does not help there."""
     bits_per_s = 0.9 * CAPACITY_PER_S * 8 * FACILE.request_bytes
-    late = simulate(farm_with(7, bits_per_s), LOAD, seconds=10, warmup_s=3)
-    early = simulate(farm_with(7, bits_per_s, admission_limit=6), LOAD, seconds=10, warmup_s=3)
+    late = simulate(farm_with(QUEUE_LIMIT, bits_per_s), LOAD, seconds=10, warmup_s=3)
+    early = simulate(farm_with(QUEUE_LIMIT, bits_per_s, admission_limit=6), LOAD, seconds=10, warmup_s=3)
     assert late.goodput_per_s < 0.5 * CAPACITY_PER_S
     assert early.goodput_per_s > 0.9 * 0.95 * CAPACITY_PER_S
 
@@ -79,7 +79,7 @@ def test_a_link_that_binds_needs_refusals_before_the_request_is_sent() -> None:
 def test_the_busy_share_passes_its_threshold_before_p99_has_doubled() -> None:
     """From half the capacity to 1.2 times the capacity in a minute."""
     load = replace(LOAD, rate_per_s=1.2 * CAPACITY_PER_S, start_rate_per_s=0.5 * CAPACITY_PER_S, ramp_s=60)
-    series = simulate(farm_with(7), load, seconds=60).series[1:]
+    series = simulate(farm_with(QUEUE_LIMIT), load, seconds=60).series[1:]
     before_s = sum(second.p99_s for second in series[:5]) / 5
     scaled = next(second.start_s for second in series if second.busy_share > SCALE_OUT_AT)
     doubled = next(second.start_s for second in series if second.p99_s > 2 * before_s)
@@ -93,13 +93,3 @@ def test_queueing_time_per_execution_is_what_supersonic_scales_on() -> None:
     """With 7 places, which are empty for a moment after each execution."""
     last = overloaded().series[-1]
     assert 6 * SERVICE_S < last.queue_ms_per_execution / 1000 < 7 * SERVICE_S
-
-
-@pytest.mark.parametrize(("units", "expected"), [(1, 8), (4, 35)])
-def test_the_queue_limit_is_what_the_deadline_leaves(units: int, expected: int) -> None:
-    assert find_queue_limit(1.0, 0.1, units) == expected
-
-
-def test_a_deadline_that_no_queue_limit_keeps_is_an_error() -> None:
-    with pytest.raises(FarmError, match=r"expected a deadline of 0\.3 s or more"):
-        find_queue_limit(0.25, 0.1)

@@ -125,6 +125,7 @@ def test_a_call_through_a_proxy_takes_the_slowest_link_once_and_all_processors()
 
 
 @pytest.mark.slow
+@pytest.mark.whole("plan", "server/backends/fpga/turn_rule.py")
 @pytest.mark.parametrize(("models", "cards"), [("ab", 1), ("abc", 1), ("abc", 2), ("abcd", 2)])
 def test_no_model_waits_longer_for_its_turn_than_the_servers_rule_allows(models: str, cards: int) -> None:
     flood = [OpenLoop(40.0, Call(1, 0.0, 0.0, model)) for model in models[1:]]

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.plan.farm import (
-    Balancing,
     Call,
     ClosedLoop,
     Constant,
-    Exponential,
     Failure,
     Farm,
     FarmError,
@@ -28,7 +26,7 @@ from hypersonic.plan.farm import (
     simulate,
 )
 from hypersonic.server.core.scheduling.rule import BatchRule
-from tests.plan.farm.farms import FACILE, SMALL, batching_of
+from tests.plan.farm.farms import FACILE, SMALL, Exponential, batching_of
 
 #: up to 64 rows in an execution, which wait for others for at most 2 ms
 RULE = BatchRule(64, merge=True, max_delay_ns=2_000_000)
@@ -50,7 +48,6 @@ farms = st.builds(
     Farm,
     servers=st.lists(servers, min_size=1, max_size=3).map(tuple),
     link=st.sampled_from([Link(), Link(5e8, 0.001, 1e8)]),
-    balancing=st.sampled_from(Balancing),
     failures=st.sampled_from([(), (Failure(0, 0, 0.2),), (Failure(0, 0, 0.1, 0.3), Failure(0, 0, 0.4, 0.6))]),
     detection_s=st.just(0.1),
 )
@@ -180,16 +177,6 @@ def test_without_retries_a_server_without_cards_refuses_until_it_is_taken_out() 
     refused = [second.refused_per_s for second in result.series]
     assert refused[1] > 50  # calls that fail at once make the server look idle
     assert (refused[0], refused[2], refused[3]) == (0, 0, 0)
-
-
-def test_the_less_loaded_of_two_servers_evens_out_what_taking_turns_does_not() -> None:
-    load = OpenLoop(90.0, SMALL)
-    servers_of_both = (Server(Exponential(0.1)),) * 10
-    p99_s = {
-        balancing: simulate(Farm(servers_of_both, balancing=balancing), load, seconds=60, warmup_s=5).call_s.p99_s
-        for balancing in Balancing
-    }
-    assert p99_s[Balancing.LEAST_OF_TWO] < 0.8 * p99_s[Balancing.ROUND_ROBIN]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypersonic.plan.farm import (
     Call,
     ClosedLoop,
     Constant,
-    Exponential,
     Farm,
     FarmError,
     Linear,
@@ -20,10 +19,11 @@ from hypersonic.plan.farm import (
     Server,
     simulate,
 )  # fmt: skip
-from tests.plan.farm.farms import FACILE, SMALL
+from tests.plan.farm.farms import FACILE, SMALL, Exponential
 from tests.plan.farm.mva import FifoStation, analyse
 from tests.plan.farm.queues import chance_to_wait_mmc, mean_wait_md1_s, mean_wait_mg1_s, mean_wait_mmc_s
 
+pytestmark = pytest.mark.whole("plan")
 stations = st.lists(st.builds(FifoStation, st.floats(0.01, 2.0), st.integers(1, 6)), min_size=1, max_size=3)
 
 

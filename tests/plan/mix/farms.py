@@ -10,7 +10,6 @@ from hypersonic.plan.farm import (
     Call,
     ClosedLoop,
     Constant,
-    Exponential,
     Farm,
     Hosted,
     Linear,
@@ -21,6 +20,7 @@ from hypersonic.plan.farm import (
     Server,
     Turns,
 )
+from tests.plan.farm.farms import Exponential
 
 A, B, C = (Call(1, 0.0, 0.0, model) for model in "abc")
 #: FACILE's, with FP32 rows

@@ -11,7 +11,7 @@ from hypersonic.plan.farm import Farm, Load, Mix, ServerUse, simulate_mix
 from hypersonic.plan.mix.analyse import Figures, analyse
 from tests.plan.mix.farms import FARMS
 
-pytestmark = pytest.mark.slow  # half a minute of processor time
+pytestmark = [pytest.mark.slow, pytest.mark.whole("plan")]  # half a minute of processor time
 
 LIMIT = 0.05
 

@@ -49,6 +49,7 @@ def test_the_page_has_every_field() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.whole("plan", "docs/plan-farm.yaml")
 def test_the_example_is_simulated_as_it_is_computed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "plan.json"
     assert cli.main(["plan", "--file", str(EXAMPLE), "--json", str(out)]) == 0

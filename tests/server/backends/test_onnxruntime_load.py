@@ -237,5 +237,5 @@ def test_native_code_of_a_repository_is_not_loaded(tmp_path: Path) -> None:
 
 def test_without_the_package_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(ServerError, match=r"pip install 'hypersonic\[onnxruntime\]'"):
+    with pytest.raises(ServerError, match=r"pip install '\.\[onnxruntime\]'"):
         load(tmp_path, identity("FP32"), same("FP32"))

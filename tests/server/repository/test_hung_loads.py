@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import socket
 import threading
 import urllib.error
 import urllib.request
@@ -33,6 +32,7 @@ from hypersonic.server.signals import Signals
 from tests.server.conftest import N_IN, tensor, write_model
 from tests.server.repository.opened_repository import ask, rows, write_shift
 from tests.server.shift_backend import ShiftBackend
+from tests.support.ports import free_ports
 from tests.support.server_program import program
 from tests.support.waiting import wait_until
 
@@ -296,11 +296,6 @@ def test_python_models_whose_finalize_hangs_are_unloaded_side_by_side_within_the
     assert len(model_threads() - others) == 8  # it did not wait for one after another
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
 def test_no_load_begins_while_a_server_that_is_told_to_end_waits_for_its_requests(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,7 +335,7 @@ def test_a_server_is_alive_and_not_ready_and_serves_what_is_loaded_while_a_model
 ) -> None:
     write_hanging(tmp_path, "initialize", name="hung")
     write_hanging(tmp_path, "", name="m")
-    grpc_port, http_port, metrics_port = free_port(), free_port(), free_port()
+    grpc_port, http_port, metrics_port = free_ports(3)
     ports = ("--grpc-port", str(grpc_port), "--http-port", str(http_port), "--metrics-port", str(metrics_port))
     options = (*ports, "--model-repository", str(tmp_path), "--model-load-timeout-secs", "0")
     with program(*options, started=False) as server, triton.InferenceServerClient(f"127.0.0.1:{grpc_port}") as client:

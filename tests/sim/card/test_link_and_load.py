@@ -35,7 +35,7 @@ def sync(buffer: Buffer, direction: int, size_bytes: int = 0) -> None:
     assert buffer.xrt.xrtBOSync(buffer.handle, direction, size_bytes or buffer.size_bytes, 0) == 0
 
 
-def test_a_link_with_a_rate_copies_at_it_one_copy_after_another_and_each_direction_alone(
+def test_a_link_with_a_rate_copies_at_it_and_each_direction_alone(
     xrt: Xrt, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HYPERSONIC_EMU_PCIE_MB_S", "10")
@@ -44,17 +44,56 @@ def test_a_link_with_a_rate_copies_at_it_one_copy_after_another_and_each_directi
     buffers[0].array[:] = 7
     assert seconds(lambda: sync(buffers[0], TO_CARD)) >= 0.1
     order: list[str] = []
-    opposite = in_thread(lambda: (sync(buffers[1], FROM_CARD), order.append("from the card")))
-    first = in_thread(lambda: (sync(buffers[0], TO_CARD, 800_000), order.append("first")))
-    time.sleep(0.01)
-    assert seconds(lambda: sync(buffers[1], TO_CARD, 400_000)) >= 0.04
-    order.append("second")
-    for thread in (opposite, first):
-        thread.join()
-    assert order.index("first") < order.index("second"), "in the order of the calls"
+    opposite = in_thread(lambda: (sync(buffers[1], FROM_CARD, 500_000), order.append("from the card")))
+    assert seconds(lambda: sync(buffers[1], TO_CARD)) >= 0.1
+    order.append("to the card")
+    opposite.join()
+    assert order == ["from the card", "to the card"], "half the bytes, in the other direction"
     buffers[0].array[:] = 0
     sync(buffers[0], FROM_CARD)
     assert (buffers[0].array == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("total", "transfer", "alone_s", "together_s"), [(10, 0, 0.1, 0.2), (10, 7, 1 / 7, 0.2), (0, 10, 0.1, 0.1)]
+)
+def test_copies_at_the_same_time_share_the_rate_and_none_is_faster_than_a_transfer(
+    xrt: Xrt,
+    write_xclbin: WriteXclbin,
+    monkeypatch: pytest.MonkeyPatch,
+    total: int,
+    transfer: int,
+    alone_s: float,
+    together_s: float,
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_PCIE_MB_S", str(total))
+    monkeypatch.setenv("HYPERSONIC_EMU_PCIE_TRANSFER_MB_S", str(transfer))
+    device = xrt.device(write_xclbin())
+    buffers = [xrt.buffer(device, 1_000_000) for _ in range(2)]
+    assert seconds(lambda: sync(buffers[0], TO_CARD)) >= alone_s
+
+    def both() -> None:
+        threads = [in_thread(lambda buffer=buffer: sync(buffer, TO_CARD)) for buffer in buffers]  # type: ignore[misc]
+        for thread in threads:
+            thread.join()
+
+    assert seconds(both) >= together_s
+
+
+def test_a_short_copy_beside_a_long_one_is_over_first_and_the_long_one_then_has_the_link_to_itself(
+    xrt: Xrt, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYPERSONIC_EMU_PCIE_MB_S", "2")
+    device = xrt.device(write_xclbin())
+    buffers = [xrt.buffer(device, 1_000_000) for _ in range(2)]
+    order: list[str] = []
+    begin = time.monotonic()
+    long = in_thread(lambda: (sync(buffers[0], TO_CARD), order.append("long")))
+    sync(buffers[1], TO_CARD, 100_000)
+    order.append("short")
+    long.join()
+    assert order == ["short", "long"]
+    assert time.monotonic() - begin >= 0.5, "all bytes at the link's rate"
 
 
 def test_a_copy_on_its_way_keeps_no_run_waiting(xrt: Xrt, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +166,9 @@ def test_a_card_that_is_reset_while_it_loads_gives_the_load_up(
     assert bytes(xrt.uuid(xrt.device(second, 2))).hex() == second.stem
 
 
-@pytest.mark.parametrize("variable", ["PCIE_MB_S=fast", "PCIE_MB_S=1000001", "LOAD_MS=soon", "LOAD_MS=3600001"])
+@pytest.mark.parametrize(
+    "variable", ["PCIE_MB_S=fast", "PCIE_MB_S=1000001", "PCIE_TRANSFER_MB_S=fast", "LOAD_MS=soon", "LOAD_MS=3600001"]
+)
 def test_a_rate_or_time_that_makes_no_sense_is_an_error(
     xrt: Xrt, write_xclbin: WriteXclbin, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], variable: str
 ) -> None:

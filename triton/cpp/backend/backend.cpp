@@ -28,7 +28,7 @@ constexpr std::uint32_t kApiMinor = 13;
 struct BackendState {
   bool emulation;
   Cards cards;
-  Families families;
+  Metrics metrics{};
 };
 
 struct ModelState {
@@ -36,6 +36,7 @@ struct ModelState {
   std::uint64_t version;
   std::string directory;
   Manifest manifest;
+  Xclbin contents;  // of model.xclbin
   ModelSettings settings;
   BackendState& backend;
 };
@@ -62,7 +63,7 @@ void initialize(TRITONBACKEND_Backend* backend) {
     log(error ? TRITONSERVER_LOG_ERROR : TRITONSERVER_LOG_INFO, text);
   };
   auto state = std::unique_ptr<BackendState>(
-      new BackendState{emulation, {emulation ? option(config, "emulation-library") : "", to_log}, {}});
+      new BackendState{emulation, {emulation ? option(config, "emulation-library") : "", to_log}});
   check(TRITONBACKEND_BackendSetState(backend, state.get()));
   state.release();
 }
@@ -118,13 +119,13 @@ void initialize_model(TRITONBACKEND_Model* model) {
   require_emulation(backend, manifest);
   const nlohmann::json config = config_of(model, manifest);
   ModelSettings settings = settings_of(config, manifest);
-  check_xclbin(manifest, directory);
+  Xclbin contents = check_xclbin(manifest, directory);
   if (!manifest.accepted.empty()) {
     log(TRITONSERVER_LOG_WARN, std::string("'") + name + "' version " + std::to_string(version) +
                                    " is far from the trained model, which its build accepted: " + manifest.accepted);
   }
-  auto state =
-      std::unique_ptr<ModelState>(new ModelState{name, version, directory, std::move(manifest), std::move(settings), backend});
+  auto state = std::unique_ptr<ModelState>(
+      new ModelState{name, version, directory, std::move(manifest), std::move(contents), std::move(settings), backend});
   check(TRITONBACKEND_ModelSetState(model, state.get()));
   state.release();
 }
@@ -136,11 +137,12 @@ void initialize_instance(TRITONBACKEND_ModelInstance* instance) {
   check(TRITONBACKEND_ModelState(model, &found));
   auto& state = *static_cast<ModelState*>(found);
   const ModelSettings& settings = state.settings;
-  auto dispatcher = std::make_unique<Dispatcher>(instance, state.manifest, settings.timeout_ms, settings.slot_rows);
-  const Wish wish{state.name,     state.version,      state.manifest,   state.directory,
-                  settings.slots, settings.slot_rows, settings.retry_ms};
+  auto dispatcher =
+      std::make_unique<Dispatcher>(instance, state.manifest, state.backend.metrics, settings.timeout_ms, settings.slot_rows);
+  const Wish wish{state.name,      state.version,  state.manifest,     state.contents,
+                  state.directory, settings.slots, settings.slot_rows, settings.retry_ms};
   auto tenants = state.backend.cards.place(wish, settings.cards, [&to = *dispatcher] { to.lanes_changed(); });
-  dispatcher->start(std::move(tenants), state.backend.families, state.name, std::to_string(state.version));
+  dispatcher->start(std::move(tenants));
   check(TRITONBACKEND_ModelInstanceSetState(instance, dispatcher.get()));
   dispatcher.release();
 }

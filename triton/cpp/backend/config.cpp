@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "backend/parameters.inc"
 #include "backend/triton.hpp"
 #include "driver/error.hpp"
 
@@ -16,8 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
-constexpr std::int64_t kMostSlots = 64;
 constexpr std::size_t kMostCards = 64;
 constexpr std::size_t kMostDigits = 10;
 
@@ -42,10 +41,9 @@ std::int64_t number(const std::string& name, const std::string& text, std::int64
   return value;
 }
 
-std::int64_t number_of(const json& config, const std::string& name, std::int64_t absent, std::int64_t least,
-                       std::int64_t most) {
-  const std::string text = parameter(config, name);
-  return text.empty() ? absent : number(name, text, least, most);
+std::int64_t number_of(const json& config, const parameters::Parameter& known) {
+  const std::string text = parameter(config, known.name);
+  return text.empty() ? known.absent : number(known.name, text, known.least, known.most);
 }
 
 std::vector<unsigned> cards_of(const json& config) {
@@ -143,12 +141,10 @@ ModelSettings settings_of(const json& config, const Manifest& manifest) {
   check_tensors(config, "output", manifest.outputs);
   refuse_foreign_parameters(config);
   ModelSettings settings;
-  settings.slots =
-      static_cast<std::size_t>(number_of(config, "slots", static_cast<std::int64_t>(settings.slots), 1, kMostSlots));
-  settings.slot_rows =
-      static_cast<std::size_t>(number_of(config, "slot_rows", static_cast<std::int64_t>(settings.slot_rows), 1, kMost));
-  settings.timeout_ms = static_cast<unsigned>(number_of(config, "timeout_ms", settings.timeout_ms, 1, kMost));
-  settings.retry_ms = static_cast<unsigned>(number_of(config, "retry_ms", settings.retry_ms, 1, kMost));
+  settings.slots = static_cast<std::size_t>(number_of(config, parameters::kSlots));
+  settings.slot_rows = static_cast<std::size_t>(number_of(config, parameters::kSlotRows));
+  settings.timeout_ms = static_cast<unsigned>(number_of(config, parameters::kTimeoutMs));
+  settings.retry_ms = static_cast<unsigned>(number_of(config, parameters::kRetryMs));
   settings.cards = cards_of(config);
   return settings;
 }

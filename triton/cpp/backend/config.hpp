@@ -12,10 +12,10 @@
 namespace hypersonic {
 
 struct ModelSettings {
-  std::size_t slots = 2;
-  std::size_t slot_rows = 16384;
-  unsigned timeout_ms = 10000;  // of a run
-  unsigned retry_ms = 10000;    // polling interval while a card is lost
+  std::size_t slots = 0;
+  std::size_t slot_rows = 0;
+  unsigned timeout_ms = 0;      // of a run
+  unsigned retry_ms = 0;        // polling interval while a card is lost
   std::vector<unsigned> cards;  // the indices of the model's cards, empty for one card of any index
 };
 

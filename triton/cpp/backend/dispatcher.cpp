@@ -20,8 +20,6 @@ bool may_retry(Kind kind) {
 struct Dispatcher::Unit {
   Tenant* tenant;
   Lane* lane;
-  UnitMetrics metrics;
-  bool was_in_service = true;
   std::size_t free_slots = 0;
 
   [[nodiscard]] bool in_service() const noexcept {
@@ -40,20 +38,17 @@ struct Dispatcher::Worker {
   std::thread thread;
 };
 
-Dispatcher::Dispatcher(TRITONBACKEND_ModelInstance* instance, const Manifest& manifest, unsigned timeout_ms,
+Dispatcher::Dispatcher(TRITONBACKEND_ModelInstance* instance, const Manifest& manifest, Metrics& metrics, unsigned timeout_ms,
                        std::size_t slot_rows)
-    : instance_(instance), manifest_(manifest), timeout_ms_(timeout_ms), slot_rows_(slot_rows) {}
+    : instance_(instance), manifest_(manifest), metrics_(metrics), timeout_ms_(timeout_ms), slot_rows_(slot_rows) {}
 
-void Dispatcher::start(std::vector<std::unique_ptr<Tenant>> tenants, const Families& families, const std::string& model,
-                       const std::string& version) {
+void Dispatcher::start(std::vector<std::unique_ptr<Tenant>> tenants) {
   tenants_ = std::move(tenants);
   std::size_t slots = 0;
   for (const auto& tenant : tenants_) {
-    const std::string card = (tenant->card().emulated() ? "FPGA-emulated-" : "FPGA-") + std::to_string(tenant->card().index());
+    metrics_.show(*tenant);
     for (const auto& lane : tenant->lanes()) {
-      units_.push_back(
-          std::unique_ptr<Unit>(new Unit{tenant.get(), lane.get(), {families, model, version, lane->unit_name(), card}}));
-      units_.back()->metrics.set(Metric::kInService, 1);
+      units_.push_back(std::unique_ptr<Unit>(new Unit{tenant.get(), lane.get()}));
       slots = std::max(slots, lane->size());
     }
   }
@@ -79,6 +74,9 @@ Dispatcher::~Dispatcher() {
   }
   for (const auto& worker : workers_) {
     worker->thread.join();
+  }
+  for (const auto& tenant : tenants_) {
+    metrics_.hide(*tenant);
   }
   tenants_.clear();  // a card may still report a change until its tenant has left
 }
@@ -211,9 +209,6 @@ void Dispatcher::run(Worker& worker) noexcept {
     try {
       compute(worker, *slot);
     } catch (const Error& error) {
-      if (error.kind() == Kind::ComputeUnitTimeout) {
-        worker.unit->metrics.add(Metric::kTimeouts, 1);
-      }
       worker.unit->tenant->card().report(error, lane.unit());
       throw;
     }
@@ -257,11 +252,6 @@ void Dispatcher::compute(Worker& worker, Slot& slot) {
   }
   ignore(
       TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_, rows, start_ns, times.launched_ns, times.done_ns, now_ns()));
-  UnitMetrics& metrics = worker.unit->metrics;
-  metrics.add(Metric::kRuns, 1);
-  metrics.add(Metric::kBusySeconds, static_cast<double>(times.done_ns - times.launched_ns) / 1e9);
-  metrics.add(Metric::kBytesIn, static_cast<double>(rows * manifest_.inputs.bytes));
-  metrics.add(Metric::kBytesOut, static_cast<double>(rows * manifest_.outputs.bytes));
 }
 
 void Dispatcher::retry(Job& job, const std::exception& error) noexcept {
@@ -304,14 +294,6 @@ void Dispatcher::lanes_changed() noexcept {
     const std::scoped_lock lock(mutex_);
     if (closing_) {
       return;
-    }
-    for (const auto& unit : units_) {
-      const bool now = unit->in_service();
-      unit->metrics.set(Metric::kInService, now ? 1 : 0);
-      if (now && !unit->was_in_service) {
-        unit->metrics.add(Metric::kRevived, 1);
-      }
-      unit->was_in_service = now;
     }
     for (const auto& worker : workers_) {
       if (!worker->unit->in_service()) {

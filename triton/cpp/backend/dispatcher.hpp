@@ -30,15 +30,15 @@ using Job = std::vector<Share>;
 
 class Dispatcher {
  public:
-  Dispatcher(TRITONBACKEND_ModelInstance* instance, const Manifest& manifest, unsigned timeout_ms, std::size_t slot_rows);
+  Dispatcher(TRITONBACKEND_ModelInstance* instance, const Manifest& manifest, Metrics& metrics, unsigned timeout_ms,
+             std::size_t slot_rows);
   // Waits until all jobs have ended.
   ~Dispatcher();
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
   // Starts the threads.
-  void start(std::vector<std::unique_ptr<Tenant>> tenants, const Families& families, const std::string& model,
-             const std::string& version);
+  void start(std::vector<std::unique_ptr<Tenant>> tenants);
 
   // Answers all requests, now or later on other threads. Returns once the last of their rows has a slot.
   void execute(TRITONBACKEND_Request** requests, std::uint32_t count) noexcept;
@@ -76,6 +76,7 @@ class Dispatcher {
 
   TRITONBACKEND_ModelInstance* instance_;
   const Manifest& manifest_;
+  Metrics& metrics_;
   const unsigned timeout_ms_;
   const std::size_t slot_rows_;
   std::vector<std::unique_ptr<Tenant>> tenants_;

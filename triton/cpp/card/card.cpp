@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 
 #include "driver/error.hpp"
@@ -18,6 +19,11 @@ bool may_share(const Wish& one, const Wish& other) {
   return one.model == other.model || (one.manifest.weights_bytes != 0 && other.manifest.weights_bytes != 0);
 }
 
+std::string resources(std::size_t units, const Xclbin& xclbin) {
+  return std::to_string(units) + " compute unit" + (units != 1 ? "s" : "") +
+         (xclbin.kernel_clock_mhz != 0 ? " at " + std::to_string(xclbin.kernel_clock_mhz) + " MHz" : "");
+}
+
 }  // namespace
 
 Tenant::Tenant(std::shared_ptr<Card> card, Wish wish, const std::vector<std::string>& units, std::function<void()> on_change)
@@ -30,8 +36,12 @@ Tenant::Tenant(std::shared_ptr<Card> card, Wish wish, const std::vector<std::str
 
 Tenant::~Tenant() { card_->leave(*this); }
 
-Card::Card(std::shared_ptr<Library> library, unsigned index, bool emulated, Log log)
-    : library_(std::move(library)), index_(index), emulated_(emulated), log_(std::move(log)), medic_(&Card::recover, this) {}
+Card::Card(std::shared_ptr<Library> library, unsigned index, std::shared_ptr<KnownCard> known, Log log)
+    : library_(std::move(library)),
+      index_(index),
+      known_(std::move(known)),
+      log_(std::move(log)),
+      medic_(&Card::recover, this) {}
 
 Card::~Card() {
   {
@@ -48,6 +58,10 @@ Card::~Card() {
 
 void Card::open(const Wish& wish) {
   const std::scoped_lock lock(mutex_);
+  load(wish);
+}
+
+void Card::load(const Wish& wish) {
   const Handle device = library_->open_device(index_);
   try {
     const std::string path = wish.directory + "/model.xclbin";
@@ -57,20 +71,26 @@ void Card::open(const Wish& wish) {
                   "card " + std::to_string(index_) + " holds xclbin " + uuid + ", expected " + wish.manifest.uuid + " of " +
                       path + ": the file changed while it was loaded, or another process loaded its own; start again");
     }
-    uuid_ = uuid;
-    device_ = device;
   } catch (...) {
     library_->close_device(device);
     throw;
   }
+  contents_ = wish.contents;
+  device_ = device;
+  ++known_->usage.loads;
+}
+
+bool Card::has_xclbin_of(const Wish& wish) const {
+  const std::scoped_lock lock(mutex_);
+  return contents_.uuid == wish.contents.uuid;
 }
 
 std::vector<std::string> Card::units_for(const Wish& wish) const {
   const std::scoped_lock lock(mutex_);
-  if (uuid_ != wish.manifest.uuid) {
+  if (!contents_.runs(wish.contents, wish.manifest.kernel)) {
     return {};
   }
-  std::vector<std::string> units = wish.manifest.compute_units;
+  std::vector<std::string> units = contents_.units_of(wish.manifest.kernel);
   for (const Tenant* tenant : tenants_) {
     if (!may_share(tenant->wish(), wish)) {
       for (const auto& lane : tenant->lanes()) {
@@ -81,13 +101,31 @@ std::vector<std::string> Card::units_for(const Wish& wish) const {
   return units;
 }
 
-std::string Card::models() const {
+std::string Card::shortfall(const Wish& wish, std::size_t units) const {
   const std::scoped_lock lock(mutex_);
-  std::string text;
+  const std::string here = resources(units, contents_);
+  const std::string wanted = resources(wish.manifest.compute_units.size(), wish.contents);
+  return here == wanted ? ""
+                        : "the model has " + here + " of card " + std::to_string(index_) +
+                              ", which it shares; its own xclbin, which is not loaded, has " + wanted +
+                              ". Unload the model and load it again when no other model is on the card, or add a card";
+}
+
+bool Card::has_version_of(const Wish& wish) const {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(tenants_.begin(), tenants_.end(),
+                     [&wish](const Tenant* tenant) { return tenant->wish().model == wish.model; });
+}
+
+std::string Card::busy(const Wish& wish) const {
+  const std::scoped_lock lock(mutex_);
+  const bool has_kernel = contents_.runs(wish.contents, wish.manifest.kernel);
+  std::string models;
   for (const Tenant* tenant : tenants_) {
-    text += (text.empty() ? "" : ", ") + quoted(tenant->wish().model);
+    models += (models.empty() ? "" : ", ") + quoted(tenant->wish().model);
   }
-  return text.empty() ? "a model that is being loaded" : text;
+  return "card " + std::to_string(index_) + (has_kernel ? " has its kernel, but it is used by " : " has the xclbin of ") +
+         (models.empty() ? "a model that is being loaded" : models);
 }
 
 void Card::enter(Tenant& tenant) {
@@ -143,8 +181,8 @@ void Card::open_lane(Lane& lane, const Wish& wish) {
     weights = lane.unit_->weights(wish.directory + "/weights.bin", wish.manifest.weights_bytes, wish.manifest.weights_sha256);
   }
   for (auto& slot : lane.slots_) {
-    slot = std::make_unique<Slot>(*lane.unit_, link_, wish.slot_rows, wish.manifest.inputs.bytes, wish.manifest.outputs.bytes,
-                                  weights);
+    slot = std::make_unique<Slot>(*lane.unit_, link_, lane.figures_, &wish, wish.slot_rows, wish.manifest.inputs.bytes,
+                                  wish.manifest.outputs.bytes, weights);
   }
   lane.ready_.store(true);
 }
@@ -167,7 +205,7 @@ std::shared_ptr<Unit> Card::unit_of(const Wish& wish, const std::string& name) {
   if (auto there = units_[name].lock()) {
     return there;
   }
-  auto unit = std::make_shared<Unit>(*library_, device_, uuid_, wish.manifest.kernel, name);
+  auto unit = std::make_shared<Unit>(*library_, device_, contents_, known_->usage, wish.manifest.kernel, name);
   units_[name] = unit;
   return unit;
 }
@@ -231,19 +269,40 @@ void Card::release_hung() noexcept {
   hung_.clear();
 }
 
-bool Card::reopen() noexcept {
-  const Wish& wish = tenants_.front()->wish_;
-  Handle device = nullptr;
-  try {
-    device = library_->open_device(index_);
-    const std::string uuid = library_->load_xclbin(device, wish.directory + "/model.xclbin");
-    if (uuid != uuid_) {
-      throw Error(Kind::XclbinMismatch, "card " + std::to_string(index_) + " holds xclbin " + uuid + ", expected " + uuid_);
+const Wish& Card::to_load() const {
+  const Wish* found = nullptr;
+  for (const Tenant* tenant : tenants_) {
+    const Wish& wish = tenant->wish();
+    std::error_code ignored;
+    if (!std::filesystem::exists(wish.directory + "/model.xclbin", ignored)) {
+      continue;
     }
-    device_ = device;
+    if (wish.contents.uuid == contents_.uuid) {
+      return wish;
+    }
+    found = found == nullptr && fits(wish) ? &wish : found;
+  }
+  return found != nullptr ? *found : tenants_.front()->wish();
+}
+
+bool Card::fits(const Wish& wish) const {
+  return std::all_of(tenants_.begin(), tenants_.end(), [&wish](const Tenant* tenant) {
+    const Wish& other = tenant->wish();
+    const auto units = wish.contents.units_of(other.manifest.kernel);
+    return wish.contents.runs(other.contents, other.manifest.kernel) &&
+           std::all_of(tenant->lanes().begin(), tenant->lanes().end(), [&units](const auto& lane) {
+             return std::find(units.begin(), units.end(), lane->unit_name()) != units.end();
+           });
+  });
+}
+
+bool Card::reopen() noexcept {
+  try {
+    load(to_load());
     for (Tenant* tenant : tenants_) {
       for (const auto& lane : tenant->lanes_) {
         open_lane(*lane, tenant->wish_);
+        ++lane->figures_.revived;
       }
     }
   } catch (const std::exception& error) {
@@ -254,10 +313,10 @@ bool Card::reopen() noexcept {
     }
     release_hung();
     units_.clear();
-    if (device != nullptr) {
-      library_->close_device(device);
+    if (device_ != nullptr) {
+      library_->close_device(device_);
+      device_ = nullptr;
     }
-    device_ = nullptr;
     if (last_failure_ != error.what()) {
       last_failure_ = error.what();
       log_(true, "card " + std::to_string(index_) + " is not back yet: " + last_failure_);

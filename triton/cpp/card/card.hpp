@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "card/figures.hpp"
+#include "card/sensors.hpp"
 #include "card/slot.hpp"
 #include "card/unit.hpp"
 #include "driver/library.hpp"
@@ -30,6 +32,7 @@ struct Wish {
   std::string model;
   std::uint64_t version;
   Manifest manifest;
+  Xclbin contents;        // of its own xclbin
   std::string directory;  // of the version: model.xclbin, weights.bin
   std::size_t slots;
   std::size_t slot_rows;
@@ -58,6 +61,7 @@ class Lane {
   Slot* slot(std::size_t index) const noexcept { return ready_.load() ? slots_[index].get() : nullptr; }
   Unit* unit() const noexcept { return ready_.load() ? unit_.get() : nullptr; }
   bool in_service() const noexcept { return ready_.load() && unit_->in_service(); }
+  Figures& figures() noexcept { return figures_; }
 
  private:
   friend class Card;
@@ -66,6 +70,7 @@ class Lane {
 
   std::string unit_name_;
   std::shared_ptr<Unit> unit_;
+  Figures figures_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::atomic<bool> ready_{false};
   std::atomic<int> users_{0};
@@ -97,23 +102,35 @@ class Tenant {
 // Receives one line for the log. error: false for information.
 using Log = std::function<void(bool error, const std::string& text)>;
 
+// A card that this process has used, for metrics: it is there until the process ends.
+struct KnownCard {
+  std::string gpu_uuid;
+  Usage usage;
+  std::shared_ptr<Sensors> sensors;  // null without any
+};
+
 class Card : public std::enable_shared_from_this<Card> {
  public:
-  Card(std::shared_ptr<Library> library, unsigned index, bool emulated, Log log);
+  Card(std::shared_ptr<Library> library, unsigned index, std::shared_ptr<KnownCard> known, Log log);
   ~Card();
   Card(const Card&) = delete;
   Card& operator=(const Card&) = delete;
 
   unsigned index() const noexcept { return index_; }
-  bool emulated() const noexcept { return emulated_; }
-  const std::string& uuid() const noexcept { return uuid_; }
+  const std::shared_ptr<KnownCard>& known() const noexcept { return known_; }
 
   // Opens the card with an xclbin. Throws Error.
   void open(const Wish& wish);
-  // The compute units that the model may use; empty if others use them, or if the card has another xclbin.
+  // True if the card has the model's own xclbin.
+  bool has_xclbin_of(const Wish& wish) const;
+  // The compute units that the model may use; empty if others use them, or if the card's xclbin lacks the model's kernel.
   std::vector<std::string> units_for(const Wish& wish) const;
-  // The models on the card, for messages.
-  std::string models() const;
+  // How a model with these units differs from one with its own xclbin, for the log; "" if it does not.
+  std::string shortfall(const Wish& wish, std::size_t units) const;
+  // True if another version of the model is on the card.
+  bool has_version_of(const Wish& wish) const;
+  // Why the card has no units for the model: it names the models on it.
+  std::string busy(const Wish& wish) const;
   // Opens a tenant's lanes. Throws Error.
   void enter(Tenant& tenant);
   void leave(Tenant& tenant) noexcept;
@@ -129,15 +146,21 @@ class Card : public std::enable_shared_from_this<Card> {
   void release() noexcept;
   void release_hung() noexcept;
   bool reopen() noexcept;
+  // Opens the device with a model's xclbin. Throws Error.
+  void load(const Wish& wish);
+  // The model whose xclbin a card that was reset gets: one with the xclbin that was on it, if its file still exists; otherwise
+  // one whose xclbin has all units in use.
+  const Wish& to_load() const;
+  bool fits(const Wish& wish) const;
   void notify() const noexcept;
 
   std::shared_ptr<Library> library_;
   const unsigned index_;
-  const bool emulated_;
+  const std::shared_ptr<KnownCard> known_;
   Log log_;
   mutable std::mutex mutex_;
   Handle device_ = nullptr;
-  std::string uuid_;
+  Xclbin contents_;  // of the xclbin on it
   Link link_;
   std::map<std::string, std::weak_ptr<Unit>> units_;
   // units out of service that no model uses any more; they remain open, because their runs may still write to their buffers

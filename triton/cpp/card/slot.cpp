@@ -2,7 +2,6 @@
 #include "card/slot.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <utility>
 
@@ -18,15 +17,12 @@ bool is_pending(int state) { return state == 1 || state == 2 || state == 3 || st
 
 }  // namespace
 
-std::uint64_t now_ns() noexcept {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
-}
-
-Slot::Slot(Unit& unit, Link& link, std::size_t rows, std::size_t row_in_bytes, std::size_t row_out_bytes,
-           std::shared_ptr<Buffer> weights)
+Slot::Slot(Unit& unit, Link& link, Figures& figures, const void* flow, std::size_t rows, std::size_t row_in_bytes,
+           std::size_t row_out_bytes, std::shared_ptr<Buffer> weights)
     : unit_(unit),
       link_(link),
+      figures_(figures),
+      flow_(flow),
       capacity_rows_(rows),
       row_in_bytes_(row_in_bytes),
       row_out_bytes_(row_out_bytes),
@@ -53,23 +49,32 @@ Slot::~Slot() {
 RunTimes Slot::run(std::size_t rows, unsigned timeout_ms) {
   RunTimes times{};
   {
-    const std::scoped_lock lock(link_.to_card);
+    const Gate::Pass pass(link_.to_card, flow_);
     unit_.require_service();
-    unit_.library().sync(x_.handle(), kToDevice, rows * row_in_bytes_);
+    x_.sync(kToDevice, rows * row_in_bytes_);
   }
+  compute(rows, timeout_ms, times);
+  unit_.check_accesses();
   {
-    const std::scoped_lock lock(unit_.starting);
-    unit_.require_service();
-    unit_.library().set_scalar(run_, kRows, static_cast<std::uint32_t>(rows));
-    unit_.library().start(run_);
+    const Gate::Pass pass(link_.from_card, flow_);
+    y_.sync(kFromDevice, rows * row_out_bytes_);
   }
+  ++figures_.runs;
+  figures_.bytes_in += rows * row_in_bytes_;
+  figures_.bytes_out += rows * row_out_bytes_;
+  return times;
+}
+
+void Slot::compute(std::size_t rows, unsigned timeout_ms, RunTimes& times) {
+  std::unique_lock starting(unit_.starting);
+  unit_.require_service();
+  unit_.library().set_scalar(run_, kRows, static_cast<std::uint32_t>(rows));
+  const Figures::InFlight in_flight(figures_);
+  unit_.library().start(run_);
+  starting.unlock();
   times.launched_ns = now_ns();
   wait(rows, timeout_ms);
   times.done_ns = now_ns();
-  unit_.check_accesses();
-  const std::scoped_lock lock(link_.from_card);
-  unit_.library().sync(y_.handle(), kFromDevice, rows * row_out_bytes_);
-  return times;
 }
 
 void Slot::wait(std::size_t rows, unsigned timeout_ms) {
@@ -89,6 +94,7 @@ void Slot::wait(std::size_t rows, unsigned timeout_ms) {
     }
     unit_.require_service();
     if (left_ms == 0) {
+      ++figures_.timeouts;
       const std::string text = "a run of " + std::to_string(rows) + " rows on " + unit_.name() + " did not complete within " +
                                std::to_string(timeout_ms) +
                                " ms; the compute unit is out of service and the others continue: " + kReset +

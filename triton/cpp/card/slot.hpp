@@ -5,16 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "card/figures.hpp"
+#include "card/gate.hpp"
 #include "card/unit.hpp"
 
 namespace hypersonic {
 
-// The directions of a card's link: one transfer at a time has a direction to itself, because its bytes then arrive soonest.
+// The directions of a card's link.
 struct Link {
-  std::mutex to_card;
-  std::mutex from_card;
+  Gate to_card;
+  Gate from_card;
 };
 
 // The times of a run, in ns of the steady clock.
@@ -23,13 +24,11 @@ struct RunTimes {
   std::uint64_t done_ns;      // the run had completed
 };
 
-std::uint64_t now_ns() noexcept;
-
 class Slot {
  public:
-  // weights: null for a kernel that reads none. Throws Error.
-  Slot(Unit& unit, Link& link, std::size_t rows, std::size_t row_in_bytes, std::size_t row_out_bytes,
-       std::shared_ptr<Buffer> weights);
+  // flow: identifies the model version at the link. weights: null for a kernel that reads none. Throws Error.
+  Slot(Unit& unit, Link& link, Figures& figures, const void* flow, std::size_t rows, std::size_t row_in_bytes,
+       std::size_t row_out_bytes, std::shared_ptr<Buffer> weights);
   ~Slot();
   Slot(const Slot&) = delete;
   Slot& operator=(const Slot&) = delete;
@@ -43,10 +42,13 @@ class Slot {
   RunTimes run(std::size_t rows, unsigned timeout_ms);
 
  private:
+  void compute(std::size_t rows, unsigned timeout_ms, RunTimes& times);
   void wait(std::size_t rows, unsigned timeout_ms);
 
   Unit& unit_;
   Link& link_;
+  Figures& figures_;
+  const void* flow_;
   std::size_t capacity_rows_;
   std::size_t row_in_bytes_;
   std::size_t row_out_bytes_;

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "card/registers.inc"
+#include "card/constants.inc"
 #include "driver/error.hpp"
 #include "model/sha256.hpp"
 
@@ -55,11 +55,18 @@ std::string fill(std::uint8_t* memory, const std::string& path, std::size_t byte
 
 }  // namespace
 
-Unit::Unit(const Library& library, Handle device, const std::string& uuid, const std::string& kernel, const std::string& name)
-    : library_(library), device_(device), name_(name), kernel_(library.open_kernel(device, uuid, kernel + ":{" + name + "}")) {
+Unit::Unit(const Library& library, Handle device, const Xclbin& contents, Usage& usage, const std::string& kernel,
+           const std::string& name)
+    : library_(library),
+      device_(device),
+      banks_(contents.banks),
+      usage_(usage),
+      name_(name),
+      kernel_(library.open_kernel(device, contents.uuid, kernel + ":{" + name + "}")) {
   tells_ = knows_registers(library_, kernel_);
   try {
     check_fit();
+    new_busy_cycles();  // those of an earlier process
   } catch (...) {
     library_.close_kernel(kernel_);
     throw;
@@ -105,6 +112,33 @@ void Unit::check_accesses() {
                              kReset;
     take_out_of_service(text);
     throw Error(Kind::MemoryAccess, text);
+  }
+}
+
+std::string Unit::bank(int group) const {
+  const auto index = static_cast<std::size_t>(group);
+  return index < banks_.size() ? banks_[index] : "memory " + std::to_string(group);
+}
+
+std::uint64_t Unit::busy_cycles() const {
+  std::uint32_t high = library_.read_register(kernel_, registers::kBusyCycles + 4);
+  while (true) {
+    const std::uint32_t low = library_.read_register(kernel_, registers::kBusyCycles);
+    const std::uint32_t before = high;
+    high = library_.read_register(kernel_, registers::kBusyCycles + 4);
+    if (before == high) {
+      return std::uint64_t{high} << 32 | low;
+    }
+  }
+}
+
+std::uint64_t Unit::new_busy_cycles() noexcept {
+  try {
+    const std::uint64_t now = tells_ ? busy_cycles() : 0;
+    const std::uint64_t before = std::exchange(busy_cycles_, now);
+    return now >= before ? now - before : now;  // after a reset of the card it counts from 0
+  } catch (const Error&) {
+    return 0;
   }
 }
 
@@ -157,7 +191,7 @@ std::shared_ptr<Buffer> Unit::loaded(const std::string& path, std::size_t bytes,
     throw Error(Kind::Weights, path + " has sha256 " + found + ", expected " + sha256 +
                                    " as in the manifest: it was changed, or is from another build: publish the model again");
   }
-  library_.sync(buffer->handle(), kToDevice, bytes);
+  buffer->sync(kToDevice, bytes);
   return buffer;
 }
 
@@ -196,17 +230,28 @@ void Unit::release() noexcept {
 Buffer::Buffer(Unit& unit, std::size_t bytes, Argument argument)
     : unit_(unit),
       bytes_(bytes),
-      handle_(unit.library().allocate(unit.device(), bytes, unit.library().group_id(unit.kernel(), argument))) {
+      group_(unit.library().group_id(unit.kernel(), argument)),
+      handle_(unit.library().allocate(unit.device(), bytes, group_)) {
   try {
     data_ = unit.library().map(handle_);
   } catch (...) {
     unit.library().free(handle_);
     throw;
   }
+  unit.usage().hold(unit.bank(group_), static_cast<std::int64_t>(bytes));
 }
 
 Buffer::~Buffer() {
-  unit_.dispose([library = &unit_.library(), handle = handle_] { library->free(handle); });
+  unit_.dispose([library = &unit_.library(), handle = handle_, usage = &unit_.usage(), bank = unit_.bank(group_),
+                 bytes = static_cast<std::int64_t>(bytes_)] {
+    library->free(handle);
+    usage->hold(bank, -bytes);
+  });
+}
+
+void Buffer::sync(Direction direction, std::size_t bytes) const {
+  unit_.library().sync(handle_, direction, bytes);
+  (direction == kToDevice ? unit_.usage().bytes_to_card : unit_.usage().bytes_from_card) += bytes;
 }
 
 }  // namespace hypersonic

@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "card/figures.hpp"
 #include "driver/library.hpp"
+#include "model/xclbin.hpp"
 
 namespace hypersonic {
 
@@ -31,8 +33,9 @@ class Buffer;
 class Unit {
  public:
   // Opens and checks the unit. Throws Error: ComputeUnitNotFound, ComputeUnitOutOfService (an earlier run is still hung).
-  // uuid: of the xclbin on the card.
-  Unit(const Library& library, Handle device, const std::string& uuid, const std::string& kernel, const std::string& name);
+  // contents: of the xclbin on the card.
+  Unit(const Library& library, Handle device, const Xclbin& contents, Usage& usage, const std::string& kernel,
+       const std::string& name);
   ~Unit();
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
@@ -41,6 +44,9 @@ class Unit {
   const Library& library() const noexcept { return library_; }
   Handle kernel() const noexcept { return kernel_; }
   Handle device() const noexcept { return device_; }
+  Usage& usage() const noexcept { return usage_; }
+  // The name of a memory group.
+  std::string bank(int group) const;
   bool in_service() const noexcept { return in_service_.load(); }
 
   // Throws Error (ComputeUnitOutOfService) with the reason.
@@ -52,6 +58,8 @@ class Unit {
   void check_present() const;
   // Checks the memory's responses to the last runs. Throws Error (MemoryAccess), and takes the unit out of service.
   void check_accesses();
+  // The clocks with a run in flight since the last call; 0 where registers cannot be read. One thread calls it.
+  std::uint64_t new_busy_cycles() noexcept;
 
   // The weights in a file, in the bank of argument w; equal weights are stored once. Throws Error.
   std::shared_ptr<Buffer> weights(const std::string& path, std::size_t bytes, const std::string& sha256);
@@ -67,14 +75,18 @@ class Unit {
  private:
   void check_fit() const;
   std::uint64_t last_weights() const noexcept;
+  std::uint64_t busy_cycles() const;
   std::shared_ptr<Buffer> loaded(const std::string& path, std::size_t bytes, const std::string& sha256);
 
   const Library& library_;
   Handle device_;
+  std::vector<std::string> banks_;
+  Usage& usage_;
   std::string name_;
   Handle kernel_;
   // True if the registers can be read and are those of this project's kernels.
   bool tells_;
+  std::uint64_t busy_cycles_ = 0;  // that were counted
   std::atomic<bool> in_service_{true};
   bool released_ = false;
   mutable std::mutex mutex_;
@@ -98,10 +110,13 @@ class Buffer {
   std::uint8_t* data() const noexcept { return data_; }
   std::size_t bytes() const noexcept { return bytes_; }
   std::uint64_t address() const noexcept { return unit_.library().address(handle_); }
+  // Copies its first bytes. Throws Error (BufferObject).
+  void sync(Direction direction, std::size_t bytes) const;
 
  private:
   Unit& unit_;
   std::size_t bytes_;
+  int group_;
   Handle handle_;
   std::uint8_t* data_;
 };

@@ -29,10 +29,6 @@ constexpr std::uint64_t kBeatBytes = 64;
 constexpr int kOldestSchema = 3;
 constexpr int kSchema = 4;
 
-// the offset of the byte `mode` in an xclbin, and the modes of each target (firmware/xclbin/container.py)
-constexpr std::size_t kModeOffset = 304 + 28;
-constexpr char kMagic[] = "xclbin2";
-
 [[noreturn]] void wrong(const std::string& field, const json& value, const std::string& expected) {
   const std::string got = value.is_null() ? "missing" : value.dump(-1, ' ', true, json::error_handler_t::replace).substr(0, 80);
   throw Error(Kind::Manifest, "manifest: " + field + " is " + got + ", expected " + expected);
@@ -168,6 +164,13 @@ void read_weights(const json& object, Manifest& manifest) {
   manifest.weights_sha256 = manifest.weights_bytes != 0 ? hex_of(object, "weights_sha256", 64) : "";
 }
 
+// The digest of the kernel; "" where it is not known, as in the first schema.
+std::string digest_of(const json& object) {
+  const json& value = field(object, "kernel_sha256");
+  const bool known = field(object, "schema") != kOldestSchema && !(value.is_string() && value.get<std::string>().empty());
+  return known ? hex_of(object, "kernel_sha256", 64) : "";
+}
+
 std::string accepted_of(const json& object) {
   const json& report = field(object, "report");
   const json& gate = report.is_object() ? field(report, "gate") : report;
@@ -197,23 +200,6 @@ json parsed(const std::string& path) {
     throw Error(Kind::Manifest, path + ": manifest is not a JSON object: publish the model again");
   }
   return object;
-}
-
-std::string target_of_mode(unsigned mode) {
-  switch (mode) {
-    case 0:
-    case 1:
-    case 2:
-    case 3:
-      return "hw";
-    case 4:
-    case 6:
-      return "hw_emu";
-    case 5:
-      return "sw_emu";
-    default:
-      return "unknown";
-  }
 }
 
 [[noreturn]] void mismatch(const Manifest& manifest, const std::string& what) {
@@ -249,26 +235,25 @@ Manifest read_manifest(const std::string& directory) {
   manifest.compute_units = names_of(object, "compute_units");
   manifest.max_batch_size = count_of(object, "max_batch_size");
   read_weights(object, manifest);
+  manifest.kernel_sha256 = digest_of(object);
   manifest.accepted = accepted_of(object);
   return manifest;
 }
 
-void check_xclbin(const Manifest& manifest, const std::string& directory) {
+Xclbin check_xclbin(const Manifest& manifest, const std::string& directory) {
   const std::string path = directory + "/model.xclbin";
-  std::array<char, kModeOffset + 1> head{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(head.data(), head.size());
-  if (static_cast<std::size_t>(file.gcount()) != head.size() || std::memcmp(head.data(), kMagic, sizeof kMagic) != 0) {
-    throw Error(Kind::XclbinMismatch, path + " is not an xclbin file: publish the model again");
-  }
-  const std::string target = target_of_mode(static_cast<unsigned char>(head[kModeOffset]));
-  if (target != manifest.target) {
-    mismatch(manifest, "target is " + quoted(manifest.target) + ", but the xclbin has " + quoted(target));
-  }
-  const std::string sha256 = sha256_of_file(path);
-  if (sha256 != manifest.sha256) {
-    mismatch(manifest, "sha256 is " + quoted(manifest.sha256) + ", but the xclbin has " + quoted(sha256));
-  }
+  Xclbin xclbin = read_xclbin(path);
+  const auto compare = [&manifest](const char* name, const json& described, const json& actual) {
+    if (described != actual) {
+      mismatch(manifest, std::string(name) + " is " + described.dump() + ", but the xclbin has " + actual.dump());
+    }
+  };
+  compare("target", manifest.target, xclbin.target);
+  compare("compute_units", manifest.compute_units, xclbin.units_of(manifest.kernel));
+  compare("kernel_sha256", manifest.kernel_sha256, xclbin.digest_of(manifest.kernel));
+  compare("uuid", manifest.uuid, xclbin.uuid);
+  compare("sha256", manifest.sha256, sha256_of_file(path));
+  return xclbin;
 }
 
 }  // namespace hypersonic

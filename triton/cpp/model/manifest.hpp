@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "model/xclbin.hpp"
+
 namespace hypersonic {
 
 // One tensor of a row. shape: without the batch dimension.
@@ -40,7 +42,8 @@ struct Manifest {
   std::int64_t max_batch_size = 0;
   std::uint64_t weights_bytes = 0;  // of weights.bin, 0 without one
   std::string weights_sha256;
-  std::string accepted;  // how far the answers are from the trained model's, if the build accepted that; otherwise ""
+  std::string kernel_sha256;  // the kernel's digest, "" if the xclbin does not name it
+  std::string accepted;       // how far the answers are from the trained model's, if the build accepted that; otherwise ""
 
   bool emulated() const noexcept { return target != "hw"; }
 };
@@ -48,8 +51,8 @@ struct Manifest {
 // Reads <directory>/manifest.json. Throws Error (Manifest), which names the field.
 Manifest read_manifest(const std::string& directory);
 
-// Checks that <directory>/model.xclbin is the file that the manifest describes: its magic, target and hash.
-// Throws Error (XclbinMismatch).
-void check_xclbin(const Manifest& manifest, const std::string& directory);
+// Checks that <directory>/model.xclbin is the file that the manifest describes, and returns its contents.
+// Throws Error (XclbinMismatch), which names the field.
+Xclbin check_xclbin(const Manifest& manifest, const std::string& directory);
 
 }  // namespace hypersonic

@@ -194,24 +194,20 @@ class CallQueue:
         before, self._rounds_before = self._rounds_before, self._rounds
         return bool(self._polling) or self._rounds != before
 
-    def _poll(self) -> Any:
-        thread = threading.get_ident()
-        self._rounds += 1
-        self._polling.add(thread)
-        try:
-            return self._queue.poll(None)
-        finally:
-            self._polling.discard(thread)
-
     def _serve(self) -> None:
+        thread = threading.get_ident()
         while True:
-            event = self._poll()
+            self._rounds += 1
+            self._polling.add(thread)
+            try:
+                event = self._queue.poll(None)
+            finally:
+                self._polling.discard(thread)
             if event.completion_type == self._shut_down:
                 return
             if type(event.tag) is str:
                 self._arrive(event, event.tag)
             elif (call := event.tag(event)) is not None:
-                self._has_read(call)
                 self._run(call)
                 del call
             del event  # it may refer to a message, which must not stay in memory until the next event
@@ -279,13 +275,12 @@ class CallQueue:
         return True
 
     def _has_read(self, call: DirectCall) -> None:
-        """Record that the message of a call has been read, or will never arrive."""
-        with self._lock:
-            address = self._address_of(call.client)
-            reading = self._reading[address]
-            del reading[call]
-            if not reading:
-                del self._reading[address]
+        """Record that the message of a call has been read, or will never arrive. The lock is held."""
+        address = self._address_of(call.client)
+        reading = self._reading[address]
+        del reading[call]
+        if not reading:
+            del self._reading[address]
 
     def _next(self) -> DirectCall | None:
         """Return a waiting call that may be read now, counted as being read; None if there is none."""
@@ -334,7 +329,7 @@ class CallQueue:
 
     def _run(self, call: DirectCall) -> None:
         """Run a call's handler while another thread waits for events. Then return to wait for events, or park the thread."""
-        self._let_follow()
+        self._let_follow(call)
         try:
             call.run()
         except Exception:  # noqa: BLE001 - for example, no memory: the call is lost, but not the thread that serves all calls
@@ -342,13 +337,15 @@ class CallQueue:
         following, parking = self._hand_over(call)
         for other in following:
             other.read()
-        self._end()
+        if self._closed:
+            self._end()
         if parking is not None:
             parking.acquire()
 
-    def _let_follow(self) -> None:
-        """Make sure that another thread waits for events while this one runs a handler."""
+    def _let_follow(self, call: DirectCall) -> None:
+        """Make sure that another thread waits for events while this one runs the handler of a call, which has been read."""
         with self._lock:
+            self._has_read(call)
             alone = self._waiting == 1
             if not alone:
                 self._waiting -= 1

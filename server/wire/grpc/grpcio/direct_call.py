@@ -18,6 +18,8 @@ from hypersonic.server.wire.grpc.transport import Metadata, traceparent_of
 
 _LOG = logging.getLogger(__name__)
 _NO_FLAGS = 0
+#: grpcio's object for a status code -> its number; the attribute `value` of an Enum costs two calls
+_NUMBERS = {code: code.value[0] for code in grpc.StatusCode}
 _ALGORITHMS = {
     grpc.Compression.NoCompression: "identity",
     grpc.Compression.Deflate: "deflate",
@@ -172,7 +174,7 @@ class DirectCall:
             return
         self._statused = True
         self._clients.reading(self, len(answer or b""))
-        status = cygrpc.SendStatusFromServerOperation(None, code.value[0], details.encode(), _NO_FLAGS)
+        status = cygrpc.SendStatusFromServerOperation(None, _NUMBERS[code], details.encode(), _NO_FLAGS)
         metadata = cygrpc.SendInitialMetadataOperation(self._sent_metadata, _NO_FLAGS)
         if answer is None:
             self._begin((status, metadata), self._over)

@@ -55,7 +55,7 @@ def step(name: str, arguments: list[str]) -> str:
     if name == "vivado":
         return arguments[arguments.index("-source") + 1].removesuffix(".tcl")
     if name == "v++":
-        return "synthesise" if "--to_step" in arguments else "implement"
+        return "synthesise" if "--to_step" in arguments else "implement" if "--from_step" in arguments else "link"
     return arguments[1]
 
 
@@ -73,7 +73,8 @@ def link(arguments: list[str]) -> int:
     if "--to_step" in arguments:
         (temp / "synthesised.txt").write_text("netlist")
         return 0
-    assert (temp / "synthesised.txt").is_file(), "place and route without synthesis"
+    if "--from_step" in arguments:
+        assert (temp / "synthesised.txt").is_file(), "place and route without synthesis"
     say("[12:00:01] Starting placement..")
     output = Path(options["--output"])
     shutil.copy(PLACE / "linked.xclbin", output)

@@ -12,7 +12,7 @@ import pytest
 
 from hypersonic.hls.csim.overflow.figures import NumberType, Overflows, VariableCounts
 from hypersonic.hls.csim.overflow.model import _raw, overflows
-from hypersonic.hls.csim.wraps import to_json
+from hypersonic.hls.csim.wraps import wraps_json
 from hypersonic.hls.errors import ConversionError
 from hypersonic.hls.fixed import FixedPoint
 from hypersonic.hls.row import Row
@@ -45,5 +45,5 @@ def test_an_infinite_entry_of_a_table_is_json_that_any_program_reads() -> None:
     kind = NumberType(18, 8, True, "AP_RND", "AP_SAT")
     counts = (1024, 0, 1, 0, 0, 0, 1, 0.125, inf, inf, -inf)
     found = Overflows("net", 500, (VariableCounts("softmax", "inv_table_t", kind, True, *counts),))
-    (entry,) = json.loads(json.dumps(to_json(found), allow_nan=False))
+    (entry,) = json.loads(json.dumps(wraps_json(found), allow_nan=False))
     assert (entry["least"], entry["greatest"]) == (0.125, None)

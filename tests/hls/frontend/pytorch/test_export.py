@@ -68,7 +68,7 @@ def test_a_named_python_without_torch_is_refused(jets: str, monkeypatch: pytest.
 
 def test_a_text_that_names_no_function_of_a_file_is_refused(jets: str, tmp_path: Path) -> None:
     for text in (str(tmp_path / "jets.py"), f"{tmp_path / 'jets.py'}:", f"{tmp_path / 'jets.py'}:a b"):
-        with pytest.raises(TorchError, match=r"expected file\.py:function, the function that returns the torch\.nn\.Module"):
+        with pytest.raises(TorchError, match=r"or file\.py:function, the function that returns the torch\.nn\.Module"):
             export_module(text)
     with pytest.raises(TorchError, match=r"other\.py does not exist"):
         export_module(f"{tmp_path / 'other.py'}:make_model")

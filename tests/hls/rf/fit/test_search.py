@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hypersonic.building.fit.card import FillError, card_of, rate_lines
 from hypersonic.building.fit.picture import draw_fit
-from hypersonic.firmware.estimate.rates import NETWORK_GBPS
-from hypersonic.firmware.platform import PLATFORMS
+from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate
+from hypersonic.firmware.platform import PLATFORMS, find_platform
 from hypersonic.hls.network.base import Network, WeightsIn
 from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.design import BUSY, CardResources, Fit, FitError
@@ -136,12 +136,39 @@ def test_units_repeat_where_there_is_room_and_memory_for_them() -> None:
     assert result.chosen.rate_hz == 3 * 300e6 / result.chosen.design.interval
 
 
-def test_a_unit_larger_than_a_die_spans_them_and_is_said_to() -> None:
-    dies = (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=100, uram=110),) * 4
-    result = fit(emtrk(), replace(CARD, dies=dies))
-    assert result.chosen.design.spans
-    assert result.chosen.units == 1
-    assert any("places it over several" in line for line in fit_lines(result))
+def wide() -> Network:
+    net = Net(256)
+    for _ in range(4):
+        net = net.dense(256).relu()
+    return net.network("wide")
+
+
+def test_a_unit_larger_than_a_die_is_laid_out_over_them_and_the_plan_is_printed_and_built() -> None:
+    dies = (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=20, uram=4),) * 4
+    result = fit(wide(), replace(CARD, dies=dies, units=1, boundary_wires=2_000))
+    design, laid = result.chosen.design, result.chosen.design.dies
+    assert design.spans
+    assert laid is not None
+    assert all(amounts.fits(die) for amounts, die in zip(laid.amounts, dies, strict=True))
+    assert laid.total == design.unit
+    lines = fit_lines(result)
+    assert any(line.startswith("the unit does not fit one die; its stages on the dies") for line in lines)
+    assert [line.split()[0] for line in lines if line.startswith("SLR")] == ["SLR0", "SLR1", "SLR2", "SLR3"]
+    assert fit_lines(fit_from_json(json.loads(json.dumps(fit_to_json(result))))) == lines
+    planned = plan(with_design(wide(), design), cuts=laid.cuts)
+    assert clocks(planned).latency == result.latency_cycles
+    assert clocks(planned).ii == design.interval
+    kept = [stage for stage in planned.stages if stage.module not in ("axis_skid", "rf_lanes")]
+    for die, ends in enumerate(laid.layers):
+        layers = [stage.layer for stage in kept if stage.die == die]
+        assert (layers[0], layers[-1]) == ends
+
+
+def test_a_unit_that_no_division_fits_is_refused_with_the_die_and_what_is_short() -> None:
+    dies = (Amounts(lut=40_000, ff=60_000, dsp=100, bram36=14),) * 5
+    short = "has no room on SLR1 for layer 'l0': URAM288 beside full block RAM: got 8, expected at most 0; give weights"
+    with pytest.raises(FitError, match=rf"'wide' does not fit card: the smallest design, a row every [\d,]+ clocks, {short}"):
+        fit(wide(), replace(CARD, dies=dies, units=1))
 
 
 def test_weights_that_no_chip_holds_stay_in_the_cards_memory_and_the_port_keeps_up() -> None:
@@ -166,10 +193,33 @@ def test_the_hosts_link_and_the_memory_bound_the_rate() -> None:
     assert rate(link, 5, 1) == (300e6 / 10, "the memory's bus")
     assert rate(link, 5, 2) == (50e6, "host to card")
     assert rate(link, 40, 1) == (300e6 / 40, "the core")
+    both = replace(link, both_gb_s=33, bank_gb_s=30)
+    for card, units, per_s, by in (
+        (both, 4, 33e9 / 704, "the host's link"),
+        (both, 1, 30e9 / (2 * 704), "the memory bank"),
+        (replace(both, one_bank=False), 1, 30e9 / (2 * 640), "the memory bank"),
+    ):
+        found, part = rate(card, 5, units)
+        assert found == pytest.approx(per_s)
+        assert part == by
     # of designs that all fill the link the smallest is taken
     bound, free = fit(jets(), link), fit(jets(), CARD)
     assert bound.chosen.bound == "host to card"
     assert bound.chosen.fullest < free.chosen.fullest
+
+
+@given(
+    st.sampled_from(("u250", "u200", "u280", "u55c", "u50", "aws_f2")), st.integers(1, 500), st.integers(1, 500),
+    st.integers(1, 20_000), st.integers(1, 4),
+)  # fmt: skip
+def test_a_search_counts_links_and_banks_as_the_predicted_rate_does(
+    name: str, x_beats: int, y_beats: int, interval: int, units: int
+) -> None:
+    platform, x, y = find_platform(name), 64 * x_beats, 64 * y_beats
+    clocks = max(interval, x_beats, y_beats)
+    parts = [each for each in card_rate(platform, clocks, (x, y), units=units).limits if each.part not in ("network", "card")]
+    got, _ = rate(card_of(platform, x, y), interval, units)
+    assert got == pytest.approx(min(each.events_per_s for each in parts))
 
 
 def test_a_search_through_resnet_50_sketches_few_designs() -> None:

@@ -34,6 +34,7 @@ from tests.support.both_servers import STARTS
 from tests.support.multi_tensor_kernel import NAME, simulator
 from tests.support.optional import needs_build
 from tests.support.server_program import Program, program
+from tests.support.waiting import wait_until
 
 X, Y = several_rows()
 OUTPUTS = tuple(tensor.name for tensor in Y.tensors)
@@ -93,11 +94,16 @@ def infer_often(url: str, client: int) -> int:
 def merged(server: Program, clients: int) -> None:
     with ThreadPoolExecutor(clients) as pool:
         sent = sum(pool.map(lambda client: infer_often(server.grpc, client), range(clients)))
+    expected = {"in": sent * X.row_bytes, "out": sent * Y.row_bytes}
+    wait_until(lambda: moved(server) == expected, 20, explain=lambda: f"{moved(server)}, expected {expected}")
+
+
+def moved(server: Program) -> dict[str, int]:
+    """The bytes in each direction; those of tritonserver are up to a second old."""
     with urllib.request.urlopen(f"http://{server.ports['Metrics Service']}/metrics", timeout=20) as page:
         text = page.read().decode()
-    for way, row in (("in", X), ("out", Y)):
-        moved = re.findall(rf"fpga_compute_unit_dma_{way}_bytes_total\{{.*\}} (\d+)", text)
-        assert sum(map(int, moved)) == sent * row.row_bytes
+    found = {way: re.findall(rf"fpga_compute_unit_dma_{way}_bytes_total\{{.*\}} (\d+)", text) for way in ("in", "out")}
+    return {way: sum(map(int, values)) for way, values in found.items()}
 
 
 @pytest.fixture(scope="module", params=STARTS)

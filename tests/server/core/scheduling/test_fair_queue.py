@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import time
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hypersonic.server.core.config.schema import DynamicBatching, QueuePolicy
 from hypersonic.server.core.inference.pending import PendingRequest
 from hypersonic.server.core.inference.request import CheckedRequest
 from hypersonic.server.core.scheduling.batcher import DynamicBatcher
-from hypersonic.server.core.scheduling.fair_queue import FairQueue
+from hypersonic.server.core.scheduling.fair_queue import LEAST_BYTES, FairQueue
 from hypersonic.server.core.scheduling.rule import BatchRule
 from hypersonic.server.errors import CancelledError, QueueFullError, QueueTimeoutError
 from tests.support.waiting import wait_until
@@ -61,7 +62,10 @@ def test_after_a_turn_the_others_come_first_however_much_one_client_queues() -> 
     assert clients.count("b") == 3
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 1000)), max_size=60))
+SIZES = st.integers(LEAST_BYTES, 20 * LEAST_BYTES)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 10 * LEAST_BYTES)), max_size=60))
 def test_the_requests_of_one_client_stay_in_their_order(arrivals: list[tuple[str, int]]) -> None:
     queue = FairQueue()
     arrived = [add(queue, client, size) for client, size in arrivals]
@@ -70,7 +74,7 @@ def test_the_requests_of_one_client_stay_in_their_order(arrivals: list[tuple[str
         assert [p for p in served if p.client == client] == [p for p in arrived if p.client == client]
 
 
-@given(st.lists(st.integers(1, 1000), min_size=20, max_size=60), st.integers(1, 1000))
+@given(st.lists(SIZES, min_size=20, max_size=60), SIZES)
 def test_no_client_that_waits_gets_more_than_its_half_and_one_request(large: list[int], small: int) -> None:
     queue = FairQueue()
     for size in large:
@@ -82,6 +86,93 @@ def test_no_client_that_waits_gets_more_than_its_half_and_one_request(large: lis
         share = queue.take(1)[0]
         served[share.pending.client] += share.pending.queued.size_bytes
         assert abs(served["a"] - served["b"]) <= 2 * max(*large, small)
+
+
+def test_a_client_whose_requests_are_given_up_again_and_again_has_its_turn_as_if_they_had_never_come() -> None:
+    """Requests with short timeouts at a busy model: each of them cost its client a place further back."""
+    queue = FairQueue()
+    for _ in range(3):
+        add(queue, "a", 10**6)
+    for _ in range(50):
+        for given_up in [add(queue, "b", 10**6) for _ in range(20)]:
+            assert queue.remove(given_up)
+        queue.take(1)
+        add(queue, "a", 10**6)
+    patient = add(queue, "b", 10**6)
+    assert patient in [share.pending for share in queue.take(2)]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), SIZES, st.booleans()), max_size=40), st.randoms())
+def test_requests_that_leave_without_a_run_change_nothing_for_the_others(
+    arrivals: list[tuple[str, int, bool]], rng: Random
+) -> None:
+    queue, without = FairQueue(), FairQueue()
+    twins, leaving = {}, []
+    for client, size, stays in arrivals:
+        request = add(queue, client, size)
+        if stays:
+            twins[request] = add(without, client, size)
+        else:
+            leaving.append(request)
+    rng.shuffle(leaving)
+    for request in leaving:
+        assert queue.remove(request)
+        assert not queue.remove(request)
+    assert [twins[share.pending] for share in queue] == [share.pending for share in without]
+
+
+@settings(max_examples=30)
+@given(st.lists(SIZES, min_size=5, max_size=12), SIZES, st.randoms())
+def test_a_client_gets_its_half_however_many_of_its_requests_it_gives_up(large: list[int], small: int, rng: Random) -> None:
+    queue = FairQueue()
+    for size in large:
+        add(queue, "a", size)
+    served = {"a": 0, "b": 0}
+    while "a" in {share.pending.client for share in queue}:
+        for _ in range(4):
+            add(queue, "b", small)
+        mine = [share.pending for share in queue if share.pending.client == "b"]
+        for given_up in rng.sample(mine, len(mine) - 1):
+            queue.remove(given_up)
+        share = queue.take(1)[0]
+        served[share.pending.client] += share.pending.queued.size_bytes
+        assert abs(served["a"] - served["b"]) <= 2 * max(*large, small)
+
+
+def test_a_request_without_bytes_counts_too_so_that_a_flood_of_them_holds_nobody_up() -> None:
+    queue = FairQueue()
+    for _ in range(1000):
+        add(queue, "empty", 0)
+    served = [add(queue, "large", 10 * LEAST_BYTES)]
+    for _ in range(120):
+        if served[-1].client == "large":
+            add(queue, "large", 10 * LEAST_BYTES)
+        add(queue, "empty", 0)
+        served.append(queue.take(1)[0].pending)
+    assert sum(request.client == "large" for request in served) > 10
+
+
+def test_the_rows_of_a_lost_run_come_before_all_that_arrived_since() -> None:
+    """Even if the queue was empty in the meantime."""
+    queue = FairQueue()
+    for _ in range(5):
+        add(queue, "a", 10**9)
+    lost = queue.take(5)[-1]
+    later = add(queue, "b", 10**6)
+    queue.insert(lost)
+    assert [share.pending for share in queue] == [lost.pending, later]
+
+
+def test_a_request_of_several_runs_keeps_its_place_when_others_of_its_client_leave() -> None:
+    queue = FairQueue()
+    request = pending("a", 100)
+    request.queued.size_bytes = 10**6
+    queue.add(request)
+    (whole,) = queue.take(1)
+    other, gone, last = add(queue, "b", 10**6), add(queue, "a", 10**6), add(queue, "a", 10**6)
+    queue.insert(whole)
+    assert queue.remove(gone)
+    assert [share.pending for share in queue] == [request, other, last]
 
 
 def test_a_higher_priority_level_goes_first_and_none_is_the_default_level() -> None:

@@ -17,10 +17,14 @@ from tests.server.core.scheduling.sequence_batchers import DIRECT, batcher
 OLDEST = "oldest { max_candidate_sequences: 4 }"
 
 
-def request(sequence: int | str, x: int = 0, *, start: bool = False, end: bool = False, rows: int = 1) -> PendingRequest:
+def request(
+    sequence: int | str, x: int = 0, *, start: bool = False, end: bool = False, rows: int = 1, client: str = ""
+) -> PendingRequest:
     data = np.full((rows, 1), x, np.int32).data.cast("B")
     mark = SequenceMark(sequence, start, end)
-    return PendingRequest(CheckedRequest("", rows, (data,), ((rows, 1),), (0,), sequence=mark), lambda *_: b"", 0)
+    return PendingRequest(
+        CheckedRequest("", rows, (data,), ((rows, 1),), (0,), sequence=mark), lambda *_: b"", 0, client=client
+    )
 
 
 def send(target: SequenceBatcher, *requests: PendingRequest) -> None:
@@ -99,6 +103,15 @@ def test_sequences_that_fell_silent_give_their_seats_away() -> None:
         send(target, request(1))
 
 
+def test_a_client_that_begins_many_sequences_and_ends_none_leaves_a_seat_to_each_other_client() -> None:
+    target = batcher(more="max_sequence_idle_microseconds: 1")
+    send(target, *(request(n, start=True, client="many") for n in range(1, 30)))
+    send(target, request(100, start=True, client="one"), request(101, start=True, client="two"))
+    assert [c[3] for c in run(target)] == [1, 2, 3, 4]
+    assert {c[3] for c in run(target)} == {5, 6, 100, 101}
+    assert {c[3] for c in run(target)} == {7, 8, 9, 10}, "the others have waited longest"
+
+
 REFUSED = {
     "no correlation ID": (request(0, start=True), "must specify a non-zero or non-empty correlation ID"),
     "no start": (request(9), "request for sequence 9 to model 'm' must specify the START flag on the first request of the"),
@@ -132,6 +145,55 @@ def test_a_cancelled_request_is_taken_out_and_a_cancelled_start_ends_its_sequenc
     assert isinstance(begin.error, CancelledError)
     assert isinstance(rest.error, CancelledError)
     assert (len(target), run(target)) == (0, [])
+
+
+@pytest.mark.parametrize("strategy", [DIRECT, OLDEST])
+def test_a_cancelled_restart_of_a_sequence_leaves_what_was_sent_before_it_and_the_instance_goes_on(strategy: str) -> None:
+    """A client that sends START again because the first one took long, and gives that up too."""
+    target = batcher(strategy)
+    first, last = request(1, start=True), request(1, end=True)
+    send(target, first, last)
+    (share,) = target.take().shares
+    again, more = request(1, start=True), request(1)
+    send(target, again, more)
+    target.withdraw(again, CancelledError())
+    assert isinstance(again.error, CancelledError)
+    assert isinstance(more.error, CancelledError), "its START is gone"
+    assert (first.error, last.error) == (None, None)
+    assert target.end_run(share)
+    assert (run(target), last.error) == ([(0, 1, 1, 1)], None)
+    with pytest.raises(InvalidTensorError, match="START flag"):
+        send(target, request(1))
+    send(target, request(2, start=True))
+    assert run(target) == [(1, 0, 1, 2)]
+
+
+def test_a_cancelled_restart_of_a_sequence_that_waits_for_nothing_ends_the_sequence() -> None:
+    target = batcher()
+    send(target, request(1, start=True))
+    run(target)
+    again = request(1, start=True)
+    send(target, again)
+    target.withdraw(again, CancelledError())
+    with pytest.raises(InvalidTensorError, match="START flag"):
+        send(target, request(1))
+
+
+@pytest.mark.parametrize("strategy", [DIRECT, OLDEST])
+def test_an_instance_whose_sequences_were_ended_during_a_run_takes_other_sequences_after_it(strategy: str) -> None:
+    target = batcher(strategy)
+    running, waiting = request(1, start=True), request(1)
+    send(target, running, waiting)
+    (share,) = target.take().shares
+    target.suspend(UnavailableError("a thread has ended"))
+    target.resume()
+    assert (running.error, str(waiting.error)) == (None, "a thread has ended")
+    send(target, request(2, start=True))
+    assert not target.take().shares, "one run at a time"
+    assert target.end_run(share)
+    assert run(target) == [(1, 0, 1, 2)]
+    with pytest.raises(InvalidTensorError, match="START flag"):
+        send(target, request(1))
 
 
 def test_a_lost_instance_ends_its_sequences_and_says_that_their_state_is_lost() -> None:

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,25 +14,10 @@ from hypersonic.server.observe.metrics.page import Metrics, MetricsOptions
 from hypersonic.server.statistics.exposition import Family
 from hypersonic.server.statistics.latency_options import MetricsConfig
 from tests.server.conftest import Running, Script, Serve, write_model
+from tests.support.metrics_page import page
 
 ROOT = Path(__file__).resolve().parents[4]
-PAGE = ROOT / "docs" / "metrics.md"
-ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|( [\w`, ]*)? \| (.*) \|$", re.MULTILINE)
 METRIC = re.compile(r"\b(?:nv|fpga|hypersonic)_[a-z0-9_]+")
-
-
-class Listed(NamedTuple):
-    """A row of the page."""
-
-    kind: str
-    labels: frozenset[str]
-    text: str
-
-
-def page() -> Mapping[str, Listed]:
-    rows = ROW.findall(PAGE.read_text())
-    assert len({name for name, *_ in rows}) == len(rows), "a metric is listed twice"
-    return {name: Listed(kind, frozenset(re.findall(r"`(\w+)`", labels)), text) for name, kind, labels, text in rows}
 
 
 def families(running: Running) -> dict[str, Family]:

@@ -110,7 +110,7 @@ def test_a_collector_that_is_not_there_holds_up_nobody(caplog: pytest.LogCapture
 
 def test_without_the_sdk_the_start_ends_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(StartError, match=r"pip install 'hypersonic\[trace\]'"):
+    with pytest.raises(StartError, match=r"pip install '\.\[trace\]'"):
         tracing("mode=opentelemetry")
 
 

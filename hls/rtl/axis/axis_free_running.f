@@ -1,2 +1,0 @@
-axis_fifo.sv
-axis_free_running.sv

@@ -1,1 +1,0 @@
-axis_skid.sv

@@ -1,2 +1,0 @@
-ap_fixed_pkg.sv
-fixed_cast.sv

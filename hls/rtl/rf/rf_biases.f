@@ -1,3 +1,0 @@
-../axis/axis_skid.sv
-rf_load.sv
-rf_biases.sv

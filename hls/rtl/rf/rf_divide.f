@@ -1,1 +1,0 @@
-rf_divide.sv

@@ -1,8 +1,0 @@
-../axis/ap_fixed_pkg.sv
-rf_pkg.sv
-rf_divide.sv
-../axis/axis_fifo.sv
-../axis/axis_free_running.sv
-../axis/fixed_cast.sv
-rf_output.sv
-rf_global_pool.sv

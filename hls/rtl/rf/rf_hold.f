@@ -1,2 +1,0 @@
-../axis/axis_fifo.sv
-rf_hold.sv

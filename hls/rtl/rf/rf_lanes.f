@@ -1,2 +1,0 @@
-../axis/axis_skid.sv
-rf_lanes.sv

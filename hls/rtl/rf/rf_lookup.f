@@ -1,4 +1,0 @@
-../axis/ap_fixed_pkg.sv
-../axis/fixed_cast.sv
-rf_rom.sv
-rf_lookup.sv

@@ -1,3 +1,0 @@
-../axis/axis_fifo.sv
-rf_hold.sv
-rf_maximum.sv

@@ -1,3 +1,0 @@
-../axis/axis_fifo.sv
-../axis/axis_free_running.sv
-rf_window.sv
