@@ -32,7 +32,7 @@ class ReadingsWindow:
     def rates(self, now: Reading) -> dict[str, float]:
         """Return the rates per second, over about the interval or longer.
 
-        A counter without an earlier reading has no rate; one that decreased has rate 0.
+        A counter that the earlier reading lacks began at 0 since then; one that decreased has rate 0.
         """
         with self._lock:
             before = self._readings[0]
@@ -42,5 +42,4 @@ class ReadingsWindow:
         seconds = (now.at_ns - before.at_ns) / 1e9
         if seconds <= 0 or 0 < self._forget_ns < now.at_ns - before.at_ns:
             return {}
-        known = now.counters.keys() & before.counters.keys()
-        return {key: max(0.0, (now.counters[key] - before.counters[key]) / seconds) for key in known}
+        return {key: max(0.0, (count - before.counters.get(key, 0.0)) / seconds) for key, count in now.counters.items()}
