@@ -41,6 +41,7 @@ def test_every_example_is_run_here() -> None:
     assert {file.name for file in EXAMPLES.glob("*.py")} == set(re.findall(r'run\("(\w+\.py)"', text))
 
 
+@pytest.mark.whole("examples/own_model.py", "firmware", "hls", "hypersonic", "requirements.lock", "sim")
 def test_a_model_of_ones_own_is_trained_built_served_and_asked(tmp_path: Path) -> None:
     said = run("own_model.py", tmp_path / "mine")
     off = re.fullmatch(r"(?s).*4000 answers, off by (0\.\d\d) of amplitudes from 0 to 8\n", said)

@@ -18,6 +18,8 @@ from hypersonic.hls.project import HlsProject
 from tests.hls.frontend.onnx_files.onnx_attention import mixing_cases
 from tests.support.session import run_keras_2
 
+pytestmark = pytest.mark.whole  # half a minute of processor time for the files
+
 REFUSED = {
     "named_input": r"tensor 'x': shape is \(1, n\), expected a number for dimension 1, .* new MODEL --shape SIZE",
     "no_input": r"tensor 'x': shape is unknown, expected a number for each dimension after the batch, .* MODEL --shape SIZE",
@@ -72,7 +74,6 @@ def answers(directory: Path) -> dict[str, Any]:
     return dict(json.loads((directory / "found.json").read_text()))
 
 
-@pytest.mark.whole
 def test_what_hls4ml_gets_answers_as_onnxruntime_does_with_the_file(answers: dict[str, Any]) -> None:
     read = {name: answer for name, answer in answers.items() if name not in REFUSED}
     assert {name: answer for name, answer in read.items() if isinstance(answer, str)} == {}
