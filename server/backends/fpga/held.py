@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.xclbin.container import Xclbin
@@ -65,9 +65,10 @@ class HeldCard:
     """The state of one card. The pool's lock protects its fields, except where stated otherwise.
 
     Attributes:
-        lock: held while the card is opened, while models come and go, and while it is closed; it protects instances, identity
-            and loaded_ns.
+        lock: held while the card is opened, while models come and go, and while it is closed; it protects file, instances,
+            identity and loaded_ns.
         contents: the metadata of the xclbin on the card, None for a free card.
+        file: that xclbin, which stays readable when its model leaves and is removed from the repository.
         identity: which card it was when it was opened last.
         missing: the machine has no such card.
         changing_ns: since when its xclbin is being replaced, in monotonic ns, 0 = it is not. Meanwhile only the thread that
@@ -80,6 +81,7 @@ class HeldCard:
     index: int
     lock: threading.RLock = field(default_factory=threading.RLock)
     contents: Xclbin | None = None
+    file: BinaryIO | None = None
     claims: list[Claim] = field(default_factory=list)
     instances: CardInstances | None = None
     identity: CardIdentity | None = None
@@ -108,13 +110,27 @@ class HeldCard:
         needed = len(wish.manifest.compute_units)
         return units if not wish.moves else units[:needed] if len(units) >= needed else ()
 
-    def to_load(self) -> Wish:
-        """Return the model whose xclbin a card that was reset gets: one with the xclbin that was on the card, if its file still
-        exists, since a model may have been removed from the repository; otherwise one whose xclbin has all claimed units.
+    def to_load(self) -> Wish | None:
+        """Return the model whose own xclbin a card that was reset gets, None for the xclbin that was on it (`file`).
+
+        The card gets another xclbin if all models with the old one have left, and the new one has all claimed units.
         """
-        files = [claim.wish for claim in self.claims if claim.wish.xclbin.exists()]
-        same = [wish for wish in files if self.contents is not None and wish.contents.uuid == self.contents.uuid]
-        return next(iter([*same, *filter(self._fits, files)]), self.claims[0].wish)
+        wishes = [claim.wish for claim in self.claims]
+        if any(self.contents is not None and wish.contents.uuid == self.contents.uuid for wish in wishes):
+            return None
+        return next((wish for wish in wishes if wish.xclbin.exists() and self._fits(wish)), None)
+
+    def keep(self, xclbin: Path) -> None:
+        """Keep the file of the xclbin on the card open, in place of the one before."""
+        file = xclbin.open("rb")
+        self.release_file()
+        self.file = file
+
+    def release_file(self) -> None:
+        """Close the file of the xclbin on the card. Without one, nothing happens."""
+        if self.file is not None:
+            self.file.close()
+            self.file = None
 
     def _fits(self, wish: Wish) -> bool:
         """Return whether a model's own xclbin has the kernels and units of all models on the card."""

@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 from hypersonic.host import opening
 from hypersonic.host.card_instances import CardInstances, ModelOnCard
@@ -199,6 +200,7 @@ class CardPool:
         with card.lock:
             try:
                 if card.instances is None:
+                    card.keep(wish.xclbin)
                     device = opening.open_device(wish.xclbin, card.index, self._usage(card, wish))
                     card.missing, card.loaded_ns = False, time.monotonic_ns()
                     card.identity = self.register.identify(device, card.index)
@@ -223,6 +225,8 @@ class CardPool:
             finally:
                 if card.instances is not None and not card.instances.models:
                     card.instances = None
+                if card.instances is None:
+                    card.release_file()
                 with self.lock:
                     if claim in card.claims:
                         card.claims.remove(claim)
@@ -232,12 +236,17 @@ class CardPool:
     def _reopen(self, card: HeldCard) -> Device:
         """Open a card again by its PCI address, since XRT renumbers cards when others are removed or added."""
         with self.lock:
-            wish = card.to_load()
-        assert card.identity is not None  # it has been opened before
-        device = opening.open_device(wish.xclbin, self.register.index(card.identity), self._usage(card, wish))
+            wish, contents = card.to_load(), card.contents
+        identity, file = card.identity, card.file
+        assert identity is not None and file is not None  # noqa: PT018 - it has been opened before
+        xclbin = Path(f"/proc/self/fd/{file.fileno()}") if wish is None else wish.xclbin
+        usage = self.register.usage(identity.kind, card.index)
+        device = opening.open_device(xclbin, self.register.index(identity), usage)
+        if wish is not None:
+            card.keep(wish.xclbin)
         with self.lock:
-            card.contents = wish.contents
-        self.register.loaded(device, card.identity)
+            card.contents = contents if wish is None else wish.contents
+        self.register.loaded(device, identity)
         return device
 
     def _usage(self, card: HeldCard, wish: Wish) -> CardUsage:

@@ -32,6 +32,11 @@ from hypersonic.server.limits.supervisor import Supervisor
 
 _LOG = logging.getLogger(__name__)
 
+#: a model with waiting requests keeps its card until its first run, but for no longer than this
+FIRST_RUN_NS = 1_000_000_000
+#: how often to look whether that run has begun
+POLL_NS = 5_000_000
+
 
 class Turns:
     """The models of a CardPool that take turns. Any thread may use it."""
@@ -135,6 +140,7 @@ class Turns:
             choice = choose_turn(states, away, now_ns)
             if not isinstance(choice, Load):
                 times = [choice.until_ns, *(card.unusable_until_ns for card in cards), *(model.retry_ns for model in models)]
+                times += [now_ns + POLL_NS for state in states if _is_new(state, now_ns)]
                 return min((at_ns for at_ns in times if at_ns > now_ns), default=0)
             model = next(model for model in models if model.name == choice.guest)
             card = next(card for card in cards if card.index == choice.card)
@@ -148,7 +154,8 @@ class Turns:
         on_card = [model for model in models if model.place is not None and model.place.held is card]
         kept = card.changing or card.fixed or card.unusable_until_ns > now_ns or len(on_card) != len(card.claims)
         kept = kept or any(model.queue is None for model in on_card)
-        return CardState(card.index, tuple(model.guest(indices) for model in on_card), card.loaded_ns, kept)
+        state = CardState(card.index, tuple(model.guest(indices) for model in on_card), card.loaded_ns, kept)
+        return state._replace(kept=kept or _is_new(state, now_ns))
 
     def _begin_change(self, card: HeldCard) -> bool:
         with self._pool.lock:
@@ -316,3 +323,9 @@ class Turns:
             and not model.wish.manifest.runs_in(wish.contents)
             and model.wish.kind == wish.kind
         ]
+
+
+def _is_new(card: CardState, now_ns: int) -> bool:
+    """Return whether a model with waiting requests has not used a card that was loaded for it within FIRST_RUN_NS."""
+    unused = any(guest.rows and guest.used_ns < card.loaded_ns for guest in card.guests)
+    return unused and now_ns < card.loaded_ns + FIRST_RUN_NS

@@ -62,7 +62,7 @@ def test_quantiles_forget_what_is_older_than_their_window_and_sums_do_not() -> N
 def test_a_rate_is_that_between_readings_at_least_an_interval_apart() -> None:
     window = ReadingsWindow(2 * SECOND, Reading(0, {"a": 0}))
     assert window.rates(Reading(SECOND, {"a": 10})) == {"a": 10.0}
-    assert window.rates(Reading(4 * SECOND, {"a": 40, "new": 5})) == {"a": 10.0, "new": 1.25}, "a counter that is new began at 0"
+    assert window.rates(Reading(4 * SECOND, {"a": 40, "new": 5})) == {"a": 10.0, "new": 1.25}  # a new one began at 0
     assert window.rates(Reading(5 * SECOND, {"a": 40, "new": 5})) == {"a": 8.0, "new": 1.0}
     assert window.rates(Reading(6 * SECOND, {"a": 40, "new": 7})) == {"a": 0.0, "new": 1.0}
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from hypersonic.host.driver import Handle
 from hypersonic.host.errors import DeviceNotFoundError, failure
 from hypersonic.host.xrt import Library
 from hypersonic.server.backends.fpga.backend import FpgaModel
+from hypersonic.server.backends.fpga.instance import FpgaInstance
 from hypersonic.server.core.config.read import read_config
 from hypersonic.server.core.inference.card import Shortfall
-from hypersonic.server.errors import BackendError, ModelBusyError
+from hypersonic.server.errors import BackendError, InstanceAwayError, ModelBusyError
 from tests.host.conftest import Build, Cards
 from tests.server.backends.fpga.repositories import Repository, linked
 from tests.server.backends.fpga.zeros import a_row_of_zeros, close
@@ -44,13 +46,14 @@ def card_of(model: FpgaModel) -> str:
 
 def answers(model: FpgaModel, version: Path) -> list[float]:
     """The answer of each instance to a row of zeros."""
-    values = []
-    for instance in model.instances:
-        (slot,) = instance.slots
-        slot.start([a_row_of_zeros(read_config(version.parent / "config.pbtxt", version.parent.name))])
-        slot.finish()
-        values.append(float(np.frombuffer(b"".join(slot.answer(0).outputs[0].chunks), "<f4")[0]))
-    return values
+    return [answer_of(instance, version) for instance in model.instances]
+
+
+def answer_of(instance: FpgaInstance, version: Path) -> float:
+    (slot,) = instance.slots
+    slot.start([a_row_of_zeros(read_config(version.parent / "config.pbtxt", version.parent.name))])
+    slot.finish()
+    return float(np.frombuffer(b"".join(slot.answer(0).outputs[0].chunks), "<f4")[0])
 
 
 def test_models_of_one_kernel_with_their_own_weights_share_its_units(repository: Repository, weighted_image: bytes) -> None:
@@ -213,6 +216,26 @@ def test_a_card_comes_back_with_the_xclbin_of_a_model_that_is_still_there(
     card = b.card(b.instances[0])
     assert card is not None
     assert card.read(0).xclbin_reloads == 1
+
+
+def test_a_model_with_more_units_than_its_own_xclbin_has_comes_back_when_the_other_was_removed(
+    repository: Repository, weighted_image: bytes, cards: Cards
+) -> None:
+    first, second = (
+        repository.publish(name, linked(weighted_image, units, weights=True), weights=3) for name, units in (("a", 2), ("b", 1))
+    )
+    a, b = map(repository.load, (first, second))
+    assert [instance.name for instance in b.instances] == ["facile_1", "facile_2"]
+    repository.close(a)
+    shutil.rmtree(first)
+    cards.reset(0)
+    for instance in b.instances:
+        with pytest.raises(BackendError):
+            answer_of(instance, second)
+    with pytest.raises(InstanceAwayError, match="facile_1 can be recovered once facile_2"):
+        b.instances[0].revive()
+    assert [instance.revive() for instance in reversed(b.instances)] == [True, True]
+    assert answers(b, second) == [3, 3]
 
 
 def test_a_card_tells_its_traffic_and_what_its_banks_hold(repository: Repository, image: bytes) -> None:

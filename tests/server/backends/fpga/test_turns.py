@@ -208,6 +208,21 @@ def test_a_model_that_left_its_card_with_waiting_requests_is_behind_those_that_w
     assert last_runs[0] == max(last_runs)
 
 
+def test_a_model_keeps_its_card_until_its_first_run_however_short_its_residency_is(site: Site, image: bytes) -> None:
+    """Its batcher waits for 100 ms, while the other model has requests and may have the card at any time."""
+    models, parameters = [], {"card_policy": "on_demand", "card_residency_ms": "0"}
+    for name in "ab":
+        version = site.publish(name, linked(image, digest=name * 64), parameters=parameters)
+        config = version.parent / "config.pbtxt"
+        config.write_text(re.sub(r"(max_queue_delay_microseconds): \d+", r"\1: 100000", config.read_text()))
+        models.append(site.serve(version))
+    a, b = models
+    for value in range(3):
+        assert [future.result(WAIT_S) for future in [site.ask(b, value), site.ask(a, value)]] == [2 * value] * 2
+    loads = [model.residency.loads for model in models if model.residency is not None]
+    assert max(loads) <= 4, "once before and once for each request"
+
+
 def test_a_model_whose_requests_are_given_up_before_its_turn_gets_its_turn_beside_a_busy_one(site: Site) -> None:
     """Each request waits for less than the residency, so that none of them may take the card from a busy model."""
     busy, other = site.add("a", card_residency_ms="500"), site.add("b", card_residency_ms="500")
