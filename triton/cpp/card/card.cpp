@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "card/card.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -36,6 +39,14 @@ Tenant::Tenant(std::shared_ptr<Card> card, Wish wish, const std::vector<std::str
 
 Tenant::~Tenant() { card_->leave(*this); }
 
+OpenFile::OpenFile(const std::string& path) noexcept : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+OpenFile::~OpenFile() {
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+  }
+}
+
 Card::Card(std::shared_ptr<Library> library, unsigned index, std::shared_ptr<KnownCard> known, Log log)
     : library_(std::move(library)),
       index_(index),
@@ -58,24 +69,30 @@ Card::~Card() {
 
 void Card::open(const Wish& wish) {
   const std::scoped_lock lock(mutex_);
-  load(wish);
+  load(&wish);
 }
 
-void Card::load(const Wish& wish) {
+void Card::load(const Wish* wish) {
   const Handle device = library_->open_device(index_);
+  OpenFile file;
   try {
-    const std::string path = wish.directory + "/model.xclbin";
+    const std::string path = wish != nullptr ? wish->directory + "/model.xclbin" : file_.path();
+    const std::string& expected = wish != nullptr ? wish->contents.uuid : contents_.uuid;
+    file = OpenFile(path);
     const std::string uuid = library_->load_xclbin(device, path);
-    if (uuid != wish.manifest.uuid) {
+    if (uuid != expected) {
       throw Error(Kind::XclbinMismatch,
-                  "card " + std::to_string(index_) + " holds xclbin " + uuid + ", expected " + wish.manifest.uuid + " of " +
-                      path + ": the file changed while it was loaded, or another process loaded its own; start again");
+                  "card " + std::to_string(index_) + " holds xclbin " + uuid + ", expected " + expected + " of " + path +
+                      ": the file changed while it was loaded, or another process loaded its own; start again");
     }
   } catch (...) {
     library_->close_device(device);
     throw;
   }
-  contents_ = wish.contents;
+  if (wish != nullptr) {
+    contents_ = wish->contents;
+  }
+  file_ = std::move(file);
   device_ = device;
   ++known_->usage.loads;
 }
@@ -269,20 +286,19 @@ void Card::release_hung() noexcept {
   hung_.clear();
 }
 
-const Wish& Card::to_load() const {
+const Wish* Card::to_load() const {
   const Wish* found = nullptr;
   for (const Tenant* tenant : tenants_) {
     const Wish& wish = tenant->wish();
-    std::error_code ignored;
-    if (!std::filesystem::exists(wish.directory + "/model.xclbin", ignored)) {
-      continue;
-    }
     if (wish.contents.uuid == contents_.uuid) {
-      return wish;
+      return nullptr;
     }
-    found = found == nullptr && fits(wish) ? &wish : found;
+    std::error_code ignored;
+    if (found == nullptr && std::filesystem::exists(wish.directory + "/model.xclbin", ignored) && fits(wish)) {
+      found = &wish;
+    }
   }
-  return found != nullptr ? *found : tenants_.front()->wish();
+  return found;
 }
 
 bool Card::fits(const Wish& wish) const {

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "card/figures.hpp"
@@ -109,6 +110,24 @@ struct KnownCard {
   std::shared_ptr<Sensors> sensors;  // null without any
 };
 
+// A file that stays readable when it is removed from its directory. The default is none.
+class OpenFile {
+ public:
+  OpenFile() = default;
+  // A file that cannot be opened is none: the library's message about it is the better one.
+  explicit OpenFile(const std::string& path) noexcept;
+  ~OpenFile();
+  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  OpenFile& operator=(OpenFile&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_ = -1;
+};
+
 class Card : public std::enable_shared_from_this<Card> {
  public:
   Card(std::shared_ptr<Library> library, unsigned index, std::shared_ptr<KnownCard> known, Log log);
@@ -146,11 +165,11 @@ class Card : public std::enable_shared_from_this<Card> {
   void release() noexcept;
   void release_hung() noexcept;
   bool reopen() noexcept;
-  // Opens the device with a model's xclbin. Throws Error.
-  void load(const Wish& wish);
-  // The model whose xclbin a card that was reset gets: one with the xclbin that was on it, if its file still exists; otherwise
-  // one whose xclbin has all units in use.
-  const Wish& to_load() const;
+  // Opens the device with a model's own xclbin; without a model, with the xclbin that was on it. Throws Error.
+  void load(const Wish* wish);
+  // The model whose own xclbin a card that was reset gets, null for the xclbin that was on it. The card gets another one if all
+  // models with the old one have left, and the new one has all units in use.
+  const Wish* to_load() const;
   bool fits(const Wish& wish) const;
   void notify() const noexcept;
 
@@ -161,6 +180,7 @@ class Card : public std::enable_shared_from_this<Card> {
   mutable std::mutex mutex_;
   Handle device_ = nullptr;
   Xclbin contents_;  // of the xclbin on it
+  OpenFile file_;    // that xclbin
   Link link_;
   std::map<std::string, std::weak_ptr<Unit>> units_;
   // units out of service that no model uses any more; they remain open, because their runs may still write to their buffers
