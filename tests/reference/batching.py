@@ -24,7 +24,7 @@ from tests.support.waiting import holds_within, wait_until
 DURATIONS = ("success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss")
 
 
-ENQUEUE_S = 0.03
+ENQUEUE_S = 0.1
 """Seconds a server gets between counting a request as pending and queueing it."""
 
 
