@@ -148,9 +148,10 @@ class AsyncModel:
         if isinstance(inputs, Ragged):
             return await self._infer_ragged(inputs, asked)
         if isinstance(inputs, Rectangular):
-            chosen = self._prepared.of_version(asked.version)
-            rows, counts = batches.together(await asyncio.to_thread(lambda: chosen.spec), inputs.entries)
-            arrays = (await self._result(rows, asked)).outputs if counts else {}
+            call_time = self._prepared.engine.call_time(asked.timeout)
+            spec = await asyncio.to_thread(self._prepared.of_version(asked.version).described, call_time)
+            rows, counts = batches.together(spec, inputs.entries)
+            arrays = (await self._result(rows, asked, None, call_time)).outputs if counts else {}
             return [only(entry) for entry in batches.apart(arrays, counts)] if counts else []
         return simple(await self._result(inputs, asked))
 
@@ -287,7 +288,7 @@ class AsyncModel:
         Args:
             pin: that this call shares with others; None: one of its own.
         """
-        await self._describe(asked.version or self._prepared.wanted[1])
+        await self._describe(asked.version or self._prepared.wanted[1], call_time)
         engine = self._prepared.engine
         futures: list[asyncio.Future[Result]] = []
         try:
@@ -359,10 +360,10 @@ class AsyncModel:
                 raise
             return numbered
 
-    async def _describe(self, version: str) -> None:
+    async def _describe(self, version: str, call_time: CallTime) -> None:
         """Request the model's description on another thread, once."""
         if version not in self._described:
-            await asyncio.to_thread(self._prepared.engine.spec, (self._prepared.wanted[0], version))
+            await asyncio.to_thread(self._prepared.engine.spec, (self._prepared.wanted[0], version), call_time)
             self._described.add(version)
 
     def __repr__(self) -> str:

@@ -226,10 +226,11 @@ class Model:
     def _infer_entries(self, inputs: Rectangular | Ragged, asked: Asked) -> list[Outputs]:
         if isinstance(inputs, Ragged):
             return self._infer_ragged(inputs, asked)
-        rows, counts = batches.together(self._prepared.of_version(asked.version).spec, inputs.entries)
+        call_time = self._prepared.engine.call_time(asked.timeout)
+        rows, counts = batches.together(self._prepared.of_version(asked.version).described(call_time), inputs.entries)
         if not counts:
             return []
-        arrays = self._prepared.call(rows, asked).outputs
+        arrays = self._prepared.call(rows, asked, call_time).outputs
         return [only(entry) for entry in batches.apart(arrays, counts)]
 
     def _infer_ragged(self, inputs: Ragged, asked: Asked) -> list[Outputs]:
