@@ -414,6 +414,43 @@ def test_answers_of_another_request_end_a_stream() -> None:
         list(client.model("double").stream(X[:1]))
 
 
+def of_version(*versions: str) -> Callable[[Any, Any], list[Any]]:
+    """The answers of a stream, of these versions of the model."""
+
+    def streamed(_request: Any, answer: Any) -> list[Any]:
+        answers = []
+        for number, version in enumerate(versions, 1):
+            answers.append(service_pb2.ModelInferResponse())
+            answers[-1].CopyFrom(answer)
+            answers[-1].model_version = version
+            answers[-1].parameters["triton_final_response"].bool_param = number == len(versions)
+        return answers
+
+    return streamed
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "words"),
+    [
+        (2, ["2", "2"], ""),
+        ("", ["2", "2"], ""),
+        (2, ["1"], "it is of version 1, expected 2"),
+        ("", ["1", "2"], "it is of version 2, expected 1"),
+    ],
+)
+def test_all_answers_of_a_stream_are_of_the_version_that_was_asked_for_or_of_the_first_one(
+    asked: str | int, answered: list[str], words: str
+) -> None:
+    script = Script(versions=("1", "2"), streamed=of_version(*answered))
+    with scripted_server(script) as address, Client(address) as client:
+        answers = client.model("double").stream(X[:1], version=asked)
+        if words:
+            with pytest.raises(AnswerError, match=words):
+                list(answers)
+        else:
+            assert [result.version for result in answers] == answered
+
+
 SPEC = ModelSpec("m", "", ("1",), (), (TensorSpec("y", "FP32", (4,)), TensorSpec("label", "BYTES", (-1, 2))), max_batch_size=8)
 
 
