@@ -180,13 +180,16 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "one",
         block: bool = True,
+        copy: bool = True,
     ) -> asyncio.Future[Result]:
         """Start a request and return its future, as Model.submit() does: `result = await (await model.submit(rows))`.
 
         Args:
             block: False raises QueueFullError instead of waiting for room.
+            copy: the inputs, so that the caller may change them at once. False: not before the future has its result.
         """
         asked = Asked.of(outputs, parameters, timeout, request_id, version, versions)
+        inputs = batches.snapshot(inputs) if copy else inputs
         call_time = self._prepared.engine.call_time(asked.timeout)
         started = await self._start(inputs, asked, None, call_time, block=block)
         return asyncio.ensure_future(self._finish(inputs, asked, None, call_time, started))
@@ -203,6 +206,7 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: Literal[False] = False,
+        copy: bool = True,
     ) -> AsyncIterator[Result]: ...
 
     @overload
@@ -217,6 +221,7 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: bool,
+        copy: bool = True,
     ) -> AsyncIterator[Result | ClientError]: ...
 
     def map(
@@ -230,6 +235,7 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: bool = False,
+        copy: bool = True,
     ) -> AsyncIterator[Result] | AsyncIterator[Result | ClientError]:
         """Yield the result of each event, as Model.map() does.
 
@@ -238,7 +244,8 @@ class AsyncModel:
         """
         asked = Asked.of(outputs, parameters, timeout, "", version, versions)
         pin = asked.pin(self._prepared.wanted[1]) if versions == "one" else None
-        return self._map(events, replace(asked, versions="one"), ordered=ordered, pin=pin, keep=return_exceptions)
+        asked = replace(asked, versions="one")  # of each event
+        return self._map(events, asked, ordered=ordered, pin=pin, keep=return_exceptions, copy=copy)
 
     async def stream(
         self,
@@ -329,13 +336,15 @@ class AsyncModel:
         pin: VersionPin | None,
         keep: bool,
         call_time: CallTime | None = None,
+        copy: bool = False,
     ) -> AsyncIterator[Result | ClientError]:
         window = 2 * self._prepared.engine.settings.limits.in_flight
         running: deque[asyncio.Task[Result | ClientError]] = deque()
         index = 0
         try:
             async for event in _as_async(events):
-                running.append(asyncio.create_task(self._numbered(index, event, asked, pin, call_time, keep=keep)))
+                inputs = batches.snapshot(event) if copy else event
+                running.append(asyncio.create_task(self._numbered(index, inputs, asked, pin, call_time, keep=keep)))
                 index += 1
                 await asyncio.sleep(0)
                 while running and (len(running) >= window or _next_done(running, ordered=ordered)):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -36,6 +37,27 @@ class Ragged:
     """Several entries, one request each, so that their shapes may differ. CMSSW's TritonBatchMode::Ragged."""
 
     entries: Sequence[Any]
+
+
+#: what numpy would copy, or nobody can write into
+_CONSTANTS = bool | int | float | str | bytes | np.generic | Rectangular | Ragged | None
+
+
+def snapshot(inputs: Any) -> Any:
+    """Return inputs that later writes into the caller's arrays do not change.
+
+    What no array can be made of is returned as it is.
+    """
+    if isinstance(inputs, Mapping):
+        return {name: snapshot(values) for name, values in inputs.items()}
+    if isinstance(inputs, np.ndarray):
+        return inputs.copy()
+    if isinstance(inputs, list | tuple):
+        return [value if isinstance(value, _CONSTANTS) else snapshot(value) for value in inputs]
+    if not isinstance(inputs, _CONSTANTS):
+        with suppress(Exception):  # the caller's class: as_inputs() says what is wrong with it
+            return np.array(inputs)
+    return inputs
 
 
 def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:

@@ -136,7 +136,8 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
     ) -> dict[str, NDArray[Any]]:
         """Return the outputs for all rows, which are sent in batches of `size`. Raises VersionGoneError."""
         outputs: dict[str, NDArray[Any]] = {}
-        for result in model.map(_batches(model.inputs, input_dict, rows, size), ordered=False, versions="one"):
+        batches = _batches(model.inputs, input_dict, rows, size)
+        for result in model.map(batches, ordered=False, versions="one", copy=False):
             begin = result.index * size
             for name in output_list:
                 part = _part(result.outputs, name, min(size, rows - begin))
