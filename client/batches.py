@@ -26,17 +26,28 @@ class Rectangular:
     """Several entries in one request: their rows are concatenated, and the outputs are split at the same rows.
 
     Attributes:
-        entries: each is what infer() takes for one request. CMSSW's TritonBatchMode::Rectangular.
+        entries: each is what infer() takes for one request. CMSSW's TritonBatchMode::Rectangular. An iterable that can be read
+            only once is read when this is made, and its entries are copied.
     """
 
     entries: Sequence[Any]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", _all_entries(self.entries))
+
 
 @dataclass(frozen=True)
 class Ragged:
-    """Several entries, one request each, so that their shapes may differ. CMSSW's TritonBatchMode::Ragged."""
+    """Several entries, one request each, so that their shapes may differ. CMSSW's TritonBatchMode::Ragged.
+
+    Attributes:
+        entries: as of Rectangular.
+    """
 
     entries: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", _all_entries(self.entries))
 
 
 #: what numpy would copy, or nobody can write into
@@ -58,6 +69,11 @@ def snapshot(inputs: Any) -> Any:
         with suppress(Exception):  # the caller's class: as_inputs() says what is wrong with it
             return np.array(inputs)
     return inputs
+
+
+def _all_entries(entries: Any) -> Any:
+    """Return the entries of an iterable that can be read only once, such as a generator, as a list of copies."""
+    return [snapshot(entry) for entry in entries] if isinstance(entries, Iterator) else entries
 
 
 def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:
@@ -155,6 +171,9 @@ def together(spec: ModelSpec, entries: Iterable[Any]) -> tuple[dict[str, NDArray
     made = [as_inputs(spec, entry) for entry in entries]
     if not made:
         return {}, []
+    if len(names := {tuple(inputs) for inputs in made}) > 1:
+        differ = " and ".join(sorted(", ".join(each) for each in names))
+        raise InputError(f"the entries have different inputs: {differ}; use Ragged, or give all entries the same inputs")
     counts = [len(next(iter(inputs.values()))) for inputs in made]
     try:
         rows = {name: np.concatenate([inputs[name] for inputs in made]) for name in made[0]}

@@ -30,7 +30,7 @@ from hypersonic.client import (
     StreamError,
     WrongAnswersError,
 )
-from hypersonic.client.batches import as_inputs
+from hypersonic.client.batches import as_inputs, together
 from hypersonic.client.fit import fitted, fitted_in_stream
 from hypersonic.client.messages.response import Answer
 from hypersonic.client.specs import ModelSpec, TensorSpec
@@ -357,6 +357,15 @@ def test_inputs_without_any_tensor_are_refused_with_a_sentence() -> None:
     spec = ModelSpec("m", "", ("1",), (TensorSpec("x", "FP32", (4,), optional=True),), (TensorSpec("y", "FP32", (4,)),), 8)
     with pytest.raises(InputError, match="has got no input, expected one or more"):
         as_inputs(spec, {})
+
+
+def test_entries_with_different_inputs_are_refused_and_none_is_dropped() -> None:
+    tensors = (TensorSpec("a", "FP32", (1,)), TensorSpec("b", "FP32", (1,), optional=True))
+    spec = ModelSpec("m", "", ("1",), tensors, (TensorSpec("y", "FP32", (1,)),), 8)
+    row = np.ones((1, 1), np.float32)
+    for entries in ([{"a": row}, {"a": row, "b": row}], [{"a": row, "b": row}, {"a": row}]):
+        with pytest.raises(InputError, match="the entries have different inputs: a and a, b"):
+            together(spec, entries)
 
 
 def test_values_that_are_equal_in_python_are_sent_as_what_they_are(script: Script, address: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hypersonic.client import AsyncClient, Client, Fallback, Health, OtherServer, SameServer
-from hypersonic.client.batches import Rectangular, snapshot
+from hypersonic.client.batches import Ragged, Rectangular, snapshot
 from tests.support.scripted_server import Script, fail, scripted_server
 from tests.support.waiting import wait_until
 
@@ -67,6 +67,17 @@ def test_map_may_be_given_one_array_again_and_again(
     flaky(script)
     with Client(address, retry=retry, health=Health(failures=1000)) as client:
         check(list(client.model("double").map(one_array(), ordered=ordered, versions=versions)))
+
+
+@pytest.mark.parametrize("kind", [Ragged, Rectangular])
+def test_entries_may_be_one_array_again_and_again_if_they_can_be_read_only_once(address: str, kind: Any) -> None:
+    async def ask() -> Any:
+        async with AsyncClient(address) as client:
+            return await client.model("double").infer(kind(one_array()))
+
+    with Client(address) as client:
+        for answers in (client.model("double").infer(kind(one_array())), asyncio.run(ask())):
+            assert [answer[0, 0] for answer in answers] == [2 * event for event in range(60)]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
