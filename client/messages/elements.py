@@ -137,7 +137,10 @@ def _to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def _with_length(name: str, element: object) -> bytes:
-    data = element.encode() if isinstance(element, str) else element
+    try:
+        data = element.encode() if isinstance(element, str) else element
+    except UnicodeEncodeError as error:
+        raise InputError(f"input {name!r} has an element that is not UTF-8: {error}") from error
     if not isinstance(data, bytes):
         raise InputError(f"input {name!r} has an element of type {type(element).__name__}, expected bytes or str, for BYTES")
     return struct.pack("<I", len(data)) + data

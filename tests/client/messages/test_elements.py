@@ -131,6 +131,11 @@ def test_masked_values_in_a_list_are_refused_as_those_of_an_array_are() -> None:
     assert as_elements("x", "FP32", [whole, whole]).tolist() == [[3, 4], [3, 4]]
 
 
+def test_a_text_that_is_not_utf8_is_not_an_element_of_bytes() -> None:
+    with pytest.raises(InputError, match="input 'x' has an element that is not UTF-8"):
+        to_buffer("x", "BYTES", np.array(["\udc80"], object))
+
+
 def test_a_number_is_not_an_element_of_bytes() -> None:
     with pytest.raises(InputError, match="element of type int, expected bytes or str"):
         to_buffer("x", "BYTES", np.array([1], object))
