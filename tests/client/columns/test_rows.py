@@ -180,6 +180,23 @@ def test_rows_that_are_not_sent_get_the_fill_value(client: Any) -> None:
     assert infer_array(model, of(f"{text}, fill: -1"), arrays)["H_y3"].values.tolist() == [0, -1, 4, 6, -1]
 
 
+def test_masked_values_of_numpy_are_refused_with_their_event(client: Any) -> None:
+    arrays: dict[str, Any] = {f"H_{name}": np.arange(5, dtype=np.float32) for name in "abcd"} | {"nH": COUNTS}
+    mapping = of("features: [a, b, c, d]")
+    arrays["H_b"] = np.ma.array(arrays["H_b"], mask=False)
+    whole = infer_array(client.model("double"), mapping, arrays)
+    assert whole["H_y1"].values.tolist() == [0, 2, 4, 6, 8]
+    arrays["H_b"] = np.ma.array(arrays["H_b"], mask=[False, False, False, True, False])
+    with pytest.raises(DataError, match="the arrays: event 2 has no value in column H_b"):
+        infer_array(client.model("double"), mapping, arrays)
+    arrays["nH"] = np.ma.array(COUNTS, mask=[False, True, False])
+    with pytest.raises(DataError, match="the counter nH has to be one integer of 0 or more per event"):
+        infer_array(client.model("double"), mapping, arrays)
+    rows = np.ma.array(np.zeros((5, 4), np.float32), mask=np.eye(5, 4, -2))
+    with pytest.raises(DataError, match="the arrays: event 2 has no value in column rows"):
+        infer_array(client.model("double"), parse_mapping("{features: [{block: rows, width: 4}]}"), rows)
+
+
 def test_two_columns_of_one_name_are_refused(client: Any) -> None:
     arrays = {name: np.zeros(3, np.float32) for name in "abcd"}
     with pytest.raises(MappingError, match="has no output 'e'; it has y"):
