@@ -192,7 +192,7 @@ def test_masked_values_of_numpy_are_refused_with_their_event(client: Any) -> Non
     arrays["nH"] = np.ma.array(COUNTS, mask=[False, True, False])
     with pytest.raises(DataError, match="the counter nH has to be one integer of 0 or more per event"):
         infer_array(client.model("double"), mapping, arrays)
-    rows = np.ma.array(np.zeros((5, 4), np.float32), mask=np.eye(5, 4, -2))
+    rows = np.ma.array(np.zeros((5, 4), np.float32), mask=np.eye(5, 4, -2, dtype=np.bool_))
     with pytest.raises(DataError, match="the arrays: event 2 has no value in column rows"):
         infer_array(client.model("double"), parse_mapping("{features: [{block: rows, width: 4}]}"), rows)
 
