@@ -148,9 +148,10 @@ class AsyncModel:
         if isinstance(inputs, Ragged):
             return await self._infer_ragged(inputs, asked)
         if isinstance(inputs, Rectangular):
-            chosen = self._prepared.of_version(asked.version)
-            rows, counts = batches.together(await asyncio.to_thread(lambda: chosen.spec), inputs.entries)
-            arrays = (await self._result(rows, asked)).outputs if counts else {}
+            call_time = self._prepared.engine.call_time(asked.timeout)
+            spec = await asyncio.to_thread(self._prepared.of_version(asked.version).described, call_time)
+            rows, counts = batches.together(spec, inputs.entries)
+            arrays = (await self._result(rows, asked, None, call_time)).outputs if counts else {}
             return [only(entry) for entry in batches.apart(arrays, counts)] if counts else []
         return simple(await self._result(inputs, asked))
 
@@ -179,13 +180,16 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "one",
         block: bool = True,
+        copy: bool = True,
     ) -> asyncio.Future[Result]:
         """Start a request and return its future, as Model.submit() does: `result = await (await model.submit(rows))`.
 
         Args:
             block: False raises QueueFullError instead of waiting for room.
+            copy: the inputs, so that the caller may change them at once. False: not before the future has its result.
         """
         asked = Asked.of(outputs, parameters, timeout, request_id, version, versions)
+        inputs = batches.snapshot(inputs) if copy else inputs
         call_time = self._prepared.engine.call_time(asked.timeout)
         started = await self._start(inputs, asked, None, call_time, block=block)
         return asyncio.ensure_future(self._finish(inputs, asked, None, call_time, started))
@@ -202,6 +206,7 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: Literal[False] = False,
+        copy: bool = True,
     ) -> AsyncIterator[Result]: ...
 
     @overload
@@ -216,6 +221,7 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: bool,
+        copy: bool = True,
     ) -> AsyncIterator[Result | ClientError]: ...
 
     def map(
@@ -229,6 +235,7 @@ class AsyncModel:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: bool = False,
+        copy: bool = True,
     ) -> AsyncIterator[Result] | AsyncIterator[Result | ClientError]:
         """Yield the result of each event, as Model.map() does.
 
@@ -237,7 +244,8 @@ class AsyncModel:
         """
         asked = Asked.of(outputs, parameters, timeout, "", version, versions)
         pin = asked.pin(self._prepared.wanted[1]) if versions == "one" else None
-        return self._map(events, replace(asked, versions="one"), ordered=ordered, pin=pin, keep=return_exceptions)
+        asked = replace(asked, versions="one")  # of each event
+        return self._map(events, asked, ordered=ordered, pin=pin, keep=return_exceptions, copy=copy)
 
     async def stream(
         self,
@@ -287,7 +295,7 @@ class AsyncModel:
         Args:
             pin: that this call shares with others; None: one of its own.
         """
-        await self._describe(asked.version or self._prepared.wanted[1])
+        await self._describe(asked.version or self._prepared.wanted[1], call_time)
         engine = self._prepared.engine
         futures: list[asyncio.Future[Result]] = []
         try:
@@ -328,13 +336,15 @@ class AsyncModel:
         pin: VersionPin | None,
         keep: bool,
         call_time: CallTime | None = None,
+        copy: bool = False,
     ) -> AsyncIterator[Result | ClientError]:
         window = 2 * self._prepared.engine.settings.limits.in_flight
         running: deque[asyncio.Task[Result | ClientError]] = deque()
         index = 0
         try:
             async for event in _as_async(events):
-                running.append(asyncio.create_task(self._numbered(index, event, asked, pin, call_time, keep=keep)))
+                inputs = batches.snapshot(event) if copy else event
+                running.append(asyncio.create_task(self._numbered(index, inputs, asked, pin, call_time, keep=keep)))
                 index += 1
                 await asyncio.sleep(0)
                 while running and (len(running) >= window or _next_done(running, ordered=ordered)):
@@ -359,10 +369,10 @@ class AsyncModel:
                 raise
             return numbered
 
-    async def _describe(self, version: str) -> None:
+    async def _describe(self, version: str, call_time: CallTime) -> None:
         """Request the model's description on another thread, once."""
         if version not in self._described:
-            await asyncio.to_thread(self._prepared.engine.spec, (self._prepared.wanted[0], version))
+            await asyncio.to_thread(self._prepared.engine.spec, (self._prepared.wanted[0], version), call_time)
             self._described.add(version)
 
     def __repr__(self) -> str:

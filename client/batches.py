@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -25,17 +26,54 @@ class Rectangular:
     """Several entries in one request: their rows are concatenated, and the outputs are split at the same rows.
 
     Attributes:
-        entries: each is what infer() takes for one request. CMSSW's TritonBatchMode::Rectangular.
+        entries: each is what infer() takes for one request. CMSSW's TritonBatchMode::Rectangular. An iterable that can be read
+            only once is read when this is made, and its entries are copied.
     """
 
     entries: Sequence[Any]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", _all_entries(self.entries))
+
 
 @dataclass(frozen=True)
 class Ragged:
-    """Several entries, one request each, so that their shapes may differ. CMSSW's TritonBatchMode::Ragged."""
+    """Several entries, one request each, so that their shapes may differ. CMSSW's TritonBatchMode::Ragged.
+
+    Attributes:
+        entries: as of Rectangular.
+    """
 
     entries: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "entries", _all_entries(self.entries))
+
+
+#: what numpy would copy, or nobody can write into
+_CONSTANTS = bool | int | float | str | bytes | np.generic | Rectangular | Ragged | None
+
+
+def snapshot(inputs: Any) -> Any:
+    """Return inputs that later writes into the caller's arrays do not change.
+
+    What no array can be made of is returned as it is.
+    """
+    if isinstance(inputs, Mapping):
+        return {name: snapshot(values) for name, values in inputs.items()}
+    if isinstance(inputs, np.ndarray):
+        return inputs.copy()
+    if isinstance(inputs, list | tuple):
+        return [value if isinstance(value, _CONSTANTS) else snapshot(value) for value in inputs]
+    if not isinstance(inputs, _CONSTANTS):
+        with suppress(Exception):  # the caller's class: as_inputs() says what is wrong with it
+            return np.array(inputs)
+    return inputs
+
+
+def _all_entries(entries: Any) -> Any:
+    """Return the entries of an iterable that can be read only once, such as a generator, as a list of copies."""
+    return [snapshot(entry) for entry in entries] if isinstance(entries, Iterator) else entries
 
 
 def as_inputs(spec: ModelSpec, inputs: Any) -> dict[str, NDArray[Any]]:
@@ -133,6 +171,9 @@ def together(spec: ModelSpec, entries: Iterable[Any]) -> tuple[dict[str, NDArray
     made = [as_inputs(spec, entry) for entry in entries]
     if not made:
         return {}, []
+    if len(names := {tuple(inputs) for inputs in made}) > 1:
+        differ = " and ".join(sorted(", ".join(each) for each in names))
+        raise InputError(f"the entries have different inputs: {differ}; use Ragged, or give all entries the same inputs")
     counts = [len(next(iter(inputs.values()))) for inputs in made]
     try:
         rows = {name: np.concatenate([inputs[name] for inputs in made]) for name in made[0]}

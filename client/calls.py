@@ -131,7 +131,11 @@ class Prepared:
     @property
     def spec(self) -> ModelSpec:
         """The model as a server describes it. Raises AllServersFailedError, UnknownModelError."""
-        spec = self.engine.spec(self.wanted)
+        return self.described()
+
+    def described(self, call_time: CallTime | None = None) -> ModelSpec:
+        """Return the model as a server describes it, in the time of a call. Raises AllServersFailedError, UnknownModelError."""
+        spec = self.engine.spec(self.wanted, call_time)
         if isinstance(spec, Fallback):
             raise AnswerError(f"no server describes model {self.wanted[0]!r}; its requests go to the fallback")
         return spec
@@ -140,9 +144,13 @@ class Prepared:
         """Return the calls of a version of this model; "" is the version of this object."""
         return Prepared(self.client, (self.wanted[0], str(version))) if str(version) not in {"", self.wanted[1]} else self
 
-    def call(self, inputs: Any, asked: Asked) -> Result:
-        """Make a call and wait for its result."""
-        call_time = self.engine.call_time(asked.timeout)
+    def call(self, inputs: Any, asked: Asked, call_time: CallTime | None = None) -> Result:
+        """Make a call and wait for its result.
+
+        Args:
+            call_time: None: it begins now.
+        """
+        call_time = call_time or self.engine.call_time(asked.timeout)
         requests = self.requests(inputs, asked, asked.pin(self.wanted[1]), call_time)
         if len(requests) == 1:
             return self.engine.infer(requests[0])
@@ -174,7 +182,7 @@ class Prepared:
     def requests(self, inputs: Any, asked: Asked, pin: VersionPin, call_time: CallTime) -> list[Request]:
         """Return the requests for the inputs: none for zero rows, several above max_batch_size. Raises InputError."""
         headers = trace_headers() + sequence_headers(self.wanted[0], asked.parameters)
-        spec = self.engine.spec((self.wanted[0], asked.version or self.wanted[1]))
+        spec = self.engine.spec((self.wanted[0], asked.version or self.wanted[1]), call_time)
         if isinstance(spec, Fallback):
             return [self._undescribed(inputs, call_time, pin, spec)]
         if spec.decoupled or spec.stateful:  # a failed request of such a model must not be tried again
@@ -188,9 +196,15 @@ class Prepared:
         call = Call(spec, asked, pin, call_time, headers)
         return [self._request(call, part, (number, len(parts))) for number, part in enumerate(parts, 1)]
 
-    def message(self, inputs: Any, parameters: Mapping[str, Parameter], request_id: str) -> tuple[bytes, int]:
-        """Return one serialized request, for a stream, and the bytes of its inputs. Raises InputError if several are needed."""
-        spec = self.spec
+    def message(
+        self, inputs: Any, parameters: Mapping[str, Parameter], request_id: str, call_time: CallTime | None = None
+    ) -> tuple[bytes, int]:
+        """Return one serialized request, for a stream, and the bytes of its inputs. Raises InputError if several are needed.
+
+        Args:
+            call_time: of the description, if it has to be requested.
+        """
+        spec = self.described(call_time)
         parts = list(batches.parts_of(spec, batches.as_inputs(spec, inputs), self.engine.settings.limits))
         if len(parts) != 1:
             most = f"1 to {spec.max_batch_size} rows" if spec.max_batch_size else "one request"

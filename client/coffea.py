@@ -136,7 +136,8 @@ class triton_wrapper(ml_tools.triton_wrapper):  # type: ignore[misc] # noqa: N80
     ) -> dict[str, NDArray[Any]]:
         """Return the outputs for all rows, which are sent in batches of `size`. Raises VersionGoneError."""
         outputs: dict[str, NDArray[Any]] = {}
-        for result in model.map(_batches(model.inputs, input_dict, rows, size), ordered=False, versions="one"):
+        batches = _batches(model.inputs, input_dict, rows, size)
+        for result in model.map(batches, ordered=False, versions="one", copy=False):
             begin = result.index * size
             for name in output_list:
                 part = _part(result.outputs, name, min(size, rows - begin))
@@ -196,10 +197,22 @@ def _key(servers: tuple[Server, ...], settings: Settings) -> str:
 def _batches(
     tensors: Sequence[TensorSpec], inputs: Mapping[str, NDArray[Any]], rows: int, size: int
 ) -> Iterator[dict[str, NDArray[Any]]]:
-    """Yield the inputs of each request, in the model's datatypes."""
+    """Yield the inputs of each request, in the model's datatypes. Raises InputError for numbers that they do not hold."""
     dtypes = {tensor.name: tensor.dtype for tensor in tensors}
     for begin in range(0, rows, size):
-        yield {name: array[begin : begin + size].astype(dtypes[name], copy=False) for name, array in inputs.items()}
+        yield {name: _cast(name, array[begin : begin + size], dtypes[name]) for name, array in inputs.items()}
+
+
+def _cast(name: str, part: NDArray[Any], dtype: np.dtype) -> NDArray[Any]:
+    """Return the numbers in a dtype, as coffea does; floats may become integers if they are whole numbers."""
+    numbers = part.dtype.kind in "iuf"
+    if numbers and dtype.kind == "f":
+        return part  # the client converts it, and refuses what would be infinite
+    with np.errstate(invalid="ignore"):  # NaN is reported below
+        made = part.astype(dtype, copy=False)
+    if numbers and dtype.kind in "iu" and (lost := np.asarray(made != part)).any():
+        raise InputError(f"input {name!r} has {part[lost].flat[0]}, which is no {dtype}")
+    return made
 
 
 def _part(outputs: Mapping[str, NDArray[Any]], name: str, rows: int) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from hypersonic.client.attempts import blocking
 from hypersonic.client.attempts.background import Background, RequestFuture
 from hypersonic.client.attempts.context import Context
-from hypersonic.client.attempts.plan import UseFallback
+from hypersonic.client.attempts.plan import GiveUp, Plan, UseFallback
 from hypersonic.client.attempts.request import CallTime, Request, Result
 from hypersonic.client.attempts.version import VersionPin
 from hypersonic.client.codes import Code
@@ -68,13 +68,19 @@ class Engine:
         call_s = math.inf if settings.call_s is None else settings.call_s
         return CallTime(min(settings.total_s, call_s), call_s, time.monotonic() + call_s)
 
-    def spec(self, model: Wanted) -> ModelSpec | Fallback:
+    def spec(self, model: Wanted, call_time: CallTime | None = None) -> ModelSpec | Fallback:
         """Return the model's description, or the fallback, if there is one and no server answers.
 
-        The description is requested once: threads that need it meanwhile wait for the first one's outcome. Raises
-        UnknownModelError, AllServersFailedError, DeadlineError, AnswerError.
+        The description is requested once: threads that need it meanwhile wait for the first one's outcome, or ask if the first
+        one's time is up. Raises UnknownModelError, AllServersFailedError, DeadlineError, AnswerError.
+
+        Args:
+            call_time: of the call that needs it; None: that of the settings, from now on.
         """
         descriptions = self.context.descriptions
+        if (known := descriptions.get(model)) is not None:
+            return known
+        plan = self.context.plan(f"the metadata of model {model[0]!r}", call_time or self.call_time())
         while (known := descriptions.get(model)) is None:
             self._refuse_if_closed()
             with self._lock:
@@ -83,15 +89,28 @@ class Engine:
                 others = self._asked.get(model)
                 asked = self._asked[model] = others or Future()
             if others is None:
-                return self._ask(model, asked)
-            with suppress(CancelledError):  # the thread that asked was interrupted, so this one asks
-                return others.result()
+                return self._ask(model, asked, plan)
+            with suppress(CancelledError):  # the thread that asked was interrupted, or its time is up, so this one asks
+                if (described := self._wait(model, others, plan)) is not None:
+                    return described
         return known
 
-    def _ask(self, model: Wanted, asked: Future[ModelSpec | Fallback]) -> ModelSpec | Fallback:
+    def _wait(self, model: Wanted, others: Future[ModelSpec | Fallback], plan: Plan) -> ModelSpec | Fallback | None:
+        """Return what another thread asks for, or the fallback if the time is up before; None: look again."""
+        try:
+            return others.result(min(max(0.0, plan.left_s), threading.TIMEOUT_MAX))
+        except TimeoutError:
+            step = self.context.nobody(plan, model)
+        if isinstance(step, GiveUp):
+            raise step.error
+        return step.fallback if isinstance(step, UseFallback) else None
+
+    def _ask(self, model: Wanted, asked: Future[ModelSpec | Fallback], plan: Plan) -> ModelSpec | Fallback:
         """Ask for the description, and give it to the threads that wait for it."""
         try:
-            described = self._describe(model)
+            described = self._describe(model, plan)
+        except DeadlineError:
+            raise
         except Exception as error:
             asked.set_exception(error)
             raise
@@ -99,16 +118,14 @@ class Engine:
             asked.set_result(described)
             return described
         finally:
-            asked.cancel()  # after Ctrl-C; otherwise it is done already, and this has no effect
+            asked.cancel()  # after Ctrl-C or a DeadlineError; otherwise it is done already, and this has no effect
             with self._lock:
                 del self._asked[model]
 
-    def _describe(self, model: Wanted) -> ModelSpec | Fallback:
+    def _describe(self, model: Wanted, plan: Plan) -> ModelSpec | Fallback:
         """Ask the servers for the model's description, and keep it."""
         name, version = model
-        timeout = self.settings.timeout
-        self.pool.ready_for(model, min(timeout.total_s, 2 * timeout.connect_s))
-        plan = self.context.plan(f"the metadata of model {name!r}", self.call_time())
+        self.pool.ready_for(model, max(0.0, min(plan.left_s, 2 * self.settings.timeout.connect_s)))
 
         def ask(member: Member) -> ModelSpec:
             headers = member.headers()
@@ -129,7 +146,7 @@ class Engine:
         described = blocking.follow(self.context, plan, name, ask, VersionPin(version))
         if isinstance(described, UseFallback):
             return described.fallback
-        self._remember_times(model)
+        self._remember_times(model, plan.deadline)
         self.context.descriptions.keep(model, described)
         return described
 
@@ -255,10 +272,11 @@ class Engine:
                 self._gate.leave(size)
             raise
 
-    def _remember_times(self, model: Wanted) -> None:
-        sums = {}
+    def _remember_times(self, model: Wanted, deadline: float) -> None:
+        sums, longest_s = {}, self.settings.timeout.connect_s
         for member in self.pool.members:
-            if member.state is State.UP and (now := read_sums(member, model, self.settings.timeout.connect_s)) is not None:
+            left_s = min(longest_s, deadline - time.monotonic())
+            if member.state is State.UP and left_s > 0 and (now := read_sums(member, model, left_s)) is not None:
                 sums[member.name] = now
         self._baselines.setdefault(model, sums)
 

@@ -74,15 +74,16 @@ class JoinedFuture(Future[Result]):
             self._cancel_parts()
 
     def _ended(self, turn: int, part: Future[Result]) -> None:
+        error = CancelledError() if part.cancelled() else part.exception()
+        if error is not None:
+            self._failed(turn, error)
+            return
         with self._lock:
             if turn != self.turn:
                 return
             self._left -= 1
             last = not self._left
-        error = CancelledError() if part.cancelled() else part.exception()
-        if error is not None:
-            self._failed(turn, error)
-        elif last:
+        if last:
             self._finish()
 
     def _failed(self, turn: int, error: BaseException) -> None:

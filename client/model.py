@@ -116,6 +116,7 @@ class Model:
         version: str | int = "",
         versions: Versions = "one",
         block: bool = True,
+        copy: bool = True,
     ) -> Future[Result]:
         """Start a request and return its future: CMSSW's mode Async. Waits while the client's limits are reached.
 
@@ -124,9 +125,10 @@ class Model:
 
         Args:
             block: False raises QueueFullError instead of waiting.
+            copy: the inputs, so that the caller may change them at once. False: not before the future has its result.
         """
         asked = Asked.of(outputs, parameters, timeout, request_id, version, versions)
-        return self._prepared.submit(inputs, asked, block=block)
+        return self._prepared.submit(batches.snapshot(inputs) if copy else inputs, asked, block=block)
 
     @overload
     def map(
@@ -140,6 +142,7 @@ class Model:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: Literal[False] = False,
+        copy: bool = True,
     ) -> Iterator[Result]: ...
 
     @overload
@@ -154,6 +157,7 @@ class Model:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: bool,
+        copy: bool = True,
     ) -> Iterator[Result | ClientError]: ...
 
     def map(
@@ -167,6 +171,7 @@ class Model:
         version: str | int = "",
         versions: Versions = "mixed",
         return_exceptions: bool = False,
+        copy: bool = True,
     ) -> Iterator[Result] | Iterator[Result | ClientError]:
         """Yield the result of each event, with as many in flight as the limits allow.
 
@@ -180,13 +185,14 @@ class Model:
             versions: "mixed": each event is answered by one version of the model, and another event may be by another version.
                 "one": all events by the version of the first answer; VersionGoneError if no server has it any more.
             return_exceptions: yield the ClientError of an event that fails, and go on.
+            copy: each event when it is read, so that `events` may use an array again. False: it must not.
         """
         asked = Asked.of(outputs, parameters, timeout, "", version, versions)
         pin = asked.pin(self._prepared.wanted[1]) if versions == "one" else None
         asked = replace(asked, versions="one")  # of each event
 
         def submit(event: Any) -> Future[Result]:
-            return self._prepared.submit(event, asked, pin)
+            return self._prepared.submit(batches.snapshot(event) if copy else event, asked, pin)
 
         window = 2 * self._prepared.engine.settings.limits.in_flight
         mapped = map_ordered if ordered else map_unordered
@@ -226,10 +232,11 @@ class Model:
     def _infer_entries(self, inputs: Rectangular | Ragged, asked: Asked) -> list[Outputs]:
         if isinstance(inputs, Ragged):
             return self._infer_ragged(inputs, asked)
-        rows, counts = batches.together(self._prepared.of_version(asked.version).spec, inputs.entries)
+        call_time = self._prepared.engine.call_time(asked.timeout)
+        rows, counts = batches.together(self._prepared.of_version(asked.version).described(call_time), inputs.entries)
         if not counts:
             return []
-        arrays = self._prepared.call(rows, asked).outputs
+        arrays = self._prepared.call(rows, asked, call_time).outputs
         return [only(entry) for entry in batches.apart(arrays, counts)]
 
     def _infer_ragged(self, inputs: Ragged, asked: Asked) -> list[Outputs]:

@@ -43,6 +43,16 @@ class PackedField:
     first: int = 0
     spare: bool = False
 
+    def __post_init__(self) -> None:
+        if not (1 <= self.bits <= _MOST_BITS and 1 <= self.count <= _MOST_CODES and self.first_bit >= 0):
+            got = f"{self.bits} bits, {self.count} codes and first_bit {self.first_bit}"
+            raise ValueError(f"field {self.name!r} has {got}, expected 1 to {_MOST_BITS} bits, one code or more, and 0 or more")
+
+    @property
+    def last_bit(self) -> int:
+        """The last bit of its last code."""
+        return self.first_bit + self.bits * self.count - 1
+
     @property
     def allowed(self) -> tuple[int, int]:
         """The smallest and the largest code."""
@@ -62,6 +72,16 @@ class PackedRows:
     tensor: str
     row_bytes: int
     fields: tuple[PackedField, ...]
+
+    def __post_init__(self) -> None:
+        begin = 0
+        for field in sorted(self.fields, key=lambda field: field.first_bit):
+            if field.first_bit < begin or field.last_bit >= 8 * self.row_bytes:
+                why = f"begins at bit {field.first_bit} and ends at bit {field.last_bit}"
+                raise ValueError(
+                    f"field {field.name!r} of input {self.tensor!r} {why}, expected {begin} to {8 * self.row_bytes - 1}"
+                )
+            begin = field.last_bit + 1
 
     def pack(self, codes: Mapping[str, ArrayLike]) -> NDArray[np.uint8]:
         """Return rows (rows, row_bytes) uint8 of an array of integers for each field: (rows,), or (rows, ...) with `count`
@@ -88,6 +108,8 @@ class PackedRows:
         """The codes as (rows, count) integers. Raises InputError."""
         array = np.asarray(codes)
         where = f"field {field.name!r} of input {self.tensor!r}"
+        if np.ma.is_masked(codes) or (isinstance(codes, list | tuple) and any(map(np.ma.is_masked, codes))):
+            raise InputError(f"{where} has masked codes, expected none")
         if array.dtype.kind not in "iu":
             raise InputError(f"{where} is an array of {array.dtype}, expected integers: the codes that travel")
         if array.ndim < 1 or array.size != len(array) * field.count:
@@ -142,8 +164,6 @@ def _layout(name: str, value: dict[str, Any]) -> PackedRows:
         members = {key: field[key] for key in ("count", "signed", "fraction", "one_hot", "first", "spare") if key in field}
         fields.append(PackedField(str(field["name"]), int(field["bits"]), bit, **members))
         bit += fields[-1].bits * fields[-1].count
-        if not 1 <= fields[-1].bits <= _MOST_BITS or not 1 <= fields[-1].count <= _MOST_CODES:
-            raise ValueError(f"field {fields[-1].name!r}")
     if len(fields) > _MOST_FIELDS or -(-bit // 8) != value["row_bytes"] or bit > 8 * _MOST_BYTES:
         raise ValueError(f"{bit} bits and {value['row_bytes']!r} bytes a row")
     return PackedRows(name, -(-bit // 8), tuple(fields))

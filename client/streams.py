@@ -18,7 +18,7 @@ from typing import Any, Protocol, Self
 
 from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.plan import blames
-from hypersonic.client.attempts.request import Result
+from hypersonic.client.attempts.request import CallTime, Result
 from hypersonic.client.attempts.version import VersionPin
 from hypersonic.client.codes import Code
 from hypersonic.client.errors import (
@@ -56,7 +56,9 @@ class Prepares(Protocol):
     def spec(self) -> ModelSpec:
         """The model as a server describes it."""
 
-    def message(self, inputs: Any, parameters: Mapping[str, Parameter], request_id: str) -> tuple[bytes, int]:
+    def message(
+        self, inputs: Any, parameters: Mapping[str, Parameter], request_id: str, call_time: CallTime | None = None
+    ) -> tuple[bytes, int]:
         """Return one serialized request and the bytes of its inputs. Raises InputError."""
 
 
@@ -160,7 +162,9 @@ class Answers(Iterator[Result]):
     def __init__(self, prepared: Prepares, inputs: Any, parameters: Mapping[str, Parameter], timeout_s: float | None) -> None:
         self._prepared, self._timeout_s = prepared, timeout_s
         self._id = os.urandom(8).hex()
-        self._message, self._size = prepared.message(inputs, {**parameters, **_WANT_FINAL}, self._id)
+        self._pin = VersionPin(prepared.wanted[1])
+        described = None if timeout_s is None else CallTime(timeout_s, timeout_s, time.monotonic() + timeout_s)
+        self._message, self._size = prepared.message(inputs, {**parameters, **_WANT_FINAL}, self._id, described)
         self._call: _Call | None = None
         self._index = 0
         self._lock = threading.Lock()
@@ -171,7 +175,7 @@ class Answers(Iterator[Result]):
         if call is None:
             raise StopIteration
         try:
-            answer = call.receive(self._id, partial(fitted_in_stream, self._prepared.spec))
+            answer = call.receive(self._id, self._check)
         except BaseException:
             over = self._over
             self.close()
@@ -187,6 +191,12 @@ class Answers(Iterator[Result]):
         result = Result(answer.outputs, self._prepared.wanted[0], answer.version, call.member.name, 1, latency_ns, self._index)
         self._index += 1
         return result
+
+    def _check(self, answer: Answer) -> Answer:
+        """Raise AnswerError for an answer that does not fit the model, and for one of another version than asked or before."""
+        if not self._pin.accept(answer.version):
+            raise AnswerError(f"it is of version {answer.version}, expected {self._pin.version}")
+        return fitted_in_stream(self._prepared.spec, answer)
 
     def close(self) -> None:
         """Cancel the call, if it has not ended. The iteration ends."""

@@ -11,7 +11,7 @@ from hypersonic.client.attempts.context import Context
 from hypersonic.client.attempts.plan import GiveUp, Go, Plan, Step, UseFallback
 from hypersonic.client.attempts.request import Request, Result, answer_of
 from hypersonic.client.attempts.version import VersionPin
-from hypersonic.client.errors import CallError
+from hypersonic.client.errors import CallError, ClosedError
 from hypersonic.client.messages.response import Answer
 from hypersonic.client.pool.member import Member
 
@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 
 def run(context: Context, request: Request) -> Result:
-    """Return the result. Raises ServerError, AllServersFailedError, DeadlineError, AnswerError."""
+    """Return the result. Raises ServerError, AllServersFailedError, DeadlineError, AnswerError, ClosedError."""
     begin_ns = time.perf_counter_ns()
     plan = context.plan(request.what, request.time, request.part[1])
     if request.fallback is not None:
@@ -37,15 +37,17 @@ def run(context: Context, request: Request) -> Result:
 def follow(context: Context, plan: Plan, name: str, attempt: Callable[[Member], Value], pin: VersionPin) -> Value | UseFallback:
     """Return what `attempt` returns for the first server where it does not raise CallError; UseFallback if the plan says so.
 
-    Raises the error with which the plan gives up.
+    Raises the error with which the plan gives up, and ClosedError.
 
     Args:
         name, pin: of the model, and its version.
     """
     step: Step = Go()
-    while isinstance(step, Go):
-        if step.pause_s:
-            time.sleep(step.pause_s)
+    while not context.pool.closes_within(step.pause_s if isinstance(step, Go) else 0.0):
+        if isinstance(step, GiveUp):
+            raise step.error
+        if isinstance(step, UseFallback):
+            return step
         model = name, pin.version
         member = step.same or context.pool.pick(model, step.avoid)
         if member is None:
@@ -56,9 +58,7 @@ def follow(context: Context, plan: Plan, name: str, attempt: Callable[[Member], 
             return attempt(member)
         except CallError as error:
             step = plan.failed(member, error, time.monotonic() - begin)
-    if isinstance(step, GiveUp):
-        raise step.error
-    return step
+    raise ClosedError("the client was closed before the request ended")
 
 
 def _attempt(context: Context, request: Request, plan: Plan, member: Member) -> Answer:

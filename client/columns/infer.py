@@ -175,7 +175,8 @@ class _Sender:
             if self._stopped.is_set():
                 break
             try:
-                sent.futures.append(self._model.submit({self._tensor.name: array[begin:end]}, version=self._version))
+                rows = {self._tensor.name: array[begin:end]}
+                sent.futures.append(self._model.submit(rows, version=self._version, copy=False))
             except ClientError as error:
                 raise _failed(sent.rows, self._source, error) from error
         if self._stopped.is_set():

@@ -21,7 +21,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypersonic.client.columns.chunk import Chunk, Column, cut_events, split_counters
+from hypersonic.client.columns.chunk import Chunk, Column, Counts, cut_events, event_of, split_counters
 from hypersonic.client.columns.errors import DataError, OutputError
 from hypersonic.client.columns.source import (
     METADATA_KEY,
@@ -63,7 +63,8 @@ class DictSource(MemorySource):
         counters = {name: find_counter(column, self.columns) for name, column in found.items()}
         counts = {name: _counts(self._array(name), name, self.name) for name in set(filter(None, counters.values()))}
         for name, counter in counters.items():
-            values, of_each = self._array(found[name]), None if counter is None else counts[counter]
+            of_each = None if counter is None else counts[counter]
+            values = _whole(self._array(found[name]), name, of_each, self.name)
             _check_length(name, len(values) if values.ndim else 0, events if of_each is None else int(of_each.sum()), self.name)
             made[name] = Column(values, of_each)
         size = sum(column.values.nbytes for column in made.values())
@@ -130,10 +131,23 @@ def find_counter(name: str, names: Sequence[str]) -> str | None:
 
 def _named(arrays: Mapping[str, NDArray[Any]] | NDArray[Any]) -> dict[str, NDArray[Any]]:
     if isinstance(arrays, Mapping):
-        return {str(name): np.asarray(array) for name, array in arrays.items()}
+        return {
+            str(name): array if isinstance(array, np.ma.MaskedArray) else np.asarray(array) for name, array in arrays.items()
+        }
     if arrays.dtype.names:
         return {name: arrays[name] for name in arrays.dtype.names}
     return {ROWS: arrays}
+
+
+def _whole(values: NDArray[Any], name: str, counts: Counts | None, where: str) -> NDArray[Any]:
+    """Return a column without its mask. Raises DataError for a masked value."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    masked = np.ma.getmaskarray(values)
+    if masked.any():
+        row = int(np.argwhere(masked)[0][0])
+        raise DataError(f"{where}: event {event_of(counts, row)} has no value in column {name}")
+    return values.data
 
 
 def _count_events(shapes: Mapping[str, tuple[int, ...]], where: str) -> int:
@@ -148,7 +162,7 @@ def _count_events(shapes: Mapping[str, tuple[int, ...]], where: str) -> int:
 
 
 def _counts(counter: NDArray[Any], name: str, where: str) -> NDArray[np.int64]:
-    if counter.dtype.kind not in "iu" or counter.ndim != 1 or (len(counter) and counter.min() < 0):
+    if np.ma.is_masked(counter) or counter.dtype.kind not in "iu" or counter.ndim != 1 or (len(counter) and counter.min() < 0):
         raise DataError(f"{where}: the counter {name} has to be one integer of 0 or more per event")
     return counter.astype(np.int64)
 

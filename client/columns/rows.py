@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hypersonic.client.columns.chunk import Chunk, Column, Counts, event_of
-from hypersonic.client.columns.errors import DataError
+from hypersonic.client.columns.errors import DataError, MappingError
 from hypersonic.client.columns.mapping import Block, ColumnMapping, Constant, Feature, FromColumn, FromTable, OneHot
 
 
@@ -163,7 +163,7 @@ def _fill(where: _Where, dtype: np.dtype, sent: NDArray[np.intp] | None) -> NDAr
     rows = chunk.events if not mapping.columns else len(chunk.columns[mapping.columns[0]].values)
     array = np.empty((rows if sent is None else len(sent), mapping.width), dtype)
     begin = 0
-    with np.errstate(over="ignore"):  # a float64 that is too large becomes infinite, which check_finite() reports
+    with np.errstate(over="ignore", invalid="ignore"):  # _lost() finds what the dtype does not hold
         for feature in mapping.features:
             _fill_feature(where, feature, array, begin, sent)
             begin += feature.width
@@ -186,7 +186,7 @@ def _fill_feature(where: _Where, feature: Feature, array: NDArray[Any], begin: i
         case OneHot(name, ones):
             _one_hot(array, begin, ones, values(name))
         case Constant(value):
-            array[:, begin] = value
+            array[:, begin] = _constant(where, value, array.dtype)
         case FromTable(table):
             keys = [values(name) for name in table.keys]
             for name, key in zip(table.keys, keys, strict=True):
@@ -194,25 +194,46 @@ def _fill_feature(where: _Where, feature: Feature, array: NDArray[Any], begin: i
                     raise DataError(
                         f"{where.file}: column {where.mapping.full_name(name)} is {key.dtype}, expected integers for a key"
                     )
-            array[:, begin], missing = table.look_up(keys)
-            if missing >= 0:
-                words = ", ".join(f"{name} {key[missing]}" for name, key in zip(table.keys, keys, strict=True))
-                event = where.event(missing, sent, where.mapping.full_name(table.keys[0]))
-                raise DataError(f"{where.file}: event {event} has a row of {words}, which the table {table.path} does not have")
+            numbers, missing = table.look_up(keys)
+            array[:, begin] = numbers
+            row = missing if missing >= 0 else _lost(array[:, begin], numbers)
+            if row >= 0:
+                words = ", ".join(f"{name} {key[row]}" for name, key in zip(table.keys, keys, strict=True))
+                event = where.event(row, sent, where.mapping.full_name(table.keys[0]))
+                why = "does not have" if missing >= 0 else f"has as {numbers[row]}, and the model takes {array.dtype}"
+                raise DataError(f"{where.file}: event {event} has a row of {words}, which the table {table.path} {why}")
 
 
 def _assign(where: _Where, name: str, into: NDArray[Any], values: NDArray[Any], sent: NDArray[np.intp] | None) -> None:
-    """Copy values, converted if the dtypes are of the same kind. An integer that does not fit the model's is refused."""
+    """Copy values, converted if the dtypes are of the same kind. A number that the model's dtype does not hold is refused."""
     full = where.mapping.full_name(name)
     if not np.can_cast(values.dtype, into.dtype, "same_kind") and not (values.dtype.kind == "u" and into.dtype.kind == "i"):
         raise DataError(f"{where.file}: column {full} is of type {values.dtype}, and the model takes {into.dtype}")
     into[...] = values
-    if into.dtype.kind in "iu" and not np.can_cast(values.dtype, into.dtype, "safe") and (wrong := into != values).any():
-        row = int(np.argwhere(wrong)[0][0])
+    if (row := _lost(into, values)) >= 0:
         event = where.event(row, sent, full)
         raise DataError(
             f"{where.file}: event {event} has {values[row]} in column {full}, which does not fit the model's {into.dtype}"
         )
+
+
+def _lost(into: NDArray[Any], values: NDArray[Any]) -> int:
+    """Return the first row with another integer than its value, or with infinity for a finite one; -1 if there is none."""
+    if np.can_cast(values.dtype, into.dtype, "safe"):
+        return -1
+    lost = into != values if into.dtype.kind in "iu" else np.isinf(into)
+    if into.dtype.kind == "f" and lost.any():
+        lost &= np.isfinite(values)
+    return int(np.argwhere(lost)[0][0]) if lost.any() else -1
+
+
+def _constant(where: _Where, value: float, dtype: np.dtype) -> NDArray[Any]:
+    """Return a constant in the model's dtype. Raises MappingError if the dtype does not hold it."""
+    given = np.array([value], np.float64)
+    made = given.astype(dtype)
+    if _lost(made, given) >= 0:
+        raise MappingError(f"{where.mapping.name}: the constant {value} does not fit the model's {dtype}")
+    return made
 
 
 def _one_hot(array: NDArray[Any], begin: int, ones: tuple[int, ...], values: NDArray[Any]) -> None:

@@ -164,7 +164,7 @@ def _submit(
 ) -> None:
     ended = recorder.begin(due_ns)
     try:
-        future = model.submit(inputs)
+        future = model.submit(inputs, copy=False)
     except BaseException as error:
         failed: Future[Any] = Future()
         failed.set_exception(error)

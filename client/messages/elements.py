@@ -31,17 +31,21 @@ DTYPES: dict[str, np.dtype] = {
 }
 
 
+#: the smallest number that is infinite when it is rounded to BF16
+_BF16_INFINITE = np.float32(2.0**128 - 2.0**119)
+
+
 def as_elements(name: str, datatype: str, values: Any) -> NDArray[Any]:
     """Return the values as an array of the datatype's dtype, without a copy if they already are such an array.
 
     Raises InputError for what converted() refuses, such as floats where the model takes integers, and for masked values.
     """
-    dtype = DTYPES[datatype]
-    if isinstance(values, np.ndarray) and values.dtype == dtype and not isinstance(values, np.ma.MaskedArray):
-        return values
+    plain = isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray)
+    if plain and values.dtype == DTYPES[datatype] and datatype != "BF16":
+        return values  # type: ignore[no-any-return] # an array, as `plain` says
+    if not plain and (masked := _masked(values)):
+        raise InputError(f"input {name!r} has {masked} masked values, expected none")
     if isinstance(values, np.ma.MaskedArray):
-        if np.ma.is_masked(values):
-            raise InputError(f"input {name!r} has {int(np.sum(values.mask))} masked values, expected none")
         values = values.data
     try:
         array = np.asarray(values, object) if datatype == "BYTES" else np.asarray(values)
@@ -53,6 +57,13 @@ def as_elements(name: str, datatype: str, values: Any) -> NDArray[Any]:
         return converted(datatype, array)
     except ValueError as error:
         raise InputError(f"input {name!r} {error}") from error
+
+
+def _masked(values: Any) -> int:
+    """Return the number of masked values in an array, or in the arrays of a list, whose masks numpy would drop."""
+    if isinstance(values, np.ma.MaskedArray):
+        return int(np.sum(values.mask))
+    return sum(map(_masked, values)) if isinstance(values, list | tuple) else 0
 
 
 def converted(datatype: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -74,7 +85,9 @@ def converted(datatype: str, array: NDArray[Any]) -> NDArray[Any]:
                 raise ValueError(f"has {value}, expected {limits.min} to {limits.max}, for {datatype}")
     with np.errstate(over="ignore"):  # reported below, with the number
         made = array.astype(dtype, copy=False)
-    if dtype.kind == "f" and not np.can_cast(given, dtype) and (lost := np.isinf(made) & np.isfinite(array)).any():
+    infinite_from = _BF16_INFINITE if datatype == "BF16" else np.inf
+    narrower = dtype.kind == "f" and (datatype == "BF16" or not np.can_cast(given, dtype))
+    if narrower and (lost := (np.abs(made) >= infinite_from) & np.isfinite(array)).any():
         largest = "3.3895314e+38" if datatype == "BF16" else str(np.finfo(dtype).max)
         raise ValueError(f"has {array[lost].flat[0]}, which is infinite as {datatype}; the largest number is {largest}")
     return made
@@ -124,7 +137,10 @@ def _to_bfloat16(array: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def _with_length(name: str, element: object) -> bytes:
-    data = element.encode() if isinstance(element, str) else element
+    try:
+        data = element.encode() if isinstance(element, str) else element
+    except UnicodeEncodeError as error:
+        raise InputError(f"input {name!r} has an element that is not UTF-8: {error}") from error
     if not isinstance(data, bytes):
         raise InputError(f"input {name!r} has an element of type {type(element).__name__}, expected bytes or str, for BYTES")
     return struct.pack("<I", len(data)) + data

@@ -68,6 +68,8 @@ def parameter_items(parameters: Mapping[str, Parameter]) -> tuple[tuple[str, Par
     for name, value in parameters.items():
         if not isinstance(value, bool | int | float | str):
             raise InputError(f"parameter {name!r} is {value!r}, expected a bool, an int, a float or a str")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise InputError(f"parameter {name!r} is {value}, expected an int of 64 bits")
     return tuple(parameters.items())
 
 

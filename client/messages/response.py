@@ -101,6 +101,8 @@ def _output(tensor: Any, buffers: Iterator[memoryview], elsewhere: Callable[[Any
 
 def _typed(tensor: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     field = _CONTENTS.get(tensor.datatype)
+    if others := [described.name for described, _ in tensor.contents.ListFields() if described.name != field]:
+        raise AnswerError(f"output {tensor.name!r} of datatype {tensor.datatype} has {others[0]}")
     values = getattr(tensor.contents, field) if field else ()
     try:
         array = np.array(list(values), DTYPES[tensor.datatype]).reshape(shape)

@@ -211,6 +211,13 @@ class Pool:
         except CallError as error:
             done(error)
 
+    def closes_within(self, seconds: float) -> bool:
+        """Wait, and return True as soon as the pool is closed."""
+        if not seconds:
+            return self._closed
+        with self._changed:
+            return self._changed.wait_for(lambda: self._closed, seconds)
+
     def close(self) -> None:
         """Close all connections. Calls in flight end with the code CANCELLED."""
         with self._changed:

@@ -7,11 +7,13 @@ parameters of a tensor in a region.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from tritonclient.grpc import service_pb2
 
@@ -24,6 +26,9 @@ from hypersonic.client.specs import ModelSpec, TensorSpec
 
 #: the alignment of each tensor: a cache line
 _ALIGN_BYTES = 64
+#: the most and the least bytes of a mark. An output of fewer bytes has none, because it could be equal by chance
+_MARK_BYTES, _LEAST_MARK_BYTES = 8, 4
+_NO_MARKS: Mapping[str, bytes] = {}
 
 
 @dataclass(frozen=True)
@@ -90,15 +95,36 @@ def make_message(
     return make_request(request.SerializeToString(), in_message)
 
 
-def read_shared(message: bytes, layout: Layout, region: Region) -> Answer:
+def mark_outputs(layout: Layout, region: Region) -> dict[str, bytes]:
+    """Write random bytes to the end of each output's place, and return them by name.
+
+    A place that still has them was not written by the server: it holds the output of an earlier request.
+    """
+    marks = {name: os.urandom(min(_MARK_BYTES, part.size_bytes)) for name, part in layout.outputs.items()}
+    marks = {name: mark for name, mark in marks.items() if len(mark) >= _LEAST_MARK_BYTES}
+    for name, mark in marks.items():
+        part = layout.outputs[name]
+        region.write(part.offset + part.size_bytes - len(mark), np.frombuffer(mark, np.uint8))
+    return marks
+
+
+def read_shared(message: bytes, layout: Layout, region: Region, marks: Mapping[str, bytes] = _NO_MARKS) -> Answer:
     """Return the answer to a request of make_message(). Its outputs are copied out of the region, which is then free.
 
-    Raises AnswerError if the message is not a ModelInferResponse, or if an output does not fit its place.
+    Raises AnswerError if the message is not a ModelInferResponse, or if an output does not fit its place or was not written.
+
+    Args:
+        marks: of mark_outputs().
     """
 
     def in_region(tensor: Any) -> bytes | None:
         part = layout.outputs.get(tensor.name)
-        return None if part is None else _copied(tensor, part, region)
+        if part is None:
+            return None
+        copied = _copied(tensor, part, region)
+        if tensor.name in marks and len(copied) == part.size_bytes and copied.endswith(marks[tensor.name]):
+            raise AnswerError(f"the answer has no bytes for output {tensor.name!r}, neither in it nor in shared memory")
+        return copied
 
     return read_answer(message, in_region)
 

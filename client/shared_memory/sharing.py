@@ -19,7 +19,7 @@ from hypersonic.client.messages.response import Answer, read_answer
 from hypersonic.client.pool.member import Member
 from hypersonic.client.servers import Server, is_local
 from hypersonic.client.settings import Settings
-from hypersonic.client.shared_memory.message import Layout, lay_out, make_message, read_shared
+from hypersonic.client.shared_memory.message import Layout, lay_out, make_message, mark_outputs, read_shared
 from hypersonic.client.shared_memory.place import ServerRegions
 from hypersonic.client.shared_memory.pool import RegionPool
 from hypersonic.client.shared_memory.region import Region
@@ -78,6 +78,7 @@ class Sharing:
                 return Sending(plain(version), lambda message: check(read_answer(message), version))
             region, place = taken
             try:
+                marks = mark_outputs(layout, region)
                 message = make_message(spec, replace(key, version=version), buffers, layout, region)
             except BaseException:  # such as a parameter that protobuf does not take
                 self._regions.give(region)
@@ -87,7 +88,7 @@ class Sharing:
             def read(answer: bytes) -> Answer:
                 nonlocal answered
                 answered = True  # the server has written all that it will write
-                return check(read_shared(answer, layout, region), version)
+                return check(read_shared(answer, layout, region, marks), version)
 
             again = partial(plain, version)
             return Sending(RegionMessage.of(message, again, place.lost), read, lambda: self.give(region, answered=answered))

@@ -48,6 +48,7 @@ class GrpcioTransport:
         self._closed = False
         self._compression = _COMPRESSION[settings.compression]
         self._methods: dict[str, Any] = {}
+        self._pending: dict[object, Done] = {}
 
     def unary(self, method: str, request: bytes, timeout_s: float, headers: Headers) -> bytes:
         """Return the answer. Raises CallError."""
@@ -59,17 +60,26 @@ class GrpcioTransport:
             raise _call_error(error) from None
         except ValueError:
             raise _closed() from None
+        except KeyboardInterrupt:
+            self._renew()
+            raise
         if answer is None:
             raise _no_message()
         return answer
 
     def start(self, method: str, request: bytes, timeout_s: float, headers: Headers, done: Done) -> Any:
         """Start a call and return without waiting. `done` is called on the channel's thread. Raises CallError once closed."""
+        key = object()
+        self._pending[key] = done
         try:
             call = self._method(method).future(request, timeout=timeout_s, metadata=headers, compression=self._compression)
+            call.add_done_callback(lambda ended: self._settle(key, _outcome(ended)))
         except ValueError:
+            self._pending.pop(key, None)
             raise _closed() from None
-        call.add_done_callback(lambda ended: done(_outcome(ended)))
+        except KeyboardInterrupt:
+            self._renew()
+            raise
         return call
 
     def stream(self, timeout_s: float | None, headers: Headers) -> GrpcioStream:
@@ -93,6 +103,28 @@ class GrpcioTransport:
         closing = threading.Thread(target=close_both, name="hypersonic-client-close", daemon=True)
         closing.start()
         closing.join(_CLOSE_S)  # after Ctrl-C inside a call of grpcio, its close() has been seen to hang
+
+    def _settle(self, key: object, outcome: bytes | CallError) -> None:
+        """End a call that was started, unless _renew() has given it up."""
+        done = self._pending.pop(key, None)
+        if done is not None:
+            done(outcome)
+
+    def _renew(self) -> None:
+        """Give up the connection and the calls that were started on it, which end with UNAVAILABLE, and make another one.
+
+        Ctrl-C inside a call of grpcio may leave a lock of the channel locked: a KeyboardInterrupt is raised at the beginning of
+        Condition.__exit__(). No call on the channel would ever end then.
+        """
+        with self._lock:
+            if self._closed:
+                return
+            old, self._channel = self._channel, _open(self._server, self._settings, self._settings.health.ping_s)
+            self._methods = {}
+            given_up = list(self._pending)
+        threading.Thread(target=old.close, name="hypersonic-client-close", daemon=True).start()
+        for key in given_up:
+            self._settle(key, CallError(Code.UNAVAILABLE, "the connection was given up after Ctrl-C"))
 
     def _stream_channel(self) -> Any:
         """Return the channel of streams. Raises ValueError once closed, as grpcio does."""

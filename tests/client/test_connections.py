@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -17,6 +18,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from hypersonic.client import AllServersFailedError, Client, Retry, Server, Settings, Timeout, Tls
 from hypersonic.client.servers import AddressError, environment_servers, resolve
+from hypersonic.client.transport.grpcio import GrpcioTransport
 from tests.support.scripted_server import Script, scripted_server
 from tests.support.waiting import wait_until
 
@@ -195,3 +197,39 @@ def test_the_callers_span_reaches_the_server() -> None:
     sent = [headers.get("traceparent", "") for headers in script.headers]
     wait_until(lambda: script.calls["ModelInfer"] == 3)
     assert sum(trace_id in value for value in sent) == 2
+
+
+@pytest.mark.parametrize("method", ["__call__", "future"])
+def test_a_connection_that_ctrl_c_has_left_locked_is_given_up_and_its_calls_are_made_again(
+    script: Script, address: str, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Ctrl-C inside grpcio may leave a lock of its channel locked: no call on it would ever end, not even at its deadline."""
+    held, interrupt, rows = threading.Event(), [True], X + 1
+    real = GrpcioTransport._method
+
+    class Interrupted:
+        def __call__(self, *_given: Any, **_named: Any) -> Any:
+            raise KeyboardInterrupt
+
+        future = __call__
+
+    def interrupted(transport: GrpcioTransport, name: str) -> Any:
+        return Interrupted() if name == "ModelInfer" and interrupt and interrupt.pop() else real(transport, name)
+
+    def infer(_request: Any, _context: Any) -> None:
+        if script.calls["ModelInfer"] == 1:
+            held.wait(60)
+
+    script.infer = infer
+    with Client(address) as client:
+        model = client.model("double")
+        assert model.inputs
+        future = model.submit(rows[:3])
+        wait_until(lambda: script.calls["ModelInfer"] == 1)
+        monkeypatch.setattr(GrpcioTransport, "_method", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _ = model.infer(rows[:2]) if method == "__call__" else model.submit(rows[:2])
+        np.testing.assert_array_equal(future.result(30).output, 2 * rows[:3])  # by the second call: the first one is held
+        np.testing.assert_array_equal(model.infer(rows), 2 * rows)
+        wait_until(lambda: client.engine._gate._requests == 0)
+        held.set()

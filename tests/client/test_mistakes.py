@@ -103,6 +103,15 @@ def test_a_parameter_of_another_type_is_refused_by_name(address: str, value: Any
         client.model("double").infer(X, parameters={"priority": value})
 
 
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
+def test_a_parameter_of_more_than_64_bits_is_refused_by_name(address: str, value: int) -> None:
+    with (
+        Client(address) as client,
+        pytest.raises(InputError, match=f"parameter 'priority' is {value}, expected an int of 64 bits"),
+    ):
+        client.model("double").infer(X, parameters={"priority": value})
+
+
 def test_only_infer_takes_entries(address: str) -> None:
     with Client(address) as client:
         assert len(client.model("double").infer(Rectangular([X, X]))) == 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.client import AnswerError, InputError, PackedRows
+from hypersonic.client import AnswerError, InputError, PackedField, PackedRows
 from hypersonic.client.packing import read_layouts
 from hypersonic.hls.packing.layout import Field, Packing
 
@@ -65,6 +65,11 @@ def test_a_field_of_the_models_rows_is_described_as_the_kernel_has_it() -> None:
         ({"ieta": [0, -33]}, r"field 'ieta' of input 'x': code -33 in row 1, place 0, expected -32 to 31"),
         ({"ieta": [0.5, 1]}, "field 'ieta' of input 'x' is an array of float64, expected integers"),
         ({"adc": [[0, 1, 2], [0, 1, 2]]}, r"field 'adc' of input 'x' has shape \(2, 3\), expected \(rows, 4\)"),
+        ({"depth": np.ma.array([1, 2], mask=[True, False])}, "field 'depth' of input 'x' has masked codes, expected none"),
+        (
+            {"adc": [np.ma.array([0, 1, 2, 3], mask=[False, False, False, True]), [0, 1, 2, 3]]},
+            "field 'adc' of input 'x' has masked codes",
+        ),
         ({"depth": 3}, r"field 'depth' of input 'x' has shape \(\), expected \(rows,\)"),
         ({"depth": [1]}, "the fields of input 'x' have different numbers of rows: .*'depth': 1"),
         ({"charge": [1, 2]}, "input 'x' has no field charge, expected ieta, adc, depth, gain, spare"),
@@ -79,6 +84,27 @@ def test_only_spare_bits_may_be_left_out() -> None:
     codes = {name: value for name, value in CODES.items() if name != "gain"}
     with pytest.raises(InputError, match="input 'x' needs the field gain, got ieta, adc, depth"):
         layout_of(CHANNEL).pack(codes)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [("a", 17, 0), ("a", 0, 0), ("a", 8, -1), ("a", 8, 0, 0)],
+)
+def test_a_field_that_cannot_be_packed_is_refused(field: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="expected 1 to 16 bits, one code or more, and 0 or more"):
+        PackedField(*field)
+
+
+@pytest.mark.parametrize(
+    ("row_bytes", "fields", "words"),
+    [
+        (1, [("a", 9, 0)], "field 'a' of input 'x' begins at bit 0 and ends at bit 8, expected 0 to 7"),
+        (2, [("b", 8, 7), ("a", 8, 0)], "field 'b' of input 'x' begins at bit 7 and ends at bit 14, expected 8 to 15"),
+    ],
+)
+def test_fields_that_overlap_or_leave_the_row_are_refused(row_bytes: int, fields: list[tuple[Any, ...]], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        PackedRows("x", row_bytes, tuple(PackedField(*field) for field in fields))
 
 
 @pytest.mark.parametrize(

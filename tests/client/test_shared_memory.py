@@ -26,7 +26,7 @@ from hypersonic.client.messages.request import HeadKey
 from hypersonic.client.model import Model
 from hypersonic.client.servers import is_local
 from hypersonic.client.shared_memory import names, sharing
-from hypersonic.client.shared_memory.message import lay_out, make_message, read_shared
+from hypersonic.client.shared_memory.message import lay_out, make_message, mark_outputs, read_shared
 from hypersonic.client.shared_memory.region import Region
 from hypersonic.client.specs import ModelSpec, TensorSpec
 from hypersonic.client.transport.call import Running
@@ -274,6 +274,31 @@ def test_what_a_server_says_of_an_output_is_checked() -> None:
     ):  # fmt: skip
         with pytest.raises(AnswerError):
             read_shared(message, layout, region)
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+def test_an_output_that_the_server_has_not_written_is_not_that_of_an_earlier_request(columns: int) -> None:
+    spec = ModelSpec("m", "", ("1",), (TensorSpec("x", "FP32", (4,)),), (TensorSpec("y", "FP32", (columns,)),), 8)
+    layout = lay_out(spec, HeadKey("m", "", (("x", "FP32", (1, 4)),), (), ()), [np.zeros((1, 4), np.float32)])
+    region = Region(names.make_name(10**9), 1 << 16)
+    region.unlink()
+    message = service_pb2.ModelInferResponse(raw_output_contents=[b""])
+    message.outputs.add(name="y", datatype="FP32", shape=[1, columns])
+    for value in (1.0, 2.0, np.nan):
+        marks = mark_outputs(layout, region)
+        with pytest.raises(AnswerError, match="no bytes for output 'y', neither in it nor in shared memory"):
+            read_shared(message.SerializeToString(), layout, region, marks)
+        y = np.full((1, columns), value, np.float32)
+        region.write(layout.outputs["y"].offset, y)
+        np.testing.assert_array_equal(read_shared(message.SerializeToString(), layout, region, marks).outputs["y"], y)
+
+
+def test_an_output_of_a_few_bytes_has_no_mark() -> None:
+    spec = ModelSpec("m", "", ("1",), (TensorSpec("x", "FP32", (4,)),), (TensorSpec("y", "UINT8", (3,)),), 8)
+    layout = lay_out(spec, HeadKey("m", "", (("x", "FP32", (1, 4)),), (), ()), [np.zeros((1, 4), np.float32)])
+    region = Region(names.make_name(10**9), 1 << 16)
+    region.unlink()
+    assert mark_outputs(layout, region) == {}
 
 
 PROGRAM = """

@@ -30,7 +30,7 @@ from hypersonic.client import (
     StreamError,
     WrongAnswersError,
 )
-from hypersonic.client.batches import as_inputs
+from hypersonic.client.batches import as_inputs, together
 from hypersonic.client.fit import fitted, fitted_in_stream
 from hypersonic.client.messages.response import Answer
 from hypersonic.client.specs import ModelSpec, TensorSpec
@@ -359,6 +359,15 @@ def test_inputs_without_any_tensor_are_refused_with_a_sentence() -> None:
         as_inputs(spec, {})
 
 
+def test_entries_with_different_inputs_are_refused_and_none_is_dropped() -> None:
+    tensors = (TensorSpec("a", "FP32", (1,)), TensorSpec("b", "FP32", (1,), optional=True))
+    spec = ModelSpec("m", "", ("1",), tensors, (TensorSpec("y", "FP32", (1,)),), 8)
+    row = np.ones((1, 1), np.float32)
+    for entries in ([{"a": row}, {"a": row, "b": row}], [{"a": row, "b": row}, {"a": row}]):
+        with pytest.raises(InputError, match="the entries have different inputs: a and a, b"):
+            together(spec, entries)
+
+
 def test_values_that_are_equal_in_python_are_sent_as_what_they_are(script: Script, address: str) -> None:
     sent = []
     script.infer = lambda request, _context: sent.append(request.parameters["p"].WhichOneof("parameter_choice"))
@@ -412,6 +421,43 @@ def test_answers_of_another_request_end_a_stream() -> None:
         pytest.raises(AnswerError, match=words),
     ):
         list(client.model("double").stream(X[:1]))
+
+
+def of_version(*versions: str) -> Callable[[Any, Any], list[Any]]:
+    """The answers of a stream, of these versions of the model."""
+
+    def streamed(_request: Any, answer: Any) -> list[Any]:
+        answers = []
+        for number, version in enumerate(versions, 1):
+            answers.append(service_pb2.ModelInferResponse())
+            answers[-1].CopyFrom(answer)
+            answers[-1].model_version = version
+            answers[-1].parameters["triton_final_response"].bool_param = number == len(versions)
+        return answers
+
+    return streamed
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "words"),
+    [
+        (2, ["2", "2"], ""),
+        ("", ["2", "2"], ""),
+        (2, ["1"], "it is of version 1, expected 2"),
+        ("", ["1", "2"], "it is of version 2, expected 1"),
+    ],
+)
+def test_all_answers_of_a_stream_are_of_the_version_that_was_asked_for_or_of_the_first_one(
+    asked: str | int, answered: list[str], words: str
+) -> None:
+    script = Script(versions=("1", "2"), streamed=of_version(*answered))
+    with scripted_server(script) as address, Client(address) as client:
+        answers = client.model("double").stream(X[:1], version=asked)
+        if words:
+            with pytest.raises(AnswerError, match=words):
+                list(answers)
+        else:
+            assert [result.version for result in answers] == answered
 
 
 SPEC = ModelSpec("m", "", ("1",), (), (TensorSpec("y", "FP32", (4,)), TensorSpec("label", "BYTES", (-1, 2))), max_batch_size=8)

@@ -73,7 +73,7 @@ def test_a_block_is_a_view_only_if_all_of_it_is_sent() -> None:
     [
         ({"a": [1, 2, np.nan, 4, 5], "b": [0] * 5}, r"f: event 12 has nan in H_a, and the model takes finite numbers only"),
         ({"a": [0] * 5, "b": [1, np.inf, 0, 0, 0]}, r"f: event 10 has inf in H_b"),
-        ({"a": [0] * 5, "b": [1e300, 0, 0, 0, 0]}, r"f: event 10 has inf in H_b"),
+        ({"a": [0] * 5, "b": [1e300, 0, 0, 0, 0]}, r"f: event 10 has 1e\+300 in column H_b, which does not fit"),
         ({"a": ["x"] * 5, "b": [0] * 5}, r"f: column H_a is of type <U1, expected numbers"),
         ({"a": np.zeros((5, 2)), "b": [0] * 5}, r"f: column H_a has 2 numbers per row, and the mapping says one number"),
     ],
@@ -132,6 +132,42 @@ def test_models_of_integers_get_integers_that_fit() -> None:
         make_rows(of("features: [a]"), chunk(a=np.zeros(5)), int8, "f")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "value", "words"),
+    [
+        (np.float32, 1e39, r"f: event 2 has 1e\+39 in column H_a, which does not fit the model's float32"),
+        (np.float16, np.float32(7e4), r"f: event 2 has 70000.0 in column H_a, which does not fit the model's float16"),
+        (np.float16, 70000, "f: event 2 has 70000 in column H_a, which does not fit the model's float16"),
+    ],
+)
+def test_numbers_that_would_be_infinite_are_refused_and_infinity_is_sent(dtype: type, value: Any, words: str) -> None:
+    a = np.ones(5, np.asarray(value).dtype)
+    a[3] = value
+    for text, values in (("features: [a]", a), ("features: [{block: a, width: 1}]", a[:, np.newaxis])):
+        with pytest.raises(DataError, match=words if "block" not in text else "does not fit"):
+            make_rows(of(text), chunk(a=values), np.dtype(dtype), "f")
+    infinite = np.array([np.inf, -np.inf, np.nan, 0, 1])
+    np.testing.assert_array_equal(make_rows(of("features: [a]"), chunk(a=infinite), np.dtype(dtype), "f").array[:, 0], infinite)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [(np.int8, 1.5), (np.int8, 300), (np.uint8, -1), (np.int8, ".nan"), (np.float16, 7.0e4)]
+)
+def test_a_constant_that_the_models_type_does_not_hold_is_refused(dtype: type, value: Any) -> None:
+    with pytest.raises(MappingError, match=r"the constant .* does not fit the model's"):
+        make_rows(of(f"features: [{{constant: {value}}}, a]"), chunk(a=np.zeros(5, np.int8)), np.dtype(dtype), "f")
+
+
+@pytest.mark.parametrize(("dtype", "value"), [(np.int8, "2.7"), (np.int8, "300"), (np.uint8, "-1"), (np.float32, "1e39")])
+def test_a_number_of_a_table_that_the_models_type_does_not_hold_is_refused(tmp_path: Path, dtype: type, value: str) -> None:
+    (tmp_path / "t.csv").write_text(f"k,v\n1,5\n2,{value}\n")
+    (tmp_path / "m.yaml").write_text("{collection: H, features: [{table: t.csv, keys: [k], value: v}, a]}")
+    mapping, zeros = read_mapping(tmp_path / "m.yaml"), np.zeros(5, np.bool_)
+    with pytest.raises(DataError, match=r"event 2 has a row of k 2, which the table .* has as .*, and the model takes"):
+        make_rows(mapping, chunk(a=zeros, k=[1, 1, 1, 2, 1]), np.dtype(dtype), "f")
+    assert make_rows(mapping, chunk(a=zeros, k=[1] * 5), np.dtype(dtype), "f").array[:, 0].tolist() == [5] * 5
+
+
 def test_rows_that_are_not_sent_get_the_fill_value(client: Any) -> None:
     arrays = {f"H_{name}": np.arange(5, dtype=np.float32) for name in "abcd"}
     arrays |= {"nH": COUNTS, "H_ok": np.array([True, False, True, True, False])}
@@ -142,6 +178,23 @@ def test_rows_that_are_not_sent_get_the_fill_value(client: Any) -> None:
     assert column.counts is not None
     assert column.counts.tolist() == COUNTS.tolist()
     assert infer_array(model, of(f"{text}, fill: -1"), arrays)["H_y3"].values.tolist() == [0, -1, 4, 6, -1]
+
+
+def test_masked_values_of_numpy_are_refused_with_their_event(client: Any) -> None:
+    arrays: dict[str, Any] = {f"H_{name}": np.arange(5, dtype=np.float32) for name in "abcd"} | {"nH": COUNTS}
+    mapping = of("features: [a, b, c, d]")
+    arrays["H_b"] = np.ma.array(arrays["H_b"], mask=False)
+    whole = infer_array(client.model("double"), mapping, arrays)
+    assert whole["H_y1"].values.tolist() == [0, 2, 4, 6, 8]
+    arrays["H_b"] = np.ma.array(arrays["H_b"], mask=[False, False, False, True, False])
+    with pytest.raises(DataError, match="the arrays: event 2 has no value in column H_b"):
+        infer_array(client.model("double"), mapping, arrays)
+    arrays["nH"] = np.ma.array(COUNTS, mask=[False, True, False])
+    with pytest.raises(DataError, match="the counter nH has to be one integer of 0 or more per event"):
+        infer_array(client.model("double"), mapping, arrays)
+    rows = np.ma.array(np.zeros((5, 4), np.float32), mask=np.eye(5, 4, -2, dtype=np.bool_))
+    with pytest.raises(DataError, match="the arrays: event 2 has no value in column rows"):
+        infer_array(client.model("double"), parse_mapping("{features: [{block: rows, width: 4}]}"), rows)
 
 
 def test_two_columns_of_one_name_are_refused(client: Any) -> None:

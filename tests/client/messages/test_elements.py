@@ -112,6 +112,30 @@ def test_infinity_and_nan_are_numbers_of_a_narrower_float_too() -> None:
     np.testing.assert_array_equal(values, np.array([np.inf, -np.inf, np.nan, 0, 65504], np.float16))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_float_that_bfloat16_rounds_to_infinity_is_refused(dtype: type) -> None:
+    largest, infinite = dtype(2.0**128 - 2.0**119 - 2.0**104), dtype(2.0**128 - 2.0**119)
+    fine: np.ndarray = np.array([largest, -largest, np.inf, np.nan], dtype)
+    bits = np.asarray(to_buffer("x", "BF16", as_elements("x", "BF16", fine)))
+    assert bits.tolist()[:3] == [0x7F7F, 0xFF7F, 0x7F80]
+    for value in (infinite, -infinite, dtype(np.finfo(np.float32).max)):
+        with pytest.raises(InputError, match=r"which is infinite as BF16; the largest number is 3\.3895314e\+38"):
+            as_elements("x", "BF16", np.array([1, value], dtype))
+
+
+def test_masked_values_in_a_list_are_refused_as_those_of_an_array_are() -> None:
+    masked, whole = np.ma.array([1.0, 2.0], mask=[True, False]), np.ma.array([3.0, 4.0])
+    for values in ([masked, whole], (whole, [masked]), [[[1.0, np.ma.masked]]], [[masked], [whole]]):
+        with pytest.raises(InputError, match="has 1 masked values, expected none"):
+            as_elements("x", "FP32", values)
+    assert as_elements("x", "FP32", [whole, whole]).tolist() == [[3, 4], [3, 4]]
+
+
+def test_a_text_that_is_not_utf8_is_not_an_element_of_bytes() -> None:
+    with pytest.raises(InputError, match="input 'x' has an element that is not UTF-8"):
+        to_buffer("x", "BYTES", np.array(["\udc80"], object))
+
+
 def test_a_number_is_not_an_element_of_bytes() -> None:
     with pytest.raises(InputError, match="element of type int, expected bytes or str"):
         to_buffer("x", "BYTES", np.array([1], object))

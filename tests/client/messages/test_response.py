@@ -69,8 +69,13 @@ def malformed() -> list[tuple[str, Any]]:
     overflow = message()
     del overflow.raw_output_contents[:]
     overflow.outputs[0].contents.fp32_contents.append(1)
+    double = message()
+    del double.raw_output_contents[:]
+    double.outputs[0].contents.fp32_contents.extend(range(6))
+    double.outputs[0].contents.int_contents.extend(range(6))
     return [("no bytes for output 'n'", few), ("bytes for 3 outputs, and 2", many), ("has 3 bytes, expected 24", short),
-            ("'FP8'", unknown), ("shape (-2, 3)", negative), ("1 values of FP32", overflow)]  # fmt: skip
+            ("'FP8'", unknown), ("shape (-2, 3)", negative), ("1 values of FP32", overflow),
+            ("of datatype FP32 has int_contents", double)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "answer"), malformed(), ids=[words for words, _ in malformed()])

@@ -22,7 +22,8 @@ import dask_awkward  # type: ignore[import-not-found] # of coffea's environment
 import numpy as np
 
 from hypersonic.client import Limits, Settings
-from hypersonic.client.coffea import triton_wrapper
+from hypersonic.client.coffea import _batches, triton_wrapper
+from hypersonic.client.specs import TensorSpec
 
 BATCH = 8
 IN_FLIGHT = 8
@@ -100,6 +101,15 @@ def refuse_mistakes(address: str, given: Any) -> None:
     assert "Input [z] not defined" in refusal(lambda: ours(["y"], {"z": rows}))  # coffea's own words
     masked = np.ma.masked_array(rows, mask=rows == 0)
     assert "masked values, expected none" in refusal(lambda: ours(["y"], {"x": masked}))
+    whole = {"kind": np.ones((2, 1))}
+    cast = next(_batches([TensorSpec("kind", "UINT8", (1,))], whole, 2, 2))["kind"]
+    assert (str(cast.dtype), cast.tolist()) == ("uint8", [[1], [1]])
+    for value in (0.5, 256.0, np.nan, -1):
+        batches = _batches([TensorSpec("kind", "UINT8", (1,))], {"kind": np.array([[0], [value]])}, 2, 2)
+        assert f"input 'kind' has {np.array([[0], [value]])[1, 0]}, which is no uint8" in refusal(
+            lambda batches=batches: next(batches)
+        )
+    assert "which is infinite as FP32" in refusal(lambda: ours(["y"], {"x": np.full((9, 4), 1e39)}))
     assert "different numbers of rows" in refusal(lambda: ours.numpy_call(["y"], {"x": rows, "z": rows[:3]}))
 
 
