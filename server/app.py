@@ -103,6 +103,7 @@ class Server:
         self._policies = policies(opts)
         self._grpc_credentials, self._http_tls = tls.grpc_credentials(opts), tls.http_context(opts)
         self._metrics_config = MetricsConfig.of(opts.metrics_config)
+        self._peers = Peers(opts.trusted_proxies)
         if log_control is not None:
             log_control.may_reduce = opts.allow_client_log_off or every_port_guards(opts, self._policies, Group.LOGGING)
         self._trace, self._log = TraceControl(TraceConfig.of(opts.trace_config, opts.deprecated_trace)), log_control
@@ -123,7 +124,7 @@ class Server:
             limit_bytes=opts.max_inflight_bytes,
             tracing=open_tracing(self._trace),
             client_timeout_s=opts.client_timeout_secs,
-            peers=Peers(opts.trusted_proxies),
+            peers=self._peers,
         )
         service = self.service
         limits = {"grpc": opts.grpc_max_connections, "http": opts.http_max_connections}
@@ -155,7 +156,7 @@ class Server:
         return {"fpga": fpga, "onnxruntime": OnnxRuntimeBackend(links), "python": python}
 
     def _ensemble(self, config: ModelConfig, version: int, repository: ModelRepository) -> Model:
-        return EnsembleModel(config, version, repository.model, metrics=self._metrics_config)
+        return EnsembleModel(config, version, repository.model, metrics=self._metrics_config, peers=self._peers)
 
     def _lost(self) -> None:
         service = getattr(self, "service", None)  # the repository is made before the service

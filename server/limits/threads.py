@@ -3,7 +3,7 @@
 
 A model may use at most as many threads as then remain free for the others. This is the rule that admission.py applies to bytes:
 one model that hangs gets half of the threads and never all, two get a third each. Further work waits without a thread, and a
-thread that has finished continues with it.
+thread that has finished continues with it: models take turns, and so do the clients of each.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ThreadQuota:
         self._lock = threading.Lock()
         self._taken = 0
         self._held: dict[str, int] = {}
-        #: name -> its work without a thread, oldest first; the names take turns
-        self._waiting: dict[str, dict[Work, None]] = {}
+        #: name -> client -> its work without a thread, oldest first; the names take turns, and the clients of each name
+        self._waiting: dict[str, dict[str, dict[Work, None]]] = {}
 
     def held(self, name: str) -> int:
         """Return how many threads wait for a model."""
@@ -67,11 +67,15 @@ class ThreadQuota:
         if not self._held[name]:
             del self._held[name]
 
-    def run(self, name: str, work: Work) -> None:
-        """Run `work` on this thread if it may wait, otherwise later on another one. `work` must not raise exceptions."""
+    def run(self, name: str, work: Work, client: str = "") -> None:
+        """Run `work` on this thread if it may wait, otherwise later on another one. `work` must not raise exceptions.
+
+        Args:
+            client: with whose work that of other clients of the name takes turns.
+        """
         with self._lock:
             if not self._enter(name):
-                self._waiting.setdefault(name, {})[work] = None
+                self._waiting.setdefault(name, {}).setdefault(client, {})[work] = None
                 return
         self._work(name, work)
 
@@ -94,22 +98,28 @@ class ThreadQuota:
         """
         for name in self._waiting:
             if self._enter(name):
-                works = self._waiting.pop(name)
+                clients = self._waiting.pop(name)
+                client, works = next(iter(clients.items()))
                 work = next(iter(works))
-                del works[work]
+                del clients[client], works[work]
                 if works:
-                    self._waiting[name] = works  # to the end, behind the others
+                    clients[client] = works  # to the end, behind the others
+                if clients:
+                    self._waiting[name] = clients  # also to the end
                 return name, work
         return None
 
-    def withdraw(self, name: str, work: Work) -> bool:
+    def withdraw(self, name: str, work: Work, client: str = "") -> bool:
         """Remove work that has not begun. Returns whether it had not begun."""
         with self._lock:
-            works = self._waiting.get(name, {})
+            clients = self._waiting.get(name, {})
+            works = clients.get(client, {})
             if work not in works:
                 return False
             del works[work]
             if not works:
+                del clients[client]
+            if not clients:
                 del self._waiting[name]
             return True
 
@@ -140,14 +150,15 @@ class FairPool:
         #: for work that has to wait for nothing, or takes from the quota itself
         self.executor = ThreadPoolExecutor(threads + RESERVE, thread_name_prefix=name)
 
-    def submit(self, name: str, work: Callable[[], Result]) -> Future[Result]:
+    def submit(self, name: str, work: Callable[[], Result], client: str = "") -> Future[Result]:
         """Run `work` on a thread and return its future.
 
         Args:
             name: the thing that it waits for, for example a model.
+            client: as in ThreadQuota.run.
         """
         future: Future[Result] = Future()
-        self.executor.submit(self.quota.run, name, lambda: settle(future, work))
+        self.executor.submit(self.quota.run, name, lambda: settle(future, work), client)
         return future
 
     def shutdown(self) -> None:

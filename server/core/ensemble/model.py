@@ -18,9 +18,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -45,14 +45,16 @@ from hypersonic.server.errors import (
     ReplacingError,
     ServerError,
 )
+from hypersonic.server.limits.peers import Peers
+from hypersonic.server.limits.threads import FairPool
 from hypersonic.server.statistics.instance import InstanceFigures
 from hypersonic.server.statistics.latency_options import MetricsConfig, make_latencies
 from hypersonic.server.statistics.model import ModelStatistics
 from hypersonic.server.statistics.times import RunTimes
 
 _LOG = logging.getLogger(__name__)
-#: the most streamed requests that one ensemble processes at the same time
-_STREAM_THREADS = 16
+#: the most streamed requests that one ensemble processes at the same time; one address alone may have half of them
+STREAM_THREADS = 32
 
 
 class EnsembleModel:
@@ -73,6 +75,7 @@ class EnsembleModel:
         *,
         load_duration_s: float = 0.0,
         metrics: MetricsConfig = MetricsConfig(),  # noqa: B008 - frozen
+        peers: Peers | None = None,
     ) -> None:
         """Check the steps. Raises ModelLoadError if the model of a step is missing or does not match."""
         self._phases = _check(config, lookup)
@@ -81,10 +84,12 @@ class EnsembleModel:
         self.load_duration_s = load_duration_s
         self.statistics = ModelStatistics(make_latencies(metrics, config.message))
         self._lookup = lookup
+        self._address_of = (peers or Peers()).address_of
         self._changed = threading.Condition()
         self._in_flight = self._waiting = 0
         self._closed = False
-        self._pool = ThreadPoolExecutor(_STREAM_THREADS, thread_name_prefix=f"ensemble {config.name}")
+        #: shared among addresses, because a decoupled step may never end; the connections of an address take turns
+        self._pool = FairPool(STREAM_THREADS, f"ensemble {config.name}")
         self._sequences: dict[int | str, list[Callable[[], None]]] = {}
 
     @property
@@ -172,11 +177,11 @@ class EnsembleModel:
         self._enter()
         with self._changed:
             self._waiting += 1
-        self._in_turn(request, serve)
+        self._in_turn(request, call.client, serve)
 
-    def _in_turn(self, request: CheckedRequest, serve: Callable[[], None]) -> None:
+    def _in_turn(self, request: CheckedRequest, client: str, serve: Callable[[], None]) -> None:
         if request.sequence is None or not request.sequence.id:
-            self._pool.submit(serve)
+            self._pool.submit(self._address_of(client), serve, client)
             return
         with self._changed:
             line = self._sequences.get(request.sequence.id)
@@ -184,7 +189,7 @@ class EnsembleModel:
                 line.append(serve)
                 return
             self._sequences[request.sequence.id] = [serve]
-        self._pool.submit(self._serve_line, request.sequence.id)
+        self._pool.submit(self._address_of(client), partial(self._serve_line, request.sequence.id), client)
 
     def _serve_line(self, sequence: int | str) -> None:
         """Serve the waiting requests of a sequence in order of arrival."""
@@ -252,7 +257,7 @@ class EnsembleModel:
         with self._changed:
             self._closed = True
             ended = self._changed.wait_for(lambda: not self._in_flight, timeout_s)
-        self._pool.shutdown(wait=False)
+        self._pool.executor.shutdown(wait=False)
         return ended
 
 

@@ -18,7 +18,7 @@ requests fail, and the clients must start them again.
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hypersonic.server.core.config.schema import ModelConfig
@@ -26,30 +26,10 @@ from hypersonic.server.core.inference.answer import Answer
 from hypersonic.server.core.inference.backend import Waiting
 from hypersonic.server.core.inference.pending import PendingRequest, Share
 from hypersonic.server.core.scheduling.batch import NO_BATCH, Batcher, NextBatch
+from hypersonic.server.core.scheduling.open_sequence import Backlog, OpenSequence
 from hypersonic.server.core.scheduling.sequence_tensors import SequenceTensors
 from hypersonic.server.errors import InvalidTensorError, ModelConfigError, ServerError, UnavailableError
 from hypersonic.server.limits.bounds import SEQUENCES
-
-
-class OpenSequence:
-    """One sequence from its START to its END: its waiting requests, and its slot in the batch, -1 while it has none."""
-
-    __slots__ = ("client", "ended", "id", "in_flight", "instance", "last_ns", "slot", "state", "waiting")
-
-    def __init__(self, sequence_id: int | str, client: str, now_ns: int) -> None:
-        self.id, self.client = sequence_id, client
-        self.waiting: deque[PendingRequest] = deque()
-        self.instance = self.slot = -1
-        self.in_flight: PendingRequest | None = None
-        #: END has been queued, or a START was withdrawn: a START must follow
-        self.ended = False
-        self.last_ns = now_ns
-        self.state: tuple[bytes, ...] = ()
-
-    @property
-    def idle(self) -> bool:
-        """True if no request of the sequence is waiting or in a run."""
-        return not self.waiting and self.in_flight is None
 
 
 class SequenceBatcher(Batcher):
@@ -80,15 +60,19 @@ class SequenceBatcher(Batcher):
             )
         self._slots: list[list[OpenSequence | None]] = [[None] * slots for _ in range(instances)]
         self._sequences: dict[int | str, OpenSequence] = {}
-        self._backlog: deque[OpenSequence] = deque()
+        self._backlog = Backlog()
+        #: those of which no request waits or is in a run, in the order in which they became so
+        self._idle: dict[OpenSequence, None] = {}
         #: slots by client
         self._held: Counter[str] = Counter()
         self._by_request: dict[PendingRequest, OpenSequence] = {}
+        #: how many of these requests are in a run
+        self._in_flight = 0
         self._running: set[int] = set()
 
     def __len__(self) -> int:
         """Return the number of waiting requests."""
-        return sum(sequence.in_flight is not pending for pending, sequence in self._by_request.items())
+        return len(self._by_request) - self._in_flight
 
     def waiting(self) -> Waiting:
         """As Batcher.waiting."""
@@ -113,6 +97,7 @@ class SequenceBatcher(Batcher):
             pending.queued.size_bytes = pending.request.size_bytes
             pending.queued.waiting = 1
             sequence.waiting.append(pending)
+            self._idle.pop(sequence, None)
             self._by_request[pending] = sequence
 
     def _find_sequence(self, pending: PendingRequest, now_ns: int) -> OpenSequence:
@@ -136,7 +121,7 @@ class SequenceBatcher(Batcher):
             )
         if sequence is None:
             sequence = self._sequences[mark.id] = OpenSequence(mark.id, pending.client, now_ns)
-            self._backlog.append(sequence)
+            self._backlog.add(sequence)
             self._assign_backlog()
         sequence.ended = mark.end
         return sequence
@@ -148,8 +133,7 @@ class SequenceBatcher(Batcher):
             instance = max(range(len(self._slots)), key=lambda i: self._slots[i].count(None))
             if None not in self._slots[instance]:
                 return
-            sequence = min(self._backlog, key=lambda waiting: self._held[waiting.client])
-            self._backlog.remove(sequence)
+            sequence = self._backlog.take(self._held)
             self._held[sequence.client] += 1
             sequence.instance, sequence.slot = instance, self._slots[instance].index(None)
             self._slots[instance][sequence.slot] = sequence
@@ -157,12 +141,22 @@ class SequenceBatcher(Batcher):
     def _forget_idle(self, now_ns: int) -> int:
         """End sequences whose clients have been silent for too long; return the ns until the next may end, 0 = none."""
         limit_ns = 1000 * self._rule.max_idle_us
-        idle = [sequence for sequence in self._sequences.values() if sequence.idle]
-        for sequence in idle:
-            if now_ns - sequence.last_ns >= limit_ns:
-                self._close_sequence(sequence)
-        left = [sequence.last_ns + limit_ns - now_ns for sequence in idle if now_ns - sequence.last_ns < limit_ns]
-        return max(1, min(left)) if left else 0
+        while self._idle:
+            sequence = next(iter(self._idle))
+            if (left_ns := sequence.last_ns + limit_ns - now_ns) > 0:
+                return left_ns
+            self._close_sequence(sequence)
+        return 0
+
+    def _note_idle(self, sequence: OpenSequence) -> None:
+        """Record that a sequence's request has ended: end the sequence after its last one."""
+        sequence.last_ns = time.monotonic_ns()
+        if not sequence.idle:
+            return
+        if sequence.ended:
+            self._close_sequence(sequence)
+        elif self._sequences.get(sequence.id) is sequence:
+            self._idle[sequence] = None
 
     def _close_sequence(self, sequence: OpenSequence) -> None:
         """End the sequence and free its slot."""
@@ -172,8 +166,8 @@ class SequenceBatcher(Batcher):
             self._slots[sequence.instance][sequence.slot] = None
             self._held -= Counter({sequence.client: 1})
             sequence.slot = -1
-        elif sequence in self._backlog:
-            self._backlog.remove(sequence)
+        self._backlog.discard(sequence)
+        self._idle.pop(sequence, None)
         self._assign_backlog()
 
     def take(self, last: PendingRequest | None = None, instance: int = 0) -> NextBatch:
@@ -240,6 +234,7 @@ class SequenceBatcher(Batcher):
             pending.queued.waiting = 0
             pending.queued.in_flight = 1
             sequence.in_flight = pending
+            self._in_flight += 1
             yield Share(pending, 0, pending.request.rows)
 
     def keep_state(self, share: Share, answer: Answer) -> None:
@@ -267,10 +262,9 @@ class SequenceBatcher(Batcher):
         if sequence is None:
             return None
         self._running.discard(sequence.instance)
+        self._in_flight -= 1
         sequence.in_flight = None
-        sequence.last_ns = time.monotonic_ns()
-        if sequence.ended and not sequence.waiting:
-            self._close_sequence(sequence)
+        self._note_idle(sequence)
         self.changed.notify_all()
         return sequence
 
@@ -307,6 +301,7 @@ class SequenceBatcher(Batcher):
         if lost and sequence.in_flight is not None:
             sequence.waiting.appendleft(sequence.in_flight)
             sequence.in_flight = None
+            self._in_flight -= 1
         self._fail_waiting(sequence, 0, error)
         self._close_sequence(sequence)
 
@@ -335,8 +330,7 @@ class SequenceBatcher(Batcher):
                 del sequence.waiting[place]
                 del self._by_request[pending]
                 pending.fail(error)
-            if sequence.ended and sequence.idle:
-                self._close_sequence(sequence)
+            self._note_idle(sequence)
             self.changed.notify()
 
     def close(self, error: ServerError) -> None:

@@ -121,10 +121,11 @@ class InferEndpoint:
     async def __call__(self, request: Request, name: str, version: str) -> Response:
         """Serve one request. Raises ServerError, whose kind decides the HTTP status (server/wire/status_codes.py)."""
         arrived_ns = time.monotonic_ns()
-        model = await self._model(name, version)
+        client = client_of(request)
+        model = await self._model(name, version, client)
         if model.config.decoupled:
             raise UnsupportedError("HTTP end point doesn't support models with decoupled transaction policy")
-        call = OpenCall(client_of(request), request.headers.get("traceparent", ""))
+        call = OpenCall(client, request.headers.get("traceparent", ""))
         limit_bytes = self._limits.max_input_bytes
         size_bytes = bodies.declared_bytes(request.headers, limit_bytes)
         held = Held(self._service.admission, call.client, 0)
@@ -138,13 +139,13 @@ class InferEndpoint:
             raise
         return HeldResponse(held, content, headers)
 
-    async def _model(self, name: str, version: str) -> Model:
+    async def _model(self, name: str, version: str, client: str) -> Model:
         """Return the model. If it is being replaced, a thread waits for it."""
         repository = self._service.repository
         try:
             return repository.model(name, version, wait_s=0.0)
         except ReplacingError:
-            return await asyncio.wrap_future(self._pool.submit(name, partial(repository.model, name, version)))
+            return await asyncio.wrap_future(self._pool.submit(name, partial(repository.model, name, version), client))
 
     async def _attended(self, work: _Work, request: Request) -> tuple[bytes, dict[str, str]]:
         """Run a request on a thread, and give it up if the client disconnects. Returns the answer's body and headers."""

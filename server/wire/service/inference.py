@@ -219,11 +219,11 @@ class InferenceService:
             unary.end(self._answer(arrived, model, unary))
 
         def give_up() -> None:
-            if threads.withdraw(arrived.model_name, work):
+            if threads.withdraw(arrived.model_name, work, arrived.call.client):
                 unary.end(CancelledError())
 
         arrived.call.add_callback(give_up)
-        threads.run(arrived.model_name, work)
+        threads.run(arrived.model_name, work, arrived.call.client)
 
     def _answer(self, arrived: ArrivedRequest, model: Model | None, unary: Unary) -> ServerError | None:
         """Wait for the answer on this thread. Returns the error if there is no answer."""

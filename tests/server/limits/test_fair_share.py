@@ -281,6 +281,24 @@ def test_work_that_waits_for_its_share_is_done_in_order_by_whoever_is_done() -> 
     assert order == ["b", 0, 1, 2, 3, 4]
 
 
+def test_clients_whose_work_for_one_model_waits_for_a_thread_take_turns() -> None:
+    shares = ThreadQuota(2)
+    order: list[Any] = []
+    gate = threading.Event()
+    blocked = threading.Thread(target=shares.run, args=("a", gate.wait, "greedy"))
+    blocked.start()
+    wait_until(lambda: shares.held("a") == 1)
+    works = [partial(order.append, n) for n in range(4)]
+    for work in works:
+        shares.run("a", work, "greedy")
+    shares.run("a", lambda: order.append("patient"), "patient")
+    assert shares.withdraw("a", works[2], "greedy")
+    assert not shares.withdraw("a", works[2], "greedy")
+    gate.set()
+    blocked.join(30)
+    assert order == [0, "patient", 1, 3]
+
+
 def test_a_fair_pool_runs_others_work_while_one_holds_its_share() -> None:
     pool, gate = FairPool(4, "test"), threading.Event()
     stuck = [pool.submit("a", gate.wait) for _ in range(20)]

@@ -129,9 +129,8 @@ def models() -> Any:
 class FakeCall:
     """A connection. end(): the client went away."""
 
-    client = "test"
-
-    def __init__(self) -> None:
+    def __init__(self, client: str = "test") -> None:
+        self.client = client
         self._callbacks: list[Callable[[], None]] = []
         self._active = True
 
@@ -217,6 +216,12 @@ class Collected:
         self.ended.release()
 
 
-def stream(model: Model, sink: Collected, given: InferRequest | None = None, **arrays: Any) -> None:
+def stream(
+    model: Model, sink: Collected, given: InferRequest | None = None, call: FakeCall | None = None, **arrays: Any
+) -> None:
     request = request_of(model, given=given, **arrays)
-    model.stream(request, lambda _request, answer: arrays_of(answer, model.config)["Y"], FakeCall(), time.monotonic_ns(), sink)
+
+    def frame(_request: CheckedRequest, answer: Answer) -> np.ndarray:
+        return arrays_of(answer, model.config)["Y"]
+
+    model.stream(request, frame, call or FakeCall(), time.monotonic_ns(), sink)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from hypersonic.server.core.ensemble.model import STREAM_THREADS
 from hypersonic.server.core.inference.collect import Array
 from hypersonic.server.core.inference.model import Model
 from hypersonic.server.core.inference.parameters import SequenceMark
@@ -219,3 +220,28 @@ def test_a_model_that_is_always_replaced_ends_in_an_error(models: Models) -> Non
         UnavailableError, match="in ensemble 'e', Request for unknown model: 'double' version 1 is not at ready"
     ):
         infer(ensemble, X=A)
+
+
+def test_an_address_with_many_streamed_requests_leaves_threads_to_another(models: Models) -> None:
+    runs = threading.Semaphore(0)
+
+    def wait_for_leave(arrays: Mapping[str, Array]) -> Mapping[str, Array]:
+        assert runs.acquire(timeout=PATIENCE_S)
+        return {"y": arrays["x"]}
+
+    models.add("slow", wait_for_leave)
+    ensemble = models.ensemble(graph(step("slow", {"x": "X"}, {"y": "Y"})))
+    many = 100
+    greedy, patient = Collected(), Collected()
+    for number in range(many):
+        stream(ensemble, greedy, call=FakeCall(f"10.0.0.1:{number}"), X=A)
+    half = holds_within(lambda: models.loaded["slow"].waiting == STREAM_THREADS // 2 - 1, PATIENCE_S)  # one runs
+    stream(ensemble, patient, call=FakeCall("10.0.0.2:1"), X=A)
+    queued = holds_within(lambda: models.loaded["slow"].waiting == STREAM_THREADS // 2, PATIENCE_S)
+    runs.release(STREAM_THREADS // 2 + 1)  # one run for each connection whose request is in the queue
+    answered = patient.ended.acquire(timeout=PATIENCE_S)
+    runs.release(many)  # in any case, so that the models can be closed
+    assert half, "one address has more than half of the threads"
+    assert queued, "the request waits behind those of the other address"
+    assert answered
+    assert all(greedy.ended.acquire(timeout=PATIENCE_S) for _ in range(many))

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -238,3 +240,34 @@ def test_closing_serves_what_has_a_seat_and_refuses_the_rest() -> None:
     assert str(backlogged.error) == "closing"
     assert len(run(target)) == 4
     assert len(target) == 0
+
+
+def test_a_request_costs_the_same_however_many_sequences_wait() -> None:
+    """Otherwise one client with many sequences takes the processor time of all others."""
+
+    def seconds(target: SequenceBatcher, first: int) -> float:
+        begin_s = time.thread_time()
+        for n in range(first, first + 300):
+            send(target, request(n, start=True, end=True, client="one"))
+            assert len(target) >= 1
+            run(target)
+        return time.thread_time() - begin_s
+
+    few, many = batcher(), batcher()
+    send(many, *(request(n, start=True, client="many") for n in range(1, 8001)))
+    assert len(many) == 8000
+    short_s, long_s = (min(seconds(target, first) for first in (10_001, 20_001, 30_001)) for target in (few, many))
+    assert long_s < 10 * short_s
+
+
+def test_a_client_that_gives_up_many_waiting_sequences_costs_others_little() -> None:
+    target = batcher()
+    requests = [request(n, start=True) for n in range(1, 20_001)]
+    send(target, *requests)
+    begin_s = time.thread_time()
+    for pending in reversed(requests):
+        target.withdraw(pending, CancelledError())
+    assert time.thread_time() - begin_s < 3
+    assert len(target) == 0
+    send(target, request(1, start=True))
+    assert [c[3] for c in run(target)] == [1]
