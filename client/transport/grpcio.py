@@ -30,6 +30,12 @@ _LOST = re.compile(
     r"Stream removed|Received RST_STREAM|No status received|Received http2 header with status: 5\d\d|Missing :status"
 )
 _CODES_OF_LOST = {Code.INTERNAL, Code.UNKNOWN}
+#: what gRPC says, with the code RESOURCE_EXHAUSTED, of a message that is too large: it is so at the next attempt, too
+_TOO_LARGE = re.compile(r"(CLIENT|SERVER): Received message larger than max")
+_TOO_LARGE_ADVICE = {
+    "CLIENT": "the answer is larger than Limits.message_bytes: raise it, or send fewer rows",
+    "SERVER": "the server takes no request of this size: lower Limits.message_bytes, by which larger ones are split",
+}
 _COMPRESSION = {"": None, "gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
 
 
@@ -228,6 +234,8 @@ def _call_error(error: Any) -> CallError:
     code, text = Code(error.code().value[0]), error.details() or ""
     if code in _CODES_OF_LOST and _LOST.match(text):
         return CallError(Code.UNAVAILABLE, f"{text} ({code.name})")
+    if code is Code.RESOURCE_EXHAUSTED and (large := _TOO_LARGE.search(text)):
+        return CallError(Code.OUT_OF_RANGE, f"{text}; {_TOO_LARGE_ADVICE[large[1]]}")
     return CallError(code, text)
 
 

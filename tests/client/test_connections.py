@@ -16,10 +16,10 @@ import pytest
 import trustme
 from opentelemetry.sdk.trace import TracerProvider
 
-from hypersonic.client import AllServersFailedError, Client, Retry, Server, Settings, Timeout, Tls
+from hypersonic.client import AllServersFailedError, Client, Limits, RequestError, Retry, Server, Settings, Timeout, Tls
 from hypersonic.client.servers import AddressError, environment_servers, resolve
 from hypersonic.client.transport.grpcio import GrpcioTransport
-from tests.support.scripted_server import Script, scripted_server
+from tests.support.scripted_server import Script, fail, scripted_server
 from tests.support.waiting import wait_until
 
 X = np.zeros((8, 4), np.float32)
@@ -233,3 +233,14 @@ def test_a_connection_that_ctrl_c_has_left_locked_is_given_up_and_its_calls_are_
         np.testing.assert_array_equal(model.infer(rows), 2 * rows)
         wait_until(lambda: client.engine._gate._requests == 0)
         held.set()
+
+
+def test_a_message_that_is_too_large_is_not_tried_again(address: str, script: Script) -> None:
+    script.damage = lambda _request, answer: answer.raw_output_contents.append(bytes(1 << 20))
+    with Client(address, limits=Limits(message_bytes=1 << 18)) as client:
+        with pytest.raises(RequestError, match=r"OUT_OF_RANGE: .*CLIENT: .* raise it, or send fewer rows"):
+            client.model("double").infer(X)
+        script.infer = fail(grpc.StatusCode.RESOURCE_EXHAUSTED, "SERVER: Received message larger than max (9 vs. 8)")
+        with pytest.raises(RequestError, match=r"lower Limits\.message_bytes, by which larger ones are split"):
+            client.model("double").infer(X)
+    assert script.calls["ModelInfer"] == 2
