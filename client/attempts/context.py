@@ -73,6 +73,8 @@ class Context:
         if pin is not None and pin.from_answer and not known:
             text = f"model {model[0]!r}: version {model[1]} has answered, and no server has it any more: {why}"
             return GiveUp(VersionGoneError("all servers", Code.NOT_FOUND, text))
+        # a load balancer may have asked a server that is ending; the next check, or the next attempt, tells
+        known = known or (self.pool.lists_it(model) and not plan.missing_twice)
         return plan.nobody(why, known=known)
 
     def succeeded(self, member: Member, request: Request, latency_ns: int) -> None:

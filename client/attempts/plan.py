@@ -122,6 +122,12 @@ class Plan:
         return Go(self._pause_s(least=0.05), avoid=frozenset(self._avoid))
 
     @property
+    def missing_twice(self) -> bool:
+        """Whether one server has answered twice that it does not have the model."""
+        missing = [attempt.server for attempt in self.failed_attempts if attempt.code == Code.NOT_FOUND]
+        return len(missing) > len(set(missing))
+
+    @property
     def _is_time_up(self) -> bool:
         """Whether too little time is left for another attempt."""
         return self.left_s <= _SHORTEST_S

@@ -108,6 +108,12 @@ class Pool:
         with self._changed:
             return any(member.may_have(model) for member in self._members.values() if not member.leaving)
 
+    def lists_it(self, model: Wanted) -> bool:
+        """Return whether a server listed the model when it was last checked, although it may have answered NOT_FOUND since."""
+        name, version = model
+        with self._changed:
+            return not version and any(name in (each.models or ()) for each in self._members.values() if not each.leaving)
+
     def begin(self, member: Member, size: int, *, retry: bool, hedge: bool = False) -> None:
         """Count an attempt of `size` bytes that is about to be sent."""
         with self._changed:

@@ -6,10 +6,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
-from hypersonic.client import Client, Code, RequestError, Server, Settings, WrongAnswersError
+from hypersonic.client import Client, Code, Health, RequestError, Server, Settings, UnknownModelError, WrongAnswersError
 from hypersonic.client.errors import CallError
 from hypersonic.client.transport.call import Connect
 from hypersonic.client.transport.grpcio import GrpcioTransport
@@ -133,3 +134,24 @@ def test_ok_without_a_message_is_a_wrong_answer(address: str) -> None:
     with scripted_server(Script()) as good:
         for result in infer(address, reply, good):
             assert result.server == good
+
+
+def test_a_listed_model_that_one_server_behind_a_proxy_no_longer_has_is_asked_for_again(address: str, script: Script) -> None:
+    """A server that ends unloads its models before a load balancer leaves it out."""
+    endings = ["first", "second"]
+
+    def ending(_request: Any, context: grpc.ServicerContext) -> None:
+        if endings:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: it was unloaded, {endings.pop(0)} time")
+
+    with Client(address, health=Health(first_s=0.05)) as client:
+        model = client.model("double")
+        assert model.spec.name == "double"
+        script.infer = ending
+        with pytest.raises(UnknownModelError):  # one server, or all of them: nobody has it
+            model.infer(X)
+        endings.append("third")
+        np.testing.assert_array_equal(model.infer(X), 2 * X)
+        endings.append("fourth")
+        np.testing.assert_array_equal(model.submit(X).result().output, 2 * X)
+    assert script.calls["ModelInfer"] == 2 + 2 + 2

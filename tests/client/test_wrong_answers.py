@@ -111,7 +111,10 @@ DAMAGES = {
 def test_a_wrong_answer_is_a_failed_attempt_and_another_server_answers(damage: Callable[[Any, Any], None]) -> None:
     wrong = Script(damage=damage)
     with scripted_server(wrong) as bad, scripted_server(Script()) as good, Client([bad, good]) as client:
-        results = list(client.model("double").map(X[n : n + 1] for n in range(20)))
+        model = client.model("double")
+        assert model.spec.name == "double"
+        wait_until(lambda: all(server.state == "up" for server in client.statistics().servers))  # both get requests
+        results = list(model.map(X[n : n + 1] for n in range(20)))
         statistics = {one.server: one for one in client.statistics().servers}
     for n, result in enumerate(results):
         np.testing.assert_array_equal(result.output, 2 * X[n : n + 1])

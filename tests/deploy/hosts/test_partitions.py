@@ -34,7 +34,7 @@ def test_a_partition_of_the_only_server_heals_without_a_lost_request(hosts: Netw
 
 def test_requests_to_a_server_that_is_cut_off_go_to_another_one(hosts: Network, models: Path) -> None:
     near, one, two = hosts.host("client"), hosts.host("one"), hosts.host("two")
-    task = Task([address(one), address(two)], count=600, in_flight=8, health=QUICK_PINGS)
+    task = Task([address(one), address(two)], count=6000, in_flight=8, health=QUICK_PINGS)
     with server(one, models), server(two, models), client(near, task) as running:
         running.wait_for(lambda: min(running.servers[each] for each in task.servers) >= 50)
         two.disconnect()  # for ever: no packet tells the client
