@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if is_long(Path(item.path)):
             item.add_marker(pytest.mark.long)
         if mark := item.get_closest_marker("whole"):
-            group = group_of(mark.args, Path(item.path))
+            group = group_of(mark.args, Path(item.path), hours=item.get_closest_marker("hours") is not None)
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.long)
             item.user_properties.append(("whole", group))

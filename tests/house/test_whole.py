@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.graph import ROOT
-from tests.support.whole import COVERED, group_of, hash_of, record_passed, recorded
+from tests.support.whole import COVERED, HOURS, group_of, hash_of, record_passed, recorded
 
 pytest_plugins = ["pytester"]
 
@@ -21,6 +21,13 @@ def test_a_mark_names_what_exists() -> None:
     assert group_of((), module).split() == ["tests/house/test_whole.py", *COVERED]
     with pytest.raises(ValueError, match="names nowhere, expected files or folders"):
         group_of(("hls", "nowhere"), module)
+
+
+def test_tests_of_hours_have_a_record_of_their_own_with_the_same_hash() -> None:
+    module = ROOT / "tests" / "house" / "test_whole.py"
+    short, long = (group_of(("LICENSE",), module, hours=hours) for hours in (False, True))
+    assert long == f"{short} {HOURS}"
+    assert hash_of(long) == hash_of(short)
 
 
 @pytest.fixture

@@ -24,26 +24,31 @@ from hypersonic.hls.sources import code_hash
 ROOT = Path(__file__).parents[2]
 RECORD = Path(__file__).with_name("whole.json")
 CHOICES = ("none", "changed", "all")
+#: ends the key of tests that `make test` leaves out, so that those beside them are recorded without them
+HOURS = "[hours]"
 #: what a mark without arguments covers: what a network is built of
 COVERED = ("firmware", "hls", "hypersonic/building", "requirements.lock", "sim")
 
 
-def group_of(covered: Sequence[str], module: Path) -> str:
+def group_of(covered: Sequence[str], module: Path, *, hours: bool = False) -> str:
     """Return the key of RECORD for what a mark names, in a test module.
 
     Raises ValueError if it names a file or folder that does not exist.
+
+    Args:
+        hours: of the tests with the mark `hours`.
     """
     missing = [name for name in covered if "*" not in name and not (ROOT / name).exists()]
     if missing:
         raise ValueError(f"the mark `whole` names {', '.join(missing)}, expected files or folders of this project")
     own = [str(module.relative_to(ROOT))] if module.is_relative_to(ROOT) else []
-    return " ".join([*own, *sorted(covered or COVERED)])
+    return " ".join([*own, *sorted(covered or COVERED), *([HOURS] if hours else [])])
 
 
 @cache
 def hash_of(group: str, root: Path = ROOT) -> str:
     """Return the SHA-256 of the names and contents of a group's files, and of the helper modules beside its test module."""
-    covered = group.split()
+    covered = [word for word in group.split() if word != HOURS]
     beside = [f"{Path(covered[0]).parent}/*.py"] if Path(covered[0]).name.startswith("test_") else []
     names = [*_listed(covered, root), *(name for name in _listed(beside, root) if _is_helper(name, covered[0]))]
     files = [root / name for name in sorted(set(names)) if name]
