@@ -12,6 +12,7 @@ from hypersonic.firmware.toolchains.toolchain import CardOptions, KernelUnits
 from hypersonic.firmware.toolchains.vitis.dies import dies_tcl
 from hypersonic.firmware.toolchains.vitis.tools import Tools
 from tests.firmware.toolchains.conftest import U250, Vendor, build_bitstream
+from tests.support.optional import require
 
 CELLS = (("u_first", 0), ("u_x_leaves_die0", 0), ("u_x_enters_die1", 1), ("u_second", 1))
 
@@ -33,7 +34,9 @@ def laid_out(kernel: Kernel) -> Kernel:
 def test_every_instance_is_assigned_to_its_slr_and_one_that_is_missing_is_said(kernel: Kernel, tmp_path: Path) -> None:
     script = dies_tcl([KernelUnits(laid_out(kernel), 1)])
     (tmp_path / "run.tcl").write_text(COMMANDS + script)
-    output = subprocess.run(["tclsh", "run.tcl"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [require("tclsh", "tcl"), "run.tcl"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
     unit = f"{kernel.name}_1"
     assert output.splitlines() == [
         f"USER_SLR_ASSIGNMENT SLR0 */{unit}/*u_core/u_first",
