@@ -16,6 +16,10 @@ TORCH    := .venv-torch
 TORCH_PACKAGES := torch==2.13.0 brevitas==0.13.4 onnx==1.23.2 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.32.0 qonnx==1.0.0
 # Container images often set this. Each process would then compile TensorFlow's Python again, which takes longer than its import.
 unexport PYTHONDONTWRITEBYTECODE
+# uv trusts the certificates of the system, if it has any, as git and Debian's pip do: a site may have an authority of its own.
+ifneq ($(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt),)
+export UV_SYSTEM_CERTS ?= 1
+endif
 
 .PHONY: help dev dev-hgq dev-torch test-torch run needs check fast test-quick test test-all test-serving wheel lint $(LINTS) deploy-check serve bitstream ecpix5 gate-level bench formal timing docs lock clean
 
