@@ -60,7 +60,7 @@ class Background:
             self._go(step)
 
     def _go(self, step: Go, *, hedge: bool = False) -> None:
-        member = step.same or self._context.pool.pick(self._request.model, step.avoid)
+        member = self._context.pick(self._plan, step, self._request.model)
         if member is None:
             self._follow(self._context.nobody(self._plan, self._request.model, self._request.pin))
         else:

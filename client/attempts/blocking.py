@@ -49,7 +49,7 @@ def follow(context: Context, plan: Plan, name: str, attempt: Callable[[Member], 
         if isinstance(step, UseFallback):
             return step
         model = name, pin.version
-        member = step.same or context.pool.pick(model, step.avoid)
+        member = context.pick(plan, step, model)
         if member is None:
             step = context.nobody(plan, model, pin)
             continue

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hypersonic.client.attempts.budget import TokenBucket
 from hypersonic.client.attempts.fallback import run_fallback
-from hypersonic.client.attempts.plan import GiveUp, Plan, Step, blames
+from hypersonic.client.attempts.plan import GiveUp, Go, Plan, Step, blames
 from hypersonic.client.attempts.request import FALLBACK, CallTime, Request, Result
 from hypersonic.client.attempts.version import VersionPin
 from hypersonic.client.codes import Code
@@ -63,18 +63,26 @@ class Context:
         """Return the time that the next attempt may take."""
         return max(_SHORTEST_S, min(plan.left_s, self.settings.timeout.attempt_s or plan.left_s, _LONGEST_S))
 
+    def pick(self, plan: Plan, step: Go, model: Wanted) -> Member | None:
+        """Return the server for the next attempt; None if no server takes work for the model now.
+
+        A health check may list a model again that its server has already refused twice for this request.
+        """
+        member = step.same or self.pool.pick(model, step.avoid)
+        return None if member in plan.missing_twice else member
+
     def nobody(self, plan: Plan, model: Wanted, pin: VersionPin | None = None) -> Step:
         """Return what follows when no server takes work for the model.
 
         Args:
             pin: of the request.
         """
-        why, known = self.pool.why_not(model), self.pool.has_it(model)
+        why, known = self.pool.why_not(model), self.pool.has_it(model, besides=plan.missing_twice)
         if pin is not None and pin.from_answer and not known:
             text = f"model {model[0]!r}: version {model[1]} has answered, and no server has it any more: {why}"
             return GiveUp(VersionGoneError("all servers", Code.NOT_FOUND, text))
         # a load balancer may have asked a server that is ending; the next check, or the next attempt, tells
-        known = known or (self.pool.lists_it(model) and not plan.missing_twice)
+        known = known or (not plan.missing_twice and self.pool.lists_it(model))
         return plan.nobody(why, known=known)
 
     def succeeded(self, member: Member, request: Request, latency_ns: int) -> None:

@@ -83,6 +83,9 @@ class Plan:
         #: servers that gave a wrong answer; and these and those without the model, which are avoided
         self._wrong: set[Member] = set()
         self._avoid: set[Member] = set()
+        #: servers that have answered once that they do not have the model, and twice: the latter are not asked again
+        self._missing: set[Member] = set()
+        self.missing_twice: set[Member] = set()
         self._policies = iter(retry.policies)
         self._policy = next(self._policies, None)
         self._used = self._retries = 0
@@ -103,6 +106,7 @@ class Plan:
         if not may_retry(error):
             return GiveUp(server_error(member.name, error))
         if missing := error.code == Code.NOT_FOUND:
+            (self.missing_twice if member in self._missing else self._missing).add(member)
             self._avoid.add(member)
         return self._next(member, stay=not missing)
 
@@ -120,12 +124,6 @@ class Plan:
             text = f"{self._what}: {self._time_up}; no server takes new work: {why}"
             return GiveUp(DeadlineError(text, self.failed_attempts))
         return Go(self._pause_s(least=0.05), avoid=frozenset(self._avoid))
-
-    @property
-    def missing_twice(self) -> bool:
-        """Whether one server has answered twice that it does not have the model."""
-        missing = [attempt.server for attempt in self.failed_attempts if attempt.code == Code.NOT_FOUND]
-        return len(missing) > len(set(missing))
 
     @property
     def _is_time_up(self) -> bool:

@@ -103,10 +103,11 @@ class Pool:
         with self._changed:
             return "; ".join(f"{member.name} {_reason(member, model)}" for member in self._members.values())
 
-    def has_it(self, model: Wanted) -> bool:
-        """Return whether any server may have the model, even if it does not take work now."""
+    def has_it(self, model: Wanted, besides: Set[Member] = frozenset()) -> bool:
+        """Return whether any server, but those in `besides`, may have the model, even if it does not take work now."""
         with self._changed:
-            return any(member.may_have(model) for member in self._members.values() if not member.leaving)
+            others = [member for member in self._members.values() if member not in besides and not member.leaving]
+            return any(member.may_have(model) for member in others)
 
     def lists_it(self, model: Wanted) -> bool:
         """Return whether a server listed the model when it was last checked, although it may have answered NOT_FOUND since."""

@@ -12,6 +12,7 @@ import pytest
 
 from hypersonic.client import Client, Code, Health, RequestError, Server, Settings, UnknownModelError, WrongAnswersError
 from hypersonic.client.errors import CallError
+from hypersonic.client.pool.servers import Pool
 from hypersonic.client.transport.call import Connect
 from hypersonic.client.transport.grpcio import GrpcioTransport
 from tests.support.http2_peer import DATA, END, GOAWAY, Reply, begun, frame, headers, http2_peer, reset
@@ -155,3 +156,21 @@ def test_a_listed_model_that_one_server_behind_a_proxy_no_longer_has_is_asked_fo
         endings.append("fourth")
         np.testing.assert_array_equal(model.submit(X).result().output, 2 * X)
     assert script.calls["ModelInfer"] == 2 + 2 + 2
+
+
+@pytest.mark.parametrize("way", ["infer", "submit"])
+def test_a_server_that_lists_a_model_and_refuses_it_is_asked_twice_however_often_it_is_checked(
+    address: str, script: Script, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(Pool, "_lacks", lambda *_: None)  # as if a check always came between two attempts, and listed the model
+
+    def missing(_request: Any, context: grpc.ServicerContext) -> None:
+        context.abort(grpc.StatusCode.NOT_FOUND, "Request for unknown model")
+
+    with Client(address) as client:
+        model = client.model("double")
+        assert model.spec.name == "double"
+        script.infer = missing
+        with pytest.raises(UnknownModelError):
+            _ = model.infer(X) if way == "infer" else model.submit(X).result()
+    assert script.calls["ModelInfer"] == 2
