@@ -3,7 +3,8 @@
 // The rules of an AXI4-Lite interface, for proofs (AXI4, A3.1.2, A3.2.1, A3.3.1, B1.1): valid and its payload stay until ready;
 // each pair of address and data gets one response, and each read one answer. The host's rules are assumed and the slave's are
 // asserted; with ASSUME_SLAVE it is the other way round. Stricter than AXI: at most two writes and one read are open, and
-// answers are OKAY and arrive within PATIENCE clocks, whatever BREADY and RREADY do. A host whose rules are asserted offers an
+// answers are OKAY and arrive within PATIENCE clocks, whatever BREADY and RREADY do; and the slave takes nothing during its reset,
+// which may end some clocks after the host's. A host whose rules are asserted offers an
 // address and its data together, so that neither waits for the other's ready (A3.3.1).
 `default_nettype none
 
@@ -44,6 +45,7 @@ module axi_lite_rules #(
   logic [3:0] b_wait_q;
   logic [3:0] r_wait_q;
   logic       after_reset_q = 1'b1;
+  logic       in_reset_q = 1'b0;
 
   stream_rules #(.WIDTH(ADDR_WIDTH), .ASSUME(!ASSUME_SLAVE)) u_aw (.clk, .rst_n, .tvalid(awvalid), .tready(awready), .tdata(awaddr));
   stream_rules #(.WIDTH(36), .ASSUME(!ASSUME_SLAVE)) u_w (.clk, .rst_n, .tvalid(wvalid), .tready(wready), .tdata({wdata, wstrb}));
@@ -65,6 +67,7 @@ module axi_lite_rules #(
       r_wait_q    <= '0;
     end
     after_reset_q <= !rst_n;
+    in_reset_q    <= !rst_n;
   end
 
   assign addresses = addresses_q;
@@ -93,7 +96,6 @@ module axi_lite_rules #(
   end else begin : gen_assert_slave
     always_comb begin
       if (rst_n) begin
-        assume (host_quiet);
         assert (quiet);
         assert (b_asked);
         assert (r_asked);
@@ -101,6 +103,7 @@ module axi_lite_rules #(
         assert (few);
         assert (prompt);
       end
+      if (in_reset_q) assert (!awready && !wready && !arready);
     end
   end
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_codes_to_fixed, 2 codes of 2 bits and a selection, is a pipeline of 3 clocks (pipeline_rules.sv).
+// axis_codes_to_fixed, 2 codes of 2 bits and a selection: no row is lost or added, and each keeps its tlast (free_running_rules.sv).
+// The numbers are not part of this proof: the benches compare them with the reference, bit for bit.
 `default_nettype none
 
 module axis_codes_to_fixed_proof (
@@ -14,6 +15,7 @@ module axis_codes_to_fixed_proof (
 );
 
   localparam int LATENCY = 3;
+  localparam int WORD = 9;
   localparam logic [31:0] TABLE = 32'h5e3f_0c71;
 
   logic        s_axis_tready;
@@ -30,10 +32,19 @@ module axis_codes_to_fixed_proof (
       .TABLE        (TABLE)
   ) u_axis_codes_to_fixed (.*);
 
-  (* inner = "u_axis_codes_to_fixed.valid_q" *) wire [LATENCY-1:0] inner_valid;
-  (* inner = "u_axis_codes_to_fixed.last_q" *) wire [LATENCY-1:0] inner_last;
+  wire [WORD-1:0] row = {m_axis_tlast, m_axis_tdata};
+  stream_rules #(.WIDTH(WORD)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(row));
 
-  pipeline_rules #(.LATENCY(LATENCY), .WIDTH(8)) u_rules (.*);
+  (* inner = "u_axis_codes_to_fixed.u_axis_free_running.valid_q" *) wire [LATENCY-1:0] inner_valid;
+  (* inner = "u_axis_codes_to_fixed.u_axis_free_running.last_q" *) wire [LATENCY-1:0] inner_last;
+  (* inner = "u_axis_codes_to_fixed.u_axis_free_running.free_q" *) wire [3:0] inner_free;
+  (* inner = "u_axis_codes_to_fixed.u_axis_free_running.u_axis_fifo.write_pointer_q" *) wire [3:0] inner_write;
+  (* inner = "u_axis_codes_to_fixed.u_axis_free_running.u_axis_fifo.read_pointer_q" *) wire [3:0] inner_read;
+  (* inner = "u_axis_codes_to_fixed.u_axis_free_running.u_axis_fifo.memory[7:0]" *) wire [8*WORD-1:0] inner_words;
+
+  free_running_rules #(.LATENCY(LATENCY), .WORD_WIDTH(WORD)) u_rules (
+      .item(s_axis_tlast), .result(m_axis_tlast), .stages(inner_last), .*
+  );
 
 endmodule
 

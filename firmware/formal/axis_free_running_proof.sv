@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// axis_free_running with a latency of 2: each row taken gives its result once, in order and with its tlast, for any stall of the
-// output; the FIFO has a place for every result (also asserted in the module); and while a place is free, a row is taken. The
-// pipeline of the proof delays its input. fifo_rules.sv follows a row through the pipeline and the FIFO.
+// axis_free_running with a latency of 2, and a pipeline that delays its input: free_running_rules.sv, for all bits of a row.
 `default_nettype none
 
 module axis_free_running_proof (
@@ -14,8 +12,6 @@ module axis_free_running_proof (
     input logic       m_axis_tready,
     input logic       mark
 );
-
-  localparam int DEPTH = 8;
 
   logic       s_axis_tready;
   logic       m_axis_tvalid;
@@ -42,38 +38,9 @@ module axis_free_running_proof (
   (* inner = "u_axis_free_running.u_axis_fifo.read_pointer_q" *) wire [3:0] inner_read;
   (* inner = "u_axis_free_running.u_axis_fifo.memory[7:0]" *) wire [39:0] inner_words;
 
-  logic       started_q = 1'b0;
-  logic [4:0] held_q;  // rows inside
-  wire        marked_q;
-  wire  [4:0] front_q;
-  wire  [3:0] stored;
-  wire        take = s_axis_tvalid && s_axis_tready;
-  wire        give = m_axis_tvalid && m_axis_tready;
-  wire  [4:0] ready = 5'(stored) + 5'(m_axis_tvalid);  // after the pipeline
-  wire        is_second = inner_valid[1] && front_q == ready;
-  wire  [4:0] upstream = is_second ? {inner_last[1], second_q} : {inner_last[0], first_q};
-
-  fifo_rules #(.WIDTH(5), .DEPTH(DEPTH)) u_rules (
-      .clk, .rst_n, .mark(take && mark), .item({s_axis_tlast, s_axis_tdata}), .held(held_q), .upstream,
-      .valid(m_axis_tvalid), .ready(m_axis_tready), .data(result),
-      .write(inner_write), .read(inner_read), .words(inner_words), .marked_q, .front_q, .stored
+  free_running_rules #(.LATENCY(2), .WIDTH(5), .WORD_WIDTH(5)) u_rules (
+      .item({s_axis_tlast, s_axis_tdata}), .stages({inner_last[1], second_q, inner_last[0], first_q}), .*
   );
-
-  always_ff @(posedge clk) begin
-    started_q <= 1'b1;
-    held_q    <= rst_n ? held_q + 5'(take) - 5'(give) : '0;
-  end
-
-  always_comb begin
-    if (!started_q) assume (!rst_n);
-    if (started_q && rst_n) begin
-      assert (held_q == ready + 5'(inner_valid[0]) + 5'(inner_valid[1]));
-      assert (5'(inner_free) + held_q == 5'(DEPTH));
-      assert (s_axis_tready == (held_q != 5'(DEPTH)));
-    end
-    cover (started_q && rst_n && held_q == 5'(DEPTH) && m_axis_tvalid && marked_q);
-    cover (started_q && rst_n && give && marked_q && front_q == '0 && m_axis_tlast);
-  end
 
 endmodule
 

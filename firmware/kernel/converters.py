@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a kernel's top between shell and core: a converter for each tensor, and a register slice before the core.
+"""The part of a kernel's top between shell and core: a converter for each tensor. A FIFO ends each of them.
 
 ::
 
-    one tensor   shell -> x_row -> axis_wire_to_fixed -> x_raw -> axis_skid -> x -> core -> y -> axis_skid -> y_raw -> ...
+    one tensor   shell -> x_row -> axis_wire_to_fixed -> x -> core -> y -> axis_fixed_to_wire -> y_row -> shell
 
     several                     +-> axis_wire_to_fixed -+
-              x_row -> axis_broadcast                axis_join -> x_raw      ... and the same from y_raw to y_row
+              x_row -> axis_broadcast                axis_join -> x      ... and the same from y to y_row
                                 +-> axis_wire_to_fixed -+
 
 A row is the concatenation of its tensors, in the datatypes of memory (x_row, y_row) or as raw integers (hls/row.py). Where a
@@ -34,9 +34,6 @@ SEVERAL = ("axis_broadcast", "axis_join", "tensor_turns")
 
 #: turns groups of beats into beats
 _LANES = "rf_lanes"
-
-#: latency of axis_fixed_to_wire for floating point; it is shorter for raw integers
-_FLOAT_CLOCKS = 5
 
 _CLOCK = [("clk", "ap_clk"), ("rst_n", "rst_n")]
 
@@ -68,28 +65,26 @@ class _Stream(NamedTuple):
 
 
 def input_text(port: Port) -> str:
-    """The Verilog of the wires x_row, x_raw and x, and of the modules between them."""
+    """The Verilog of the wires x_row and x, and of the modules between them."""
     taken = parts(port)
-    rows, raw, x = _rows("x_row", port), _raw("x_raw", port), _raw("x", port)
+    rows, x = _rows("x_row", port), _raw("x", port)
     converters = [(one.module, converter_parameters(one, one.tensor.fixed)) for one in taken]
-    wires = [stream.wires() for stream in (rows, raw, x)]
+    wires = [stream.wires() for stream in (rows, x)]
     together = grouped_beats(port)
     groups = [*_grouped(rows, taken[0], together)] if together > 1 else [*_held(rows)] if is_held(port) else []
     unused = [f"  wire unused_x_row = &{{1'b0, {', '.join(bits)}}};"] if (bits := unused_bits(port)) else []
-    converted = _convert((rows, raw), converters, [one.beats for one in taken])
-    return "\n\n".join([*wires, *groups, *unused, *converted, _skid(raw, x)])
+    converted = _convert((rows, x), converters, [one.beats for one in taken])
+    return "\n\n".join([*wires, *groups, *unused, *converted])
 
 
 def output_text(port: Port) -> str:
-    """The Verilog of the wires y, y_raw and y_row, and of the modules between them."""
+    """The Verilog of the wires y and y_row, and of the modules between them."""
     given = parts(port)
-    y, raw, rows = _raw("y", port), _raw("y_raw", port), _rows("y_row", port)
+    y, rows = _raw("y", port), _rows("y_row", port)
     floating = FixedPoint(1, 1)  # a placeholder: the conversion to floating point uses no fixed-point type
     parameters = [converter_parameters(one, one.tensor.integer if one.tensor.element.is_integer else floating) for one in given]
-    if len({one.tensor.element.is_integer for one in given}) > 1:  # with equal latencies, a row can leave every clock
-        parameters = [{**values, "LATENCY": str(_FLOAT_CLOCKS)} for values in parameters]
-    wires = [stream.wires() for stream in (y, raw, rows)]
-    return "\n\n".join([*wires, _skid(y, raw), *_convert((raw, rows), [(TO_WIRE, values) for values in parameters], [1])])
+    wires = [stream.wires() for stream in (y, rows)]
+    return "\n\n".join([*wires, *_convert((y, rows), [(TO_WIRE, values) for values in parameters], [1])])
 
 
 def _rows(name: str, port: Port) -> _Stream:
@@ -135,7 +130,10 @@ def _held(rows: _Stream) -> Iterator[str]:
     """The Verilog of the wires that come from memory, and of the register slice behind them."""
     source = rows._replace(name="x_memory")
     yield source.wires()
-    yield _skid(source, rows, "u_axis_skid_row")
+    ends = (("s_axis", source.name), ("m_axis", rows.name))
+    handshakes = [(f"{port}_{signal}", f"{name}_{signal}") for port, name in ends for signal in ("tvalid", "tready")]
+    data = [(f"{port}_tdata", f"{{{name}_tlast, {name}_tdata}}") for port, name in ends]
+    yield instance("axis_skid", "u_axis_skid_row", {"WIDTH": str(source.width + 1)}, [*_CLOCK, *handshakes, *data])
 
 
 def unused_bits(port: Port) -> list[str]:
@@ -147,14 +145,6 @@ def unused_bits(port: Port) -> list[str]:
             expressions.append(part("x_row_tdata", ends, first - ends, width))
         ends = max(ends, first + bits)
     return expressions
-
-
-def _skid(source: _Stream, target: _Stream, name: str = "") -> str:
-    ends = (("s_axis", source.name), ("m_axis", target.name))
-    handshakes = [(f"{port}_{signal}", f"{name}_{signal}") for port, name in ends for signal in ("tvalid", "tready")]
-    data = [(f"{port}_tdata", f"{{{name}_tlast, {name}_tdata}}") for port, name in ends]
-    width = {"WIDTH": str(source.width + 1)}
-    return instance("axis_skid", name or f"u_axis_skid_{source.name[0]}", width, [*_CLOCK, *handshakes, *data])
 
 
 def _convert(streams: tuple[_Stream, _Stream], converters: list[tuple[str, dict[str, str]]], turns: list[int]) -> Iterator[str]:

@@ -74,7 +74,7 @@ def _own_sources(core: Core) -> list[Path]:
     if any(one.module == FROM_CODES for one in parts(core.x)):
         modules.append(FROM_CODES)
     lanes = [RF_RTL / "rf_lanes.sv"] if grouped_beats(core.x) > 1 else []
-    return [AXIS_RTL / "axis_skid.sv", *lanes, *(source for module in modules for source in rtl_sources(module))]
+    return [*lanes, *(source for module in modules for source in rtl_sources(module))]
 
 
 def _unique(files: Iterable[Path]) -> tuple[Path, ...]:
@@ -155,7 +155,7 @@ def _shell(core: Core) -> str:
         "ROW_IN_BYTES": str(core.inputs.row_bytes), "ROW_OUT_BYTES": str(core.outputs.row_bytes),
         "MAX_RUNS": str(registers.MAX_RUNS), **_large_rows(core), **_pieces(core), **_weights(core),
     }  # fmt: skip
-    outer = [(_INNER.get(name, name), "rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
+    outer = [(_INNER.get(name, name), "shell_rst_n" if name == "ap_rst_n" else name) for _, name, _ in PORTS]
     streams = [
         *stream_ports("m_axis_x", memory_stream(core.x)),
         *stream_ports("s_axis_y", "y_row"),
@@ -199,19 +199,42 @@ def _weights(core: Core) -> dict[str, str]:
     }  # fmt: skip
 
 
+def _resets(core: Core) -> str:
+    """The registers of the reset: one behind the port, and one for each part of the kernel, a clock later.
+
+    All parts leave the reset in the same clock. A core with weights has the shell's register, which is also set when the
+    weights change. The attribute keeps the tools from merging the registers, Vivado that of a register and Yosys that of its
+    process; they may still copy each of them.
+    """
+    parts = ["shell_rst_n", "rst_n", *([] if core.takes_weights else ["core_rst_n"])]
+    declared = "\n".join(f'  (* keep = "true" *) reg {part};' for part in parts)
+    assigned = "\n".join(f"    {part} <= reset_n_q;" for part in parts)
+    from_shell = "  wire core_rst_n;" if core.takes_weights else "  wire unused_core_rst_n;"
+    return f"""  // The reset: a register behind the port, and behind it one for the shell, the converters and the core each.
+  reg reset_n_q;
+{declared}
+  always @(posedge ap_clk) reset_n_q <= ap_rst_n;
+  (* keep *)
+  always @(posedge ap_clk) begin
+{assigned}
+  end
+{from_shell}"""
+
+
 def _weight_wires(core: Core) -> str:
-    """The wires of the core's reset and of its weights; for a core without weights they are named as unused."""
+    """The wires of the core's weights; for a core without weights they are named as unused."""
     streams = len(core.weight_streams)
     data = vector(streams * WEIGHT_BITS) if streams else ""
     name = "w" if streams else "unused_w"
     ready = f"  wire {vector(streams)}w_tready;\n" if streams else ""
-    return f"  wire core_rst_n;\n  wire {vector(streams)}{name}_tvalid;\n{ready}  wire {data}{name}_tdata;"
+    return f"  wire {vector(streams)}{name}_tvalid;\n{ready}  wire {data}{name}_tdata;"
 
 
 def _weight_ports(core: Core) -> list[tuple[str, str]]:
     wires = ("w_tvalid", "w_tready", "w_tdata") if core.takes_weights else ("unused_w_tvalid", "1'b0", "unused_w_tdata")
     ports = ("m_axis_w_tvalid", "m_axis_w_tready", "m_axis_w_tdata")
-    return [("core_rst_n", "core_rst_n"), *zip(ports, wires, strict=True)]
+    reset = "core_rst_n" if core.takes_weights else "unused_core_rst_n"
+    return [("core_rst_n", reset), *zip(ports, wires, strict=True)]
 
 
 def _core(core: Core) -> str:
@@ -235,9 +258,7 @@ module {core.name} (
 {_ports()}
 );
 
-  // One register ahead of every reset in the kernel, so that the tools may copy it where it fans out.
-  reg rst_n;
-  always @(posedge ap_clk) rst_n <= ap_rst_n;
+{_resets(core)}
 
 {input_text(core.x)}
 

@@ -6,8 +6,9 @@
 //
 //   s_axis_tdata = {selection, code N-1, ..., code 0}      entry i = TABLE[{selection, code i}]
 //
-// The latency is three clocks, one row per clock; under back-pressure the whole pipeline stops. Each code has its own copy of
-// the table, with a register before and behind it, as block memory has them.
+// One row per clock; the latency is that of axis_wire_to_fixed, beside which this module converts parts of a row: three clocks
+// of the look-up, which never waits, and two of the FIFO behind it (axis_free_running). Each code has its own copy of the table,
+// with a register before and behind it, as block memory has them.
 `default_nettype none
 
 module axis_codes_to_fixed #(
@@ -45,22 +46,11 @@ module axis_codes_to_fixed #(
     $error("axis_codes_to_fixed %m: ADDRESS_WIDTH is %0d, expected 1 to CODE_WIDTH, %0d", ADDRESS_WIDTH, CODE_WIDTH);
   end
 
-  localparam int LATENCY = 3;  // of axis_wire_to_fixed, beside which this module converts parts of a row
+  localparam int LATENCY = 3;  // of the look-up
   localparam int INDEX_WIDTH = ADDRESS_WIDTH + SELECT_WIDTH;
   localparam int ENTRIES = 1 << INDEX_WIDTH;
 
-  logic [LATENCY-1:0] valid_q;
-  logic [LATENCY-1:0] last_q;
-
-  wire enable = !valid_q[LATENCY-1] || m_axis_tready;
-
-  always_ff @(posedge clk) begin
-    if (enable) begin
-      valid_q <= {valid_q[LATENCY-2:0], s_axis_tvalid};
-      last_q  <= {last_q[LATENCY-2:0], s_axis_tlast};
-    end
-    if (!rst_n) valid_q <= '0;
-  end
+  logic [N*ENTRY_WIDTH-1:0] converted;
 
   for (genvar i = 0; i < N; i++) begin : gen_code
     logic [ENTRY_WIDTH-1:0] entries[ENTRIES];
@@ -80,19 +70,29 @@ module axis_codes_to_fixed #(
     end
 
     always_ff @(posedge clk) begin
-      if (enable) begin
-        index_q <= index;
-        read_q  <= entries[index_q];
-        entry_q <= read_q;
-      end
+      index_q <= index;
+      read_q  <= entries[index_q];
+      entry_q <= read_q;
     end
 
-    assign m_axis_tdata[ENTRY_WIDTH*i+:ENTRY_WIDTH] = entry_q;
+    assign converted[ENTRY_WIDTH*i+:ENTRY_WIDTH] = entry_q;
   end
 
-  assign s_axis_tready = enable;
-  assign m_axis_tvalid = valid_q[LATENCY-1];
-  assign m_axis_tlast  = last_q[LATENCY-1];
+  axis_free_running #(
+      .WIDTH  (N * ENTRY_WIDTH),
+      .LATENCY(LATENCY)
+  ) u_axis_free_running (
+      .clk           (clk),
+      .rst_n         (rst_n),
+      .s_axis_tvalid (s_axis_tvalid),
+      .s_axis_tready (s_axis_tready),
+      .s_axis_tlast  (s_axis_tlast),
+      .pipeline_tdata(converted),
+      .m_axis_tvalid (m_axis_tvalid),
+      .m_axis_tready (m_axis_tready),
+      .m_axis_tdata  (m_axis_tdata),
+      .m_axis_tlast  (m_axis_tlast)
+  );
 
 endmodule
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts rows of N raw fixed-point numbers to rows of N elements in their wire format, floating point or raw integers, with
-// element 0 in the low bits on both sides. The latency is five clocks (raw integers: three), one row per clock; under
-// back-pressure the whole pipeline stops. LATENCY can delay raw integers to match the floating point of other tensors.
+// element 0 in the low bits on both sides. One row per clock; the latency is seven clocks (raw integers: five): five or three of
+// the conversion, which never waits, and two of the FIFO behind it (axis_free_running). Its eight places also let raw integers
+// wait for the floating point of other tensors.
 //
 // SCALES has one 16-bit two's complement exponent for each element: a floating-point element i is divided by 2**SCALES[i], the
 // inverse of axis_wire_to_fixed. Raw integers are not scaled; ROUNDING and OVERFLOW apply only to them. See fixed_to_float and
@@ -28,9 +29,7 @@ module axis_fixed_to_wire #(
     // 1: two's complement, 0: unsigned
     parameter bit SIGNED = 1'b1,
     // one exponent for each element, element 0 in the low bits
-    parameter logic [16*N-1:0] SCALES = '0,
-    // clocks from a row to its result: 5, or for raw integers 3 or more
-    parameter int LATENCY = EXPONENT_BITS == 0 ? 3 : 5
+    parameter logic [16*N-1:0] SCALES = '0
 ) (
     input  logic clk,
     input  logic rst_n,
@@ -50,42 +49,14 @@ module axis_fixed_to_wire #(
     $error("axis_fixed_to_wire %m: N is %0d, expected at least 1", N);
   end
 
-  localparam int CONVERSION = EXPONENT_BITS == 0 ? 3 : 5;  // clocks of a register and fixed_cast, of fixed_to_float
-  localparam int DELAY = LATENCY - CONVERSION;
-
-  if (DELAY < 0 || (EXPONENT_BITS != 0 && DELAY > 0)) begin : g_check_latency
-    $error("axis_fixed_to_wire %m: LATENCY is %0d, expected 5, or 3 and more of raw integers", LATENCY);
-  end
-
-  logic [LATENCY-1:0] valid_q;
-  logic [LATENCY-1:0] last_q;
-
-  wire enable = !valid_q[LATENCY-1] || m_axis_tready;
-
-  always_ff @(posedge clk) begin
-    if (enable) begin
-      valid_q <= {valid_q[LATENCY-2:0], s_axis_tvalid};
-      last_q  <= {last_q[LATENCY-2:0], s_axis_tlast};
-    end
-    if (!rst_n) valid_q <= '0;
-  end
+  localparam int LATENCY = EXPONENT_BITS == 0 ? 3 : 5;  // of a register and fixed_cast, of fixed_to_float
 
   logic [N*WORD_WIDTH-1:0] converted;
-
-  if (DELAY > 0) begin : gen_delay
-    logic [DELAY*N*WORD_WIDTH-1:0] delay_q;  // the oldest row in the low bits
-    always_ff @(posedge clk) begin
-      if (enable) delay_q <= (DELAY*N*WORD_WIDTH)'({converted, delay_q} >> (N * WORD_WIDTH));
-    end
-    assign m_axis_tdata = delay_q[N*WORD_WIDTH-1:0];
-  end else begin : gen_no_delay
-    assign m_axis_tdata = converted;
-  end
 
   for (genvar i = 0; i < N; i++) begin : gen_lane
     if (EXPONENT_BITS == 0) begin : gen_raw
       logic [WIDTH-1:0] raw_q;
-      always_ff @(posedge clk) if (enable) raw_q <= s_axis_tdata[WIDTH*i+:WIDTH];
+      always_ff @(posedge clk) raw_q <= s_axis_tdata[WIDTH*i+:WIDTH];
 
       fixed_cast #(
           .IN_WIDTH (WIDTH),
@@ -97,7 +68,7 @@ module axis_fixed_to_wire #(
           .OVERFLOW (OVERFLOW)
       ) u_fixed_cast (
           .clk   (clk),
-          .enable(enable),
+          .enable(1'b1),
           .x     (raw_q),
           .y     (converted[WORD_WIDTH*i+:WORD_WIDTH])
       );
@@ -111,16 +82,28 @@ module axis_fixed_to_wire #(
           .SIGNED       (SIGNED)
       ) u_fixed_to_float (
           .clk   (clk),
-          .enable(enable),
+          .enable(1'b1),
           .raw   (s_axis_tdata[WIDTH*i+:WIDTH]),
           .y     (converted[WORD_WIDTH*i+:WORD_WIDTH])
       );
     end
   end
 
-  assign s_axis_tready = enable;
-  assign m_axis_tvalid = valid_q[LATENCY-1];
-  assign m_axis_tlast  = last_q[LATENCY-1];
+  axis_free_running #(
+      .WIDTH  (N * WORD_WIDTH),
+      .LATENCY(LATENCY)
+  ) u_axis_free_running (
+      .clk           (clk),
+      .rst_n         (rst_n),
+      .s_axis_tvalid (s_axis_tvalid),
+      .s_axis_tready (s_axis_tready),
+      .s_axis_tlast  (s_axis_tlast),
+      .pipeline_tdata(converted),
+      .m_axis_tvalid (m_axis_tvalid),
+      .m_axis_tready (m_axis_tready),
+      .m_axis_tdata  (m_axis_tdata),
+      .m_axis_tlast  (m_axis_tlast)
+  );
 
 endmodule
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Converts rows of N elements in their wire format, floating point or raw integers, to rows of N raw fixed-point numbers, with
-// element 0 in the low bits on both sides. The latency is three clocks, one row per clock; under back-pressure the whole
-// pipeline stops.
+// element 0 in the low bits on both sides. One row per clock; the latency is five clocks: three of the conversion, which never
+// waits, and two of the FIFO behind it (axis_free_running). Back-pressure therefore reaches two counters and no data register.
 //
 // SCALES has one 16-bit two's complement exponent for each element: a floating-point element i is multiplied by 2**SCALES[i]
 // before it is rounded. A power of two only moves the binary point, so it needs no multiplier. Raw integers are the network's
@@ -50,23 +50,12 @@ module axis_wire_to_fixed #(
 
   localparam int LATENCY = 3;  // of float_to_fixed; fixed_cast takes two behind a register
 
-  logic [LATENCY-1:0] valid_q;
-  logic [LATENCY-1:0] last_q;
-
-  wire enable = !valid_q[LATENCY-1] || m_axis_tready;
-
-  always_ff @(posedge clk) begin
-    if (enable) begin
-      valid_q <= {valid_q[LATENCY-2:0], s_axis_tvalid};
-      last_q  <= {last_q[LATENCY-2:0], s_axis_tlast};
-    end
-    if (!rst_n) valid_q <= '0;
-  end
+  logic [N*WIDTH-1:0] converted;
 
   for (genvar i = 0; i < N; i++) begin : gen_lane
     if (EXPONENT_BITS == 0) begin : gen_raw
       logic [WORD_WIDTH-1:0] word_q;
-      always_ff @(posedge clk) if (enable) word_q <= s_axis_tdata[WORD_WIDTH*i+:WORD_WIDTH];
+      always_ff @(posedge clk) word_q <= s_axis_tdata[WORD_WIDTH*i+:WORD_WIDTH];
 
       fixed_cast #(
           .IN_WIDTH (WORD_WIDTH),
@@ -78,9 +67,9 @@ module axis_wire_to_fixed #(
           .OVERFLOW (OVERFLOW)
       ) u_fixed_cast (
           .clk   (clk),
-          .enable(enable),
+          .enable(1'b1),
           .x     (word_q),
-          .y     (m_axis_tdata[WIDTH*i+:WIDTH])
+          .y     (converted[WIDTH*i+:WIDTH])
       );
     end else begin : gen_float
       localparam int SCALE = 32'($signed(SCALES[16*i+:16]));
@@ -94,16 +83,28 @@ module axis_wire_to_fixed #(
           .OVERFLOW     (OVERFLOW)
       ) u_float_to_fixed (
           .clk   (clk),
-          .enable(enable),
+          .enable(1'b1),
           .x     (s_axis_tdata[WORD_WIDTH*i+:WORD_WIDTH]),
-          .raw   (m_axis_tdata[WIDTH*i+:WIDTH])
+          .raw   (converted[WIDTH*i+:WIDTH])
       );
     end
   end
 
-  assign s_axis_tready = enable;
-  assign m_axis_tvalid = valid_q[LATENCY-1];
-  assign m_axis_tlast  = last_q[LATENCY-1];
+  axis_free_running #(
+      .WIDTH  (N * WIDTH),
+      .LATENCY(LATENCY)
+  ) u_axis_free_running (
+      .clk           (clk),
+      .rst_n         (rst_n),
+      .s_axis_tvalid (s_axis_tvalid),
+      .s_axis_tready (s_axis_tready),
+      .s_axis_tlast  (s_axis_tlast),
+      .pipeline_tdata(converted),
+      .m_axis_tvalid (m_axis_tvalid),
+      .m_axis_tready (m_axis_tready),
+      .m_axis_tdata  (m_axis_tdata),
+      .m_axis_tlast  (m_axis_tlast)
+  );
 
 endmodule
 

@@ -85,6 +85,10 @@ module kernel_control #(
 
   localparam int RUN_BITS = $clog2(MAX_RUNS) + 1;
 
+  // Nothing is taken during the reset, which may end some clocks after the host's (AXI4, A3.1.2)
+  logic open_q;
+  always_ff @(posedge clk) open_q <= rst_n;
+
   // Write channel: address and data arrive in any order and are held until both are there. The address is held decoded: one bit for
   // each of the words 0 to 15, the only ones that are written.
   logic        aw_valid_q;
@@ -118,8 +122,8 @@ module kernel_control #(
     end
   end
 
-  assign s_axi_control_awready = !aw_valid_q;
-  assign s_axi_control_wready  = !w_valid_q;
+  assign s_axi_control_awready = open_q && !aw_valid_q;
+  assign s_axi_control_wready  = open_q && !w_valid_q;
   assign s_axi_control_bvalid  = b_valid_q;
   assign s_axi_control_bresp   = 2'b00;
 
@@ -328,7 +332,7 @@ module kernel_control #(
     end
   end
 
-  assign s_axi_control_arready = !r_valid_q;
+  assign s_axi_control_arready = open_q && !r_valid_q;
   assign s_axi_control_rvalid  = r_valid_q;
   assign s_axi_control_rresp   = 2'b00;
 

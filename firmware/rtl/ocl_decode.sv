@@ -64,6 +64,10 @@ module ocl_decode #(
     $error("ocl_decode %m: UNITS is %0d, expected 1 to %0d", UNITS, f2_registers::MAX_UNITS);
   end
 
+  // Nothing is taken during the reset, which may end some clocks after the host's (AXI4, A3.1.2)
+  logic open_q;
+  always_ff @(posedge clk) open_q <= rst_n;
+
   // Write
   logic             aw_held_q;
   logic             w_held_q;
@@ -111,8 +115,8 @@ module ocl_decode #(
     end
   end
 
-  assign s_axi_awready = !aw_held_q;
-  assign s_axi_wready  = !w_held_q;
+  assign s_axi_awready = open_q && !aw_held_q;
+  assign s_axi_wready  = open_q && !w_held_q;
   assign s_axi_bvalid  = b_valid_q;
   assign s_axi_bresp   = 2'b00;
   assign m_axi_awaddr  = aw_address_q[11:0];
@@ -194,7 +198,7 @@ module ocl_decode #(
     end
   end
 
-  assign s_axi_arready = !ar_held_q;
+  assign s_axi_arready = open_q && !ar_held_q;
   assign s_axi_rvalid  = r_valid_q;
   assign s_axi_rresp   = 2'b00;
   assign m_axi_araddr  = ar_address_q[11:0];

@@ -53,7 +53,7 @@ async def a_row_enters_and_leaves_in_every_clock(dut: Any) -> None:
     await tb.bench.reset()
     tb.send(200)
     await tb.bench.until(lambda: len(tb.sink.received) == 200)
-    assert tb.bench.clocks <= 200 + 4
+    assert tb.bench.clocks <= 200 + 6
 
 
 @cocotb.test()

@@ -50,7 +50,7 @@ async def a_row_enters_and_leaves_in_every_clock(dut: Any) -> None:
     await tb.bench.reset()
     tb.send(300)
     await tb.bench.until(lambda: len(tb.sink.received) == 300)
-    assert tb.bench.clocks <= 300 + 4
+    assert tb.bench.clocks <= 300 + 6
 
 
 @cocotb.test()

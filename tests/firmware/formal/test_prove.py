@@ -85,6 +85,19 @@ BREAKS = {
         "write = aw_valid_q && w_valid_q && !b_valid_q && s_axi_control_bready;",
         rule=("axi_lite_rules.sv", "assert (prompt);"),
     ),
+    "a read is taken during the reset": Break(
+        "kernel_control",
+        "s_axi_control_arready = open_q && !r_valid_q;",
+        "s_axi_control_arready = !r_valid_q;",
+        rule=("axi_lite_rules.sv", "if (in_reset_q) assert (!awready && !wready && !arready);"),
+    ),
+    "an address is taken during the reset": Break(
+        "ocl_decode",
+        "s_axi_awready = open_q && !aw_held_q;",
+        "s_axi_awready = !aw_held_q;",
+        "bmc",
+        rule=("axi_lite_rules.sv", "if (in_reset_q) assert (!awready && !wready && !arready);"),
+    ),
     "a burst is as long as it likes": Break(
         "axi_burst_split", "wire                 fits = left_q <= COUNT_WIDTH'(room_q);", "wire fits = 1'b1;"
     ),
@@ -114,13 +127,13 @@ BREAKS = {
     "a consumer takes a beat twice": Break("axis_broadcast", "{N{s_axis_tvalid}} & ~taken_q", "{N{s_axis_tvalid}}"),
     "a beat goes before all are there": Break("axis_join", "= &s_axis_tvalid;", "= |s_axis_tvalid;"),
     "a result finds no place": Break("axis_free_running", "assign s_axis_tready = ready_q;", "assign s_axis_tready = 1'b1;"),
-    "the pipeline moves over a held row": Break(
-        "axis_wire_to_fixed", "wire enable = !valid_q[LATENCY-1] || m_axis_tready;", "wire enable = 1'b1;"
+    "a held row is overwritten": Break("axis_wire_to_fixed", ".m_axis_tready (m_axis_tready),", ".m_axis_tready (1'b1),"),
+    "a last row of codes is lost": Break(
+        "axis_codes_to_fixed", ".s_axis_tvalid (s_axis_tvalid),", ".s_axis_tvalid (s_axis_tvalid && !s_axis_tlast),"
     ),
-    "a held row of codes moves on": Break(
-        "axis_codes_to_fixed", "wire enable = !valid_q[LATENCY-1] || m_axis_tready;", "wire enable = 1'b1;"
+    "tlast comes with another row": Break(
+        "axis_fixed_to_wire", ".s_axis_tlast  (s_axis_tlast),", ".s_axis_tlast  (m_axis_tlast),"
     ),
-    "tlast comes a row late": Break("axis_fixed_to_wire", "last_q[LATENCY-1];", "last_q[LATENCY-2];"),
     "bytes of input rows are written": Break(
         "kernel_runs",
         "HALF'(rows_q[31:16]) * HALF'(ROW_OUT_BYTES)",

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hypersonic.firmware.estimate import yosys
 from hypersonic.firmware.kernel import files
 from hypersonic.firmware.kernel.files import PORTS, Kernel, KernelError, rtl_sources
 from hypersonic.firmware.kernel.parts import RowPart, converter_parameters, parts
@@ -25,6 +26,7 @@ from hypersonic.hls.spec import DATATYPES, TensorSpec
 from hypersonic.sim import vivado
 from hypersonic.sim.bench_core import bench_rows, write_bench_core
 from hypersonic.sim.bench_rf import rf_bench_rows, write_rf_bench
+from tests.support.rf_kernels import LOADED, WHOLE_OUT, Model
 
 MODULES = sorted(file.stem for file in files.RTL.glob("*.sv"))
 
@@ -103,6 +105,32 @@ def test_the_top_has_exactly_the_ports_of_a_vitis_kernel(core: Core, tmp_path: P
     ]
     names = {name for _, name, _ in PORTS}
     assert {"ap_clk", "ap_rst_n", "interrupt", "m_axi_gmem0_rdata", "m_axi_gmem1_wstrb", "s_axi_control_araddr"} <= names
+
+
+#: Yosys counts the registers of the top, whose instances stay black boxes. Equal registers are merged unless they are kept
+_COUNT_REGISTERS = """\
+read_verilog {file}
+hierarchy -top {top}
+proc
+opt_merge
+opt_clean
+select -assert-count {count} t:$dff
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "parts"), [(WHOLE_OUT, ("shell_rst_n", "rst_n", "core_rst_n")), (LOADED, ("shell_rst_n", "rst_n"))]
+)
+def test_each_part_of_a_kernel_has_its_own_register_of_the_reset(model: Model, parts: tuple[str, ...], tmp_path: Path) -> None:
+    kernel = model.kernel(tmp_path)
+    text = kernel.top_file.read_text()
+    assert re.findall(r"(\w+) <= reset_n_q;", text) == list(parts)
+    resets = re.findall(r"^  (\w+) (?:#\(.*?\n  \) )?u_\w+ \(.*?\.rst_n *\((\w+)\)", text, re.MULTILINE | re.DOTALL)
+    assert dict(resets)["kernel_shell"] == "shell_rst_n"
+    assert dict(resets)[kernel.core.top] == "core_rst_n"
+    assert {reset for module, reset in resets if module not in ("kernel_shell", kernel.core.top)} == {"rst_n"}
+    (tmp_path / "count.ys").write_text(_COUNT_REGISTERS.format(file=kernel.top_file, top=kernel.top, count=1 + len(parts)))
+    yosys.run("count.ys", tmp_path)
 
 
 def test_scales_and_types_reach_the_converter_as_literals() -> None:
@@ -214,7 +242,6 @@ BAD_PARAMETERS = [
     ("float_to_fixed", "ROUNDING=7", "ROUNDING is 7"),
     ("fixed_to_float", "SHIFT=-401", "SHIFT is -401"),
     ("kernel_control", "MAX_RUNS=6", "MAX_RUNS is 6"),
-    ("axis_fixed_to_wire", "LATENCY=6", "LATENCY is 6"),
     ("kernel_runs", "ROW_IN_BYTES=65536", "ROW_IN_BYTES is 65536"),
     ("kernel_weights", "RESET_CLOCKS=1", "RESET_CLOCKS is 1"),
     ("axi_read_share", "DEPTH=3", "DEPTH is 3"),
