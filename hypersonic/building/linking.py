@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.building.converted import Converted
+from hypersonic.building.placing import registered
 from hypersonic.building.request import HLS, Progress, Request
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import Platform
@@ -140,7 +141,7 @@ def _place(
         KernelUnits(kernel, units, unit(kernel, request.platform, request.progress) if kernel.core.kind != HLS else None)
         for kernel, units in kernels_of(models)
     ]
-    built = toolchain.link(name, kernels, builds, request.progress)
+    built = toolchain.link(name, registered(kernels, request.platform), builds, request.progress)
     return Linked(built.xclbin.read_bytes(), built.report, built.tools)
 
 
