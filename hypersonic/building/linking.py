@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from hypersonic.building.converted import Converted
-from hypersonic.building.placing import registered
 from hypersonic.building.request import HLS, Progress, Request
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.firmware.platform import Platform
@@ -19,6 +18,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import displaced, find_published, publish
 from hypersonic.firmware.publish.sharing import Sharer, find_sharers, why_not_shared
+from hypersonic.firmware.toolchains.port_registers import registered
 from hypersonic.firmware.toolchains.toolchain import KernelUnits, Toolchain
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.resources import Amounts

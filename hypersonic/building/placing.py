@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels as the plan of their units needs them: with registers at their AXI ports where a unit is not on its memory's die.
+"""The plan of a build's units, for which their kernels may need registers at their AXI ports (toolchains/port_registers.py).
 
-The plan is xclbin/connectivity.py's. It is made twice: after the conversion, from what is known of a unit without Yosys, so
-that an emulated kernel is the card's; and for a card again from the estimate of Yosys, before place and route. A kernel that
-has the registers keeps them.
+It is made twice: after the conversion, from what is known of a unit without Yosys, so that an emulated kernel is the card's;
+and for a card again from the estimate of Yosys, before place and route (linking.py).
 """
 
 from __future__ import annotations
@@ -13,14 +12,10 @@ from dataclasses import replace
 
 from hypersonic.building.converted import Converted
 from hypersonic.building.fit.card import SHELL
-from hypersonic.firmware.errors import LinkError
 from hypersonic.firmware.estimate.kernel import known_amounts
-from hypersonic.firmware.kernel.slices import SLICES
-from hypersonic.firmware.kernel.write import keep_kernel
-from hypersonic.firmware.platform import Platform
+from hypersonic.firmware.toolchains.port_registers import registered
 from hypersonic.firmware.toolchains.toolchain import KernelUnits
-from hypersonic.firmware.xclbin.connectivity import place_kernels
-from hypersonic.hls.resources import KINDS, NOTHING, Amounts
+from hypersonic.hls.resources import KINDS, Amounts
 from hypersonic.hls.rf.fit.exchange import fit_from_json
 
 
@@ -31,38 +26,6 @@ def placed(models: Sequence[Converted]) -> list[Converted]:
     parts = [KernelUnits(model.kernel, model.request.compute_units, _amounts(model)) for model in models if model.kernel]
     planned = registered(parts, models[0].request.platform)
     return [replace(model, kernel=part.kernel) for model, part in zip(models, planned, strict=True)]
-
-
-def registered(kernels: Sequence[KernelUnits], platform: Platform) -> list[KernelUnits]:
-    """Return the kernels, with registers at the AXI ports of those that the plan puts on another die than their memory.
-
-    Kernels that do not fit are returned as they are: the estimate, or the link, reports them.
-    """
-    described = [part.kernel.units(part.compute_units) for part in kernels]
-    try:
-        places = place_kernels(platform, described, [part.unit or NOTHING for part in kernels])
-    except LinkError:
-        return list(kernels)
-    away = {place.unit for place in places if place.registered}
-    needed = [
-        not part.kernel.port_registers and (one.instances[0].name in away or _laid_out(part, platform))
-        for part, one in zip(kernels, described, strict=True)
-    ]
-    if not any(needed):
-        return list(kernels)
-    # the registers themselves may move a unit to another die
-    return registered([_with_registers(part) if new else part for part, new in zip(kernels, needed, strict=True)], platform)
-
-
-def _laid_out(part: KernelUnits, platform: Platform) -> bool:
-    """Whether the core is laid out over several dies, whatever its resources are."""
-    return bool(part.kernel.core.cell_dies) and not platform.host_memory
-
-
-def _with_registers(part: KernelUnits) -> KernelUnits:
-    kernel = keep_kernel(part.kernel.core, port_registers=True)
-    known = part.unit or NOTHING
-    return replace(part, kernel=kernel, unit=known + SLICES if known != NOTHING else part.unit)
 
 
 def _amounts(model: Converted) -> Amounts:
