@@ -81,6 +81,8 @@ def _generated(scratch: Path, ports: Path | None) -> Iterator[tuple[str, str]]:
     kernels = bench_kernels(scratch)
     for kernel in kernels:
         yield f"generated kernel {kernel.name}", errors(kernel.sources, kernel.top)
+    registered = write_kernel(kernels[0].core, scratch / "registered", port_registers=True)
+    yield f"generated kernel {registered.name} with registered AXI ports", errors(registered.sources, registered.top)
     design = write_f2_kernels([(kernel, 2) for kernel in kernels], scratch)
     yield "custom logic for F2", errors(design.sources, design.top)
     if ports is not None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypersonic.firmware.errors import FirmwareError
@@ -59,6 +59,7 @@ class Kernel:
         sources: every file, in compile order; no include path is needed.
         lint_waivers: Verilator configuration files with the accepted warnings. The core's memory files (core.memories) are part
             of the kernel too.
+        port_registers: whether the channels of its AXI masters have registers (slices.py).
     """
 
     name: str
@@ -66,6 +67,7 @@ class Kernel:
     sources: tuple[Path, ...]
     lint_waivers: tuple[Path, ...]
     core: Core
+    port_registers: bool = False
 
     @property
     def sha256(self) -> str:
@@ -87,7 +89,8 @@ class Kernel:
 
     def units(self, compute_units: int) -> KernelDescription:
         """The kernel with that many instances."""
-        return describe_units(self.name, compute_units, self.core.takes_weights)
+        units = describe_units(self.name, compute_units, self.core.takes_weights)
+        return replace(units, port_registers=self.port_registers)
 
     @property
     def top_file(self) -> Path:

@@ -64,7 +64,11 @@ class Instance:
 
 @dataclass(frozen=True)
 class KernelDescription:
-    """The properties of a kernel that host and linker need: protocol, ports, arguments and instances."""
+    """The properties of a kernel that host and linker need: protocol, ports, arguments and instances.
+
+    Attributes:
+        port_registers: whether its AXI masters have registers (slices.py); kernel.xml does not say it.
+    """
 
     name: str
     control_protocol: str
@@ -72,6 +76,7 @@ class KernelDescription:
     arguments: tuple[Argument, ...]
     instances: tuple[Instance, ...] = ()
     vlnv: str = ""  # vendor:library:name:version
+    port_registers: bool = False
 
 
 def describe_kernel(name: str, instances: Sequence[Instance] = (), weights: bool = False) -> KernelDescription:

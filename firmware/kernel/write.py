@@ -10,6 +10,7 @@ from hypersonic.firmware.kernel import registers
 from hypersonic.firmware.kernel.converters import SEVERAL, beats_literal, input_text, memory_stream, output_text
 from hypersonic.firmware.kernel.files import NO_RUN_DONE, PORTS, RTL, RUN_DONE, Kernel, KernelError, rtl_sources
 from hypersonic.firmware.kernel.parts import FROM_CODES, TO_FIXED, TO_WIRE, grouped_beats, parts
+from hypersonic.firmware.kernel.slices import with_port_registers
 from hypersonic.firmware.verilog import instance, stream_ports, vector
 from hypersonic.hls.cache import cached
 from hypersonic.hls.core import AXIS_RTL, RF_RTL, Core, Port
@@ -30,28 +31,36 @@ MAX_ROW_BYTES = (1 << 24) - 1
 _BYTES_WIDTHS = (48, 56)
 
 
-def write_kernel(core: Core, directory: Path) -> Kernel:
+def write_kernel(core: Core, directory: Path, *, port_registers: bool = False) -> Kernel:
     """Write directory/<name>.v, the top module around `core`, and return the kernel with the list of its files.
 
-    Raises KernelError for a name that Verilog reserves or the kernel uses, and for tensors that the kernel cannot convert.
+    Args:
+        port_registers: as in Kernel.
+
+    Raises:
+        KernelError: For a name that Verilog reserves or the kernel uses, and for tensors that the kernel cannot convert.
     """
     _check(core)
     directory.mkdir(parents=True, exist_ok=True)
     top = directory / f"{core.name}.v"
-    top.write_text(top_text(core))
-    return _kernel(core, top)
+    top.write_text(_text(core, port_registers))
+    return _kernel(core, top, port_registers)
 
 
-def keep_kernel(core: Core) -> Kernel:
+def keep_kernel(core: Core, *, port_registers: bool = False) -> Kernel:
     """Like write_kernel, with the top module in the cache, so that all steps of a build, and later builds, share one file.
     Raises KernelError."""
     _check(core)
-    name, text = f"{core.name}.v", top_text(core)
+    name, text = f"{core.name}.v", _text(core, port_registers)
 
     def write(directory: Path) -> None:
         (directory / name).write_text(text)
 
-    return _kernel(core, cached("kernel", [name, text], write) / name)
+    return _kernel(core, cached("kernel", [name, text], write) / name, port_registers)
+
+
+def _text(core: Core, port_registers: bool) -> str:
+    return with_port_registers(top_text(core)) if port_registers else top_text(core)
 
 
 def _check(core: Core) -> None:
@@ -62,9 +71,9 @@ def _check(core: Core) -> None:
         raise KernelError(f"core {core.name}: {len(core.outputs.tensors)} outputs in several beats each, expected one output")
 
 
-def _kernel(core: Core, top: Path) -> Kernel:
+def _kernel(core: Core, top: Path, port_registers: bool) -> Kernel:
     sources = _unique([*_own_sources(core), *core.sources, top])
-    return Kernel(core.name, core.name, sources, tuple(source_files(RTL, "*.vlt")), core)
+    return Kernel(core.name, core.name, sources, tuple(source_files(RTL, "*.vlt")), core, port_registers)
 
 
 def _own_sources(core: Core) -> list[Path]:

@@ -13,8 +13,8 @@ limits, size of the memory controllers).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from hypersonic.firmware.errors import LinkError, ResourceError
 from hypersonic.firmware.kernel.vitis_xml import KernelDescription, describe_kernel
@@ -57,11 +57,14 @@ class UnitPlacement:
     Attributes:
         slr: its die; None for a unit that is too large for one die, and is on several.
         ports: each m_axi port with the banks it reaches, as indices into Platform.memory.
+        registered: its kernel has, or is to have, registers at its AXI ports (kernel/slices.py), because a unit of that kernel
+            is not on the die of all its banks.
     """
 
     unit: str
     slr: int | None
     ports: tuple[tuple[str, range], ...]
+    registered: bool = False
 
 
 def check_compute_units(platform: Platform, compute_units: int) -> None:
@@ -138,10 +141,24 @@ def place_kernels(
         dies = _assign_dies(platform, names, [banks[0].start for banks in assigned], whole)
     except (LinkError, ResourceError) as error:
         raise _misfit(platform, kernels, error) from error
-    return tuple(
+    places = (
         UnitPlacement(name, die, tuple(zip(masters, banks, strict=True)))
         for name, die, banks in zip(names, dies, assigned, strict=True)
     )
+    each_kernel = ((kernel, list(islice(places, len(kernel.instances)))) for kernel in kernels)
+    return tuple(chain.from_iterable(_registered(platform, kernel, own) for kernel, own in each_kernel))
+
+
+def _registered(platform: Platform, kernel: KernelDescription, places: Sequence[UnitPlacement]) -> list[UnitPlacement]:
+    """The places of a kernel's units, with `registered`."""
+    registered = kernel.port_registers or any(_crosses(platform, place) for place in places)
+    return [replace(place, registered=registered) for place in places]
+
+
+def _crosses(platform: Platform, place: UnitPlacement) -> bool:
+    """Whether the unit is on another die than one of its banks, or on several. The host's memory is on none."""
+    dies = {platform.memory[bank].slr for _, banks in place.ports for bank in banks}
+    return not platform.host_memory and dies != {place.slr}
 
 
 def _misfit(platform: Platform, kernels: Sequence[KernelDescription], error: LinkError | ResourceError) -> Exception:
@@ -331,7 +348,9 @@ def describe_places(platform: Platform, places: Sequence[UnitPlacement]) -> list
     if platform.host_memory:
         return [f"{place.unit}: rows in host memory" for place in places]
     return [
-        f"{place.unit}: {_die(place)}, " + ", ".join(f"{port} on {bank_range(platform, banks)}" for port, banks in place.ports)
+        f"{place.unit}: {_die(place)}, "
+        + ", ".join(f"{port} on {bank_range(platform, banks)}" for port, banks in place.ports)
+        + (", registered AXI ports" if place.registered else "")
         for place in places
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypersonic.building.converted import Converted
 from hypersonic.building.datatypes import set_datatypes
-from hypersonic.building.directory import check_directory, leave
+from hypersonic.building.directory import check_directory
 from hypersonic.building.request import HLS, Progress, Request
 from hypersonic.firmware.kernel.write import keep_kernel
 from hypersonic.firmware.target import Target
@@ -26,7 +26,7 @@ from hypersonic.sim.card.known import emulation_of
 def convert(
     request: Request, *, card: str, datatypes: tuple[str, str], name: str, directory: Path | None, on_gate: Progress
 ) -> Converted:
-    """Convert the request's model and write its kernel.
+    """Convert the request's model and write its kernel, without the registers that a plan may add (placing.py).
 
     Raises what build() raises. The other arguments are build()'s.
 
@@ -47,8 +47,6 @@ def convert(
     if kernel and request.target is Target.HW_EMU:
         # here, because the steps before the simulator take minutes for a large one
         emulation_of(request.platform, request.target).check(kernel)
-    if directory:
-        leave(project, kernel, directory / project.name)
     return Converted(request, project, core, kernel, name or project.name)
 
 

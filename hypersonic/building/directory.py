@@ -6,9 +6,11 @@ from __future__ import annotations
 import itertools
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from hypersonic.building.converted import Converted
 from hypersonic.building.errors import BuildError
 from hypersonic.firmware.kernel.files import Kernel
 from hypersonic.hls.disk import naming
@@ -19,6 +21,13 @@ def check_directory(directory: Path) -> None:
     """Raise BuildError if the directory exists and is not an HLS project of hypersonic, and so must not be replaced."""
     if directory.exists() and not (directory / "project.json").is_file():
         raise BuildError(f"{directory} exists and does not hold an HLS project; give another --build-directory")
+
+
+def leave_all(models: Sequence[Converted], directory: Path | None) -> None:
+    """Leave the files of each model in directory/<name>, or nothing without a directory. Raises BuildError as `leave` does."""
+    for model in models if directory else ():
+        assert directory
+        leave(model.project, model.kernel, directory / model.project.name)
 
 
 def leave(project: HlsProject, kernel: Kernel | None, directory: Path) -> None:

@@ -18,6 +18,7 @@ from hypersonic.firmware.publish.config_pbtxt import config_pbtxt
 from hypersonic.firmware.publish.manifest import Manifest
 from hypersonic.firmware.publish.repository import displaced, find_published, publish
 from hypersonic.firmware.publish.sharing import Sharer, find_sharers, why_not_shared
+from hypersonic.firmware.toolchains.port_registers import registered
 from hypersonic.firmware.toolchains.toolchain import KernelUnits, Toolchain
 from hypersonic.firmware.xclbin.container import Xclbin
 from hypersonic.hls.resources import Amounts
@@ -140,7 +141,7 @@ def _place(
         KernelUnits(kernel, units, unit(kernel, request.platform, request.progress) if kernel.core.kind != HLS else None)
         for kernel, units in kernels_of(models)
     ]
-    built = toolchain.link(name, kernels, builds, request.progress)
+    built = toolchain.link(name, registered(kernels, request.platform), builds, request.progress)
     return Linked(built.xclbin.read_bytes(), built.report, built.tools)
 
 

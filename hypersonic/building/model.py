@@ -16,10 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from hypersonic.building.conversion import builds_of, convert
+from hypersonic.building.directory import leave_all
 from hypersonic.building.estimating import publish_estimated, refuse, unit_amounts
 from hypersonic.building.fit.card import NO_FIT, FitOptions, show_fit
 from hypersonic.building.host_models import KernelOptions, build_on_host, find_host_model
 from hypersonic.building.linking import Linked, link, publish_models
+from hypersonic.building.placing import placed
 from hypersonic.building.preparing import prepared
 from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, check_request
 from hypersonic.firmware.estimate.report import check_known, report_build
@@ -96,6 +98,8 @@ def build(
             on_gate("\n".join(lines))
             request = replace(request, compute_units=units if compute_units == 1 else compute_units)
             converted = replace(converted, request=request)
+        (converted,) = placed([converted])
+        leave_all([converted], directory)
         make: Callable[[], Linked] = partial(link, [converted], builds_of(directory), project.name, unit_amounts)
         kernel = converted.kernel
         if not (kernel and on_resources) or request.kind == HLS:

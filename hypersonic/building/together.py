@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from hypersonic.building.conversion import builds_of, convert
+from hypersonic.building.directory import leave_all
 from hypersonic.building.errors import BuildError
 from hypersonic.building.estimating import publish_estimated, refuse, unit_amounts
 from hypersonic.building.fit.card import NO_FIT, FitOptions
@@ -20,6 +21,7 @@ from hypersonic.building.fit.together import draw_shares, share_card, share_line
 from hypersonic.building.host_models import OnHostError, find_host_model
 from hypersonic.building.linking import Linked, kernels_of, link, publish_models
 from hypersonic.building.names import check_names, model_name
+from hypersonic.building.placing import placed
 from hypersonic.building.preparing import prepared
 from hypersonic.building.request import CARD_DEFAULTS, HLS, CardOptions, Progress, Request, check_request, naming
 from hypersonic.firmware.estimate.together import check_known_together, report_together
@@ -86,6 +88,8 @@ def build_together(
             )
             for request, card in zip(requests, cards, strict=True)
         ]  # fmt: skip
+        converted = placed(converted)
+        leave_all(converted, directory)
         make: Callable[[], Linked] = partial(link, converted, builds_of(directory), name, unit_amounts)
         if not on_resources or any(not model.kernel or model.request.kind == HLS for model in converted):
             return publish_models(repository, converted, make, on_gate)

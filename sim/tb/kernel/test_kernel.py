@@ -36,7 +36,11 @@ KERNELS = {
     "rows_33_out": (bench_rows(1, 33), 3),
     "rows_40_in": (bench_rows(40, 2), 1),
     "several": (several_rows(), 1),
+    "registered": (several_rows(), 1),
 }
+
+#: kernels with registers at their AXI ports
+_REGISTERED = {"registered"}
 
 _STALLS = {
     "ar": registers.READ_ADDRESS_CYCLES,
@@ -95,7 +99,10 @@ class TB:
         self.array = np.frombuffer(self.memory, dtype=np.uint8)
         self.array[:] = self.generator.integers(0, 256, _MEMORY_BYTES, dtype=np.uint8)
         self.expected = self.array.copy()
-        self.reads, self.writes = ReadMonitor(dut, "m_axi_gmem0"), WriteMonitor(dut, "m_axi_gmem1")
+        self.reads, self.writes = (
+            ReadMonitor(dut, "m_axi_gmem0"),
+            WriteMonitor(dut, "m_axi_gmem1", early=dut._name in _REGISTERED),
+        )
         self.waits = [Waits(dut, "m_axi_gmem0_ar"), Waits(dut, "m_axi_gmem1_aw"), DataWaits(dut)]
         self.bench = Bench(dut, [self.reads, self.writes, *self.waits], "ap_clk", "ap_rst_n")
         memory = {"reset_active_level": False, "size": _MEMORY_BYTES, "mem": self.memory}
@@ -148,7 +155,7 @@ async def any_number_of_rows_and_nothing_behind_the_last(dut: Any) -> None:
     assert await tb.control.read(registers.CONTROL) & registers.AP_IDLE
 
 
-@bench_test_on("rows_33_out", "several")
+@bench_test_on("rows_33_out", "several", "registered")
 async def every_channel_may_pause_at_random(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -170,7 +177,7 @@ async def arguments_overwritten_right_after_acceptance_do_no_harm(dut: Any) -> N
     tb.check()
 
 
-@bench_test_on("several")
+@bench_test_on("several", "registered")
 async def queued_runs_are_done_in_order_and_each_is_whole_by_then(dut: Any) -> None:
     tb = TB(dut)
     await tb.bench.reset()
@@ -241,7 +248,7 @@ async def the_interrupt_tells_that_a_run_is_done(dut: Any) -> None:
 
 def test_kernel(tmp_path: Path) -> None:
     kernels = {
-        name: write_kernel(write_bench_core(*rows, tmp_path, name=name, ii=ii), tmp_path)
+        name: write_kernel(write_bench_core(*rows, tmp_path, name=name, ii=ii), tmp_path, port_registers=name in _REGISTERED)
         for name, (rows, ii) in KERNELS.items()
     }
     tops = {name: kernel.top for name, kernel in kernels.items()}

@@ -30,6 +30,7 @@ from hypersonic.firmware.estimate.module_tree import Module, module_of
 from hypersonic.firmware.estimate.report import check_known, make_estimates, report_build
 from hypersonic.firmware.estimate.yosys import SynthesisError, ports, synthesise
 from hypersonic.firmware.kernel.files import Kernel
+from hypersonic.firmware.kernel.slices import SLICES
 from hypersonic.firmware.kernel.write import write_kernel
 from hypersonic.firmware.platform import find_platform
 from hypersonic.firmware.pyosys import tool_version, yosys_argv
@@ -343,6 +344,16 @@ def test_memories_that_cannot_fit_are_refused_without_synthesis(tmp_path: Path) 
         assert "compute unit bench_1 does not fit" in built.misfit
         assert "RAMB36" in built.misfit
         assert built.lines[0].startswith("the core alone needs ")
+
+
+@pytest.mark.whole
+def test_the_estimate_of_a_kernel_with_registers_at_its_ports_includes_them(tmp_path: Path) -> None:
+    core = write_bench_core(*bench_rows(2, 1), tmp_path / "core")
+    plain, registered = (
+        estimate(write_kernel(core, tmp_path / str(choice), port_registers=choice)).top.total for choice in (False, True)
+    )
+    assert registered.ff - plain.ff == SLICES.ff
+    assert registered.lut - plain.lut == pytest.approx(SLICES.lut, rel=0.05)
 
 
 @pytest.mark.whole

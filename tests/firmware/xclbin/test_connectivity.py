@@ -17,6 +17,7 @@ from hypersonic.firmware.xclbin.connectivity import (
     assign_banks,
     describe_places,
     interconnect,
+    place_kernels,
     place_units,
 )
 from hypersonic.hls.resources import Amounts
@@ -103,12 +104,40 @@ def test_units_on_hbm_are_spread_over_the_dies_from_the_memory_up() -> None:
     assert [place.slr for place in place_units(U55C, kernel(4), Amounts(lut=100_000))] == [0, 1, 2, 0]
 
 
+@pytest.mark.parametrize(
+    ("card", "units", "unit", "slrs", "registered"),
+    [
+        (U250, 4, Amounts(lut=36_000), [0, 1, 2, 3], False),
+        (U250, 1, Amounts(lut=205_000), [1], True),
+        (U250, 1, Amounts(lut=250_000), [None], True),
+        (U200, 3, Amounts(lut=110_000), [0, 2, 2], True),
+        (U55C, 1, Amounts(lut=36_000), [0], False),
+        (U55C, 3, Amounts(lut=36_000), [0, 1, 2], True),
+        (find_platform("aws_f2"), 4, Amounts(lut=36_000), [0, 1, 2, 0], False),
+    ],
+)
+def test_a_kernel_with_a_unit_on_another_die_than_its_memory_has_registered_ports(
+    card: Platform, units: int, unit: Amounts, slrs: list[int | None], registered: bool
+) -> None:
+    places = place_units(card, kernel(units), unit)
+    assert [place.slr for place in places] == slrs
+    assert {place.registered for place in places} == {registered}
+    assert {line.endswith(", registered AXI ports") for line in describe_places(card, places)} == {registered}
+    chosen = place_units(card, replace(kernel(units), port_registers=True), unit)
+    assert all(place.registered for place in chosen), "a kernel that has them keeps them"
+
+
+def test_ports_are_registered_kernel_by_kernel() -> None:
+    large, small = Amounts(lut=205_000), Amounts(lut=20_000)
+    places = place_kernels(U250, [kernel(1, "large"), kernel(1, "small")], [large, small])
+    assert [(place.unit, place.slr, place.registered) for place in places] == [("large_1", 2, True), ("small_1", 1, False)]
+
+
 def test_a_unit_that_fits_no_die_is_left_to_the_tools() -> None:
     (place,) = place_units(U250, kernel(1), Amounts(lut=250_000, dsp=100))
     assert place.slr is None
-    assert describe_places(U250, [place]) == [
-        "facile_1: too large for one SLR: placed over several, m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0]"
-    ]
+    ports = "m_axi_gmem0 on DDR[0], m_axi_gmem1 on DDR[0], registered AXI ports"
+    assert describe_places(U250, [place]) == [f"facile_1: too large for one SLR: placed over several, {ports}"]
     text = vpp_config(U250, [kernel(1)], [place], vitis="2025.1")
     assert "slr=" not in text
     assert "sp=facile_1.m_axi_gmem0:DDR[0]" in text

@@ -91,11 +91,12 @@ class ReadMonitor:
 class WriteMonitor:
     """Passive monitor of AW, W and B, an agent of bus.Bench. Raises ProtocolError for a broken rule.
 
+    early: data may be offered before their address, as AXI4 allows (A3.3.1) and registers on AW and W alone do.
     bursts has every burst offered, in order, and data the (address in bytes, data, strobes) of every beat. finished counts
     the bursts whose last beat has been transferred.
     """
 
-    def __init__(self, dut: Any, prefix: str, beat_bytes: int = 64, max_beats: int = 64) -> None:
+    def __init__(self, dut: Any, prefix: str, beat_bytes: int = 64, max_beats: int = 64, *, early: bool = False) -> None:
         names = tuple(f"{prefix}_aw{name}" for name in _ADDRESS)
         self._fields = {f"aw{name}": getattr(dut, f"{prefix}_aw{name}") for name in _ADDRESS}
         self._prefix = prefix
@@ -108,6 +109,8 @@ class WriteMonitor:
         self._w_valid = getattr(dut, f"{prefix}_wvalid")
         self._beat_bytes, self._max_beats = beat_bytes, max_beats
         self._open: deque[Burst] = deque()
+        self._early = early
+        self._taken: deque[Item] = deque()  # data whose address was not offered yet
         self.bursts: list[Burst] = []
         self.data: list[tuple[int, int, int]] = []
         self.finished = 0
@@ -123,10 +126,12 @@ class WriteMonitor:
             self.bursts.append(burst)
             self._open.append(burst)
         self._offered = self._aw.sample() is None and self._aw_valid.value == 1
-        if self._w_valid.value == 1 and not self._open:
+        if self._w_valid.value == 1 and not self._open and not self._early:
             raise ProtocolError(f"{self._prefix} W: data are offered before their address")
         if (beat := self._w.sample()) is not None:
-            self._take(*beat.values())
+            self._taken.append(beat)
+        while self._open and self._taken:
+            self._take(*self._taken.popleft().values())
         self._b.sample()
 
     def _take(self, data: int, strobes: int, last: int) -> None:
