@@ -64,6 +64,7 @@ module axi_write_master_proof (
 
   (* inner = "u_axi_write_master.unclaimed_q" *) wire [2:0] inner_unclaimed;
   (* inner = "u_axi_write_master.claimed_q" *) wire inner_claimed;
+  (* inner = "u_axi_write_master.buffered_q" *) wire inner_buffered;
   (* inner = "u_axi_write_master.left_q" *) wire inner_gone;
   (* inner = "u_axi_write_master.due_q" *) wire [1:0] inner_due;
   (* inner = "u_axi_write_master.u_axi_burst_split.busy_q" *) wire inner_work;
@@ -366,18 +367,19 @@ module axi_write_master_proof (
   end
 
   // 4. No deadlock: while an answer is due, it offers a beat, an answer, or a burst whose data have been taken, or a response or a
-  // beat of the producer is owed, or in the next clock it is one step nearer to that: in the splitter, a burst's length or a burst, in the queue of
-  // answers, at its head. A burst whose data are not offered does not count: the memory may wait for them before it takes AW
+  // beat of the producer is owed, or in the next clock it is one step nearer to that: in the splitter, a burst's length, a burst, or
+  // one whose data are there; in the queue of answers, at its head. A burst whose data are not offered does not count: the memory
+  // may wait for them before it takes AW
   logic [2:0] idle_q;
   wire        waits = (m_axi_awvalid && written > bursts) || m_axi_wvalid || m_axis_done_tvalid
       || (written != '0 && bursts != '0 && !m_axi_bvalid) || answered || (s_axis_tready && 7'(unclaimed) < split);
-  wire  [2:0] step = inner_order_valid ? 3'd4 : order_stored != '0 ? 3'd3 : inner_burst ? 3'd2 : 3'(inner_known);
+  wire  [2:0] step = inner_order_valid ? 3'd5 : order_stored != '0 ? 3'd4 : inner_burst ? 3'd2 + 3'(inner_buffered) : 3'(inner_known);
 
   always_ff @(posedge clk) idle_q <= (rst_n && flight_q != '0 && !waits) ? idle_q + 1'b1 : '0;
 
   always_comb begin
     if (started_q && rst_n && flight_q != '0 && !waits) assert (idle_q <= step);
-    cover (started_q && rst_n && idle_q == 3'd4);
+    cover (started_q && rst_n && idle_q == 3'd5);
   end
 
 endmodule

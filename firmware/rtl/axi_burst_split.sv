@@ -75,10 +75,8 @@ module axi_burst_split #(
   // The beats of the next burst: those to the next multiple of MAX_BURST_BEATS, or all
   logic [BURST_BITS:0] room_q;  // beats to that multiple
   wire                 fits = left_q <= COUNT_WIDTH'(room_q);
-  wire  [BURST_BITS:0] beats = fits ? left_q[BURST_BITS:0] : room_q;
-  logic                known_q;  // they are in beats_q and fits_q
+  logic                known_q;  // which of them is in fits_q
   logic                fits_q;
-  logic [BURST_BITS:0] beats_q;
   wire                 cut = known_q && !burst_valid_q;
 
   always_ff @(posedge clk) begin
@@ -90,16 +88,16 @@ module axi_burst_split #(
       user_q <= s_axis_desc_user;
     end else if (cut) begin
       busy_q <= !fits_q;
-      beat_q <= {beat_q[BEAT_ADDR_WIDTH-1:BURST_BITS] + 1'b1, BURST_BITS'(0)};  // if it is not the last
-      left_q <= left_q - COUNT_WIDTH'(beats_q);
+      // if it is not the last
+      beat_q <= {beat_q[BEAT_ADDR_WIDTH-1:BURST_BITS] + 1'b1, BURST_BITS'(0)};
+      left_q <= left_q - COUNT_WIDTH'(room_q);
       room_q <= (BURST_BITS + 1)'(MAX_BURST_BEATS);
     end
     fits_q  <= fits;
-    beats_q <= beats;
     known_q <= busy_q && !cut;
     if (cut) begin
       burst_beat_q  <= beat_q;
-      burst_beats_q <= beats_q;
+      burst_beats_q <= fits_q ? left_q[BURST_BITS:0] : room_q;
       burst_last_q  <= fits_q;
       burst_user_q  <= user_q;
     end
@@ -120,7 +118,7 @@ module axi_burst_split #(
 
   always_comb begin
     if (rst_n && busy_q) assert (room_q == (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, beat_q[BURST_BITS-1:0]});
-    if (rst_n && known_q) assert (busy_q && fits_q == fits && beats_q == beats);
+    if (rst_n && known_q) assert (busy_q && fits_q == fits);
   end
 
   wire unused = &{1'b0, s_axis_desc_address[BYTE_BITS-1:0]};

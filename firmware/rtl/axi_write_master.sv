@@ -133,7 +133,7 @@ module axi_write_master #(
       .m_axis_tdata (data)
   );
 
-  // Address channel: a burst leaves the splitter when its data are in the FIFO.
+  // Address channel: a burst leaves the splitter a clock after its data are in the FIFO.
   logic                      aw_valid_q;
   logic [    ADDR_WIDTH-1:0] aw_address_q;
   logic [               7:0] aw_len_q;
@@ -148,10 +148,10 @@ module axi_write_master #(
   logic order_last;
   logic order_empty;
 
-  wire buffered = unclaimed_q >= (DEPTH_BITS + 1)'(burst_beats);
   wire below = !due_q[OUTSTANDING_BITS];
   wire empty = burst_beats == '0;
-  wire ask = burst_valid && !empty && buffered && below && (!aw_valid_q || m_axi_awready);
+  logic buffered_q;  // a burst is offered, and its data were in the FIFO in the clock before
+  wire ask = buffered_q && below && (!aw_valid_q || m_axi_awready);
   wire stored = s_axis_tvalid && s_axis_tready;
   wire skip = burst_valid && empty && below;
   wire answered = m_axi_bvalid && m_axi_bready;
@@ -161,7 +161,7 @@ module axi_write_master #(
   wire [DEPTH_BITS:0] claim = (DEPTH_BITS + 1)'(aw_len_q) ^ {(DEPTH_BITS + 1){1'b1}};
 
   assign burst_ready   = ask || skip;
-  assign address_waits = (aw_valid_q && !m_axi_awready) || (burst_valid && buffered && !below);
+  assign address_waits = (aw_valid_q && !m_axi_awready) || (buffered_q && !below);
 
   always_ff @(posedge clk) begin
     if (ask) begin
@@ -169,18 +169,22 @@ module axi_write_master #(
       aw_len_q     <= 8'(burst_beats - 1'b1);
     end
     if (!aw_valid_q || m_axi_awready) aw_valid_q <= ask;
+    buffered_q  <= burst_valid && !burst_ready && !empty && unclaimed_q >= (DEPTH_BITS + 1)'(burst_beats);
     claimed_q   <= ask;
     unclaimed_q <= unclaimed_q + (claimed_q ? claim : '0) + (DEPTH_BITS + 1)'(stored);
     left_q      <= burst_ready;
     due_q       <= due_q + (OUTSTANDING_BITS + 1)'(left_q) - (OUTSTANDING_BITS + 1)'(order_valid && order_ready);
     if (!rst_n) begin
       aw_valid_q  <= 1'b0;
+      buffered_q  <= 1'b0;
       claimed_q   <= 1'b0;
       left_q      <= 1'b0;
       unclaimed_q <= '0;
       due_q       <= '0;
     end
   end
+
+  always_comb if (rst_n && buffered_q) assert (burst_valid && !empty && !claimed_q && unclaimed_q >= (DEPTH_BITS + 1)'(burst_beats));
 
   assign m_axi_awaddr  = aw_address_q;
   assign m_axi_awid    = 1'b0;
