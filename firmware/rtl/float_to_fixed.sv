@@ -95,8 +95,8 @@ module float_to_fixed #(
     end
   end
 
-  // 2: shift by the other bits. Of the bits below the half bit it matters only whether any is set; they are ORed in groups of six, the inputs of one
-  // LUT
+  // 2: shift by the other bits. Of the bits below the half bit it matters only whether any is set; they are ORed in groups of six,
+  // the inputs of one LUT
   localparam int SIXES = (POINT + 4) / 6;
 
   wire [ALIGNED-1:0] aligned = ALIGNED'(mantissa_q) << {fours_q, 2'b00};
