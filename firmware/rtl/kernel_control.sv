@@ -135,8 +135,8 @@ module kernel_control #(
 
   wire write_control = write_word[4'(registers::CONTROL)];
   wire acknowledge = write_control && write_ones[4] && done_q != '0;
-  wire room = flying_q + done_q < RUN_BITS'(MAX_RUNS);
-  wire accept = start_q && room && (!run_valid_q || m_axis_run_tready);
+  logic room_q;  // for another run, as was known in the clock before
+  wire accept = start_q && room_q && (!run_valid_q || m_axis_run_tready);
   wire done = s_axis_done_tvalid;  // always taken: done_q can count every run in flight
 
   // Arguments
@@ -154,15 +154,19 @@ module kernel_control #(
     if (!run_valid_q || m_axis_run_tready) run_valid_q <= accept;
     if (write_control && write_ones[0]) start_q <= 1'b1;
     else if (accept) start_q <= 1'b0;
+    room_q   <= !accept && flying_q + done_q < RUN_BITS'(MAX_RUNS);
     flying_q <= flying_q + RUN_BITS'(accept) - RUN_BITS'(done);
     done_q   <= done_q + RUN_BITS'(done) - RUN_BITS'(acknowledge);
     if (!rst_n) begin
       run_valid_q <= 1'b0;
       start_q     <= 1'b0;
+      room_q      <= 1'b0;
       flying_q    <= '0;
       done_q      <= '0;
     end
   end
+
+  always_comb if (rst_n && room_q) assert (flying_q + done_q < RUN_BITS'(MAX_RUNS));
 
   assign m_axis_run_tvalid  = run_valid_q;
   assign s_axis_done_tready = 1'b1;
