@@ -27,7 +27,8 @@ def _sequences(strategy: str, controls: Mapping[str, str], more: str = "") -> st
         + " } ] }"
         for name, datatype in controls.items()
     ]
-    batching = f"sequence_batching {{ {strategy} {more} control_input [ {', '.join(rows)} ] }}\n"
+    idle = "max_sequence_idle_microseconds: 60000000"  # the default is 1 s, which a client on a loaded machine may wait
+    batching = f"sequence_batching {{ {strategy} {idle} {more} control_input [ {', '.join(rows)} ] }}\n"
     return "max_batch_size: 4\n" + tensors("input", "INPUT INT32 1") + tensors("output", "OUTPUT INT32 1") + batching
 
 
