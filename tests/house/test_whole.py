@@ -49,6 +49,15 @@ def test_the_hash_is_of_the_covered_files_only(tree: Path, name: str, content: s
     assert (hash_of("hls", tree) != before) == changes
 
 
+@pytest.mark.parametrize(("group", "changes"), [("sim", False), ("sim sim/timing", True)])
+def test_the_ledger_of_clocks_counts_only_for_the_tests_that_read_it(tree: Path, group: str, changes: bool) -> None:
+    (tree / "sim" / "timing").mkdir(parents=True)
+    before = hash_of(group, tree)
+    hash_of.cache_clear()
+    (tree / "sim" / "timing" / "ledger.json").write_text("{}")
+    assert (hash_of(group, tree) != before) == changes
+
+
 @pytest.mark.parametrize(("group", "changes"), [("hls", False), ("docs hls", True)])
 def test_words_count_where_the_documentation_shows_them(tree: Path, group: str, changes: bool) -> None:
     before = hash_of(group, tree)
