@@ -108,6 +108,7 @@ def test_rows_sent_as_udp_frames_come_back_with_the_integers_of_csim(network: Ne
 
 
 @pytest.mark.hours
+@pytest.mark.timeout(7200)  # nextpnr alone takes a quarter of an hour of a processor
 def test_the_bitstream_is_built_and_the_router_meets_every_clock(tmp_path: Path) -> None:
     kernel = build.kernel_of(tmp_path)
     build.write_design(environment(REQUIREMENTS) / "bin" / "python", kernel, tmp_path / "design")
