@@ -26,7 +26,7 @@ RECORD = Path(__file__).with_name("whole.json")
 CHOICES = ("none", "changed", "all")
 #: ends the key of tests that `make test` leaves out, so that those beside them are recorded without them
 HOURS = "[hours]"
-#: results that are kept below a folder that many marks cover: the folder, and the file that counts for marks with this very name
+#: results below a folder that many marks cover: the file counts only for marks that name its own folder
 RESULTS = {"sim/timing": "sim/timing/ledger.json"}
 #: what a mark without arguments covers: what a network is built of
 COVERED = ("firmware", "hls", "hypersonic/building", "requirements.lock", "sim")
