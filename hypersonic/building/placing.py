@@ -29,7 +29,7 @@ def placed(models: Sequence[Converted]) -> list[Converted]:
 
 
 def _amounts(model: Converted) -> Amounts:
-    """What is known of a compute unit without Yosys: of each resource the largest figure."""
+    """Return the resources of a compute unit, estimated without Yosys: of each kind, the largest of the estimates."""
     assert model.core is not None
     figures = [known_amounts(model.core)]
     if logic := model.core.logic:
