@@ -14,7 +14,8 @@ module axi_write_master_proof (
     input logic        rst_n,
     input logic        s_axis_desc_tvalid,
     input logic [13:0] s_axis_desc_address,
-    input logic [ 5:0] s_axis_desc_bytes,
+    input logic [ 4:0] s_axis_desc_beats,
+    input logic [ 1:0] s_axis_desc_tail,
     input logic        s_axis_tvalid,
     input logic [31:0] s_axis_tdata,
     input logic        m_axis_done_tready,
@@ -52,7 +53,7 @@ module axi_write_master_proof (
       .DATA_WIDTH     (32),
       .MAX_BURST_BEATS(MAX_BURST_BEATS),
       .OUTSTANDING    (OUTSTANDING),
-      .BYTES_WIDTH    (6)
+      .COUNT_WIDTH    (5)
   ) u_axi_write_master (
       .*,
       .m_axi_awid   (),
@@ -70,13 +71,13 @@ module axi_write_master_proof (
   (* inner = "u_axi_write_master.u_axi_burst_split.busy_q" *) wire inner_work;
   (* inner = "u_axi_write_master.u_axi_burst_split.beat_q" *) wire [11:0] inner_work_beat;
   (* inner = "u_axi_write_master.u_axi_burst_split.left_q" *) wire [4:0] inner_left;
-  (* inner = "u_axi_write_master.u_axi_burst_split.user_q" *) wire [1:0] inner_work_tail;
+  (* inner = "u_axi_write_master.u_axi_burst_split.user_q" *) wire [1:0] inner_work_end;
   (* inner = "u_axi_write_master.u_axi_burst_split.known_q" *) wire inner_known;
   (* inner = "u_axi_write_master.u_axi_burst_split.burst_valid_q" *) wire inner_burst;
   (* inner = "u_axi_write_master.u_axi_burst_split.burst_beat_q" *) wire [11:0] inner_burst_beat;
   (* inner = "u_axi_write_master.u_axi_burst_split.burst_beats_q" *) wire [1:0] inner_burst_beats;
   (* inner = "u_axi_write_master.u_axi_burst_split.burst_last_q" *) wire inner_burst_last;
-  (* inner = "u_axi_write_master.u_axi_burst_split.burst_user_q" *) wire [1:0] inner_burst_tail;
+  (* inner = "u_axi_write_master.u_axi_burst_split.burst_user_q" *) wire [1:0] inner_burst_end;
   (* inner = "u_axi_write_master.ask" *) wire inner_ask;
   (* inner = "u_axi_write_master.data_valid" *) wire inner_data_valid;
   (* inner = "u_axi_write_master.u_axis_fifo_data.write_pointer_q" *) wire [2:0] inner_data_write;
@@ -86,12 +87,15 @@ module axi_write_master_proof (
   (* inner = "u_axi_write_master.w_valid" *) wire inner_w_valid;
   (* inner = "u_axi_write_master.u_axis_fifo_w.write_pointer_q" *) wire [1:0] inner_w_write;
   (* inner = "u_axi_write_master.u_axis_fifo_w.read_pointer_q" *) wire [1:0] inner_w_read;
-  (* inner = "u_axi_write_master.u_axis_fifo_w.memory[0]" *) wire [9:0] inner_w_0;
-  (* inner = "u_axi_write_master.u_axis_fifo_w.memory[1]" *) wire [9:0] inner_w_1;
+  (* inner = "u_axi_write_master.u_axis_fifo_w.memory[0]" *) wire [12:0] inner_w_0;
+  (* inner = "u_axi_write_master.u_axis_fifo_w.memory[1]" *) wire [12:0] inner_w_1;
   (* inner = "u_axi_write_master.w_len" *) wire [7:0] inner_w_len;
-  (* inner = "u_axi_write_master.w_tail" *) wire [1:0] inner_w_tail;
+  (* inner = "u_axi_write_master.w_single" *) wire inner_w_single;
+  (* inner = "u_axi_write_master.w_strobes" *) wire [3:0] inner_w_strobes;
   (* inner = "u_axi_write_master.unwritten_q" *) wire [1:0] inner_unwritten;
-  (* inner = "u_axi_write_master.w_beat_q" *) wire [7:0] inner_w_beat;
+  (* inner = "u_axi_write_master.first_q" *) wire inner_first;
+  (* inner = "u_axi_write_master.after_q" *) wire [7:0] inner_after;
+  (* inner = "u_axi_write_master.last_q" *) wire inner_last;
   (* inner = "u_axi_write_master.order_valid" *) wire inner_order_valid;
   (* inner = "u_axi_write_master.order_last" *) wire inner_order_last;
   (* inner = "u_axi_write_master.order_empty" *) wire inner_order_empty;
@@ -102,7 +106,7 @@ module axi_write_master_proof (
 
   // the bytes in the last beat of the burst that AW offers, 0: all
   logic [1:0] aw_tail_q;
-  always_ff @(posedge clk) if (inner_ask) aw_tail_q <= inner_burst_last ? inner_burst_tail : 2'd0;
+  always_ff @(posedge clk) if (inner_ask) aw_tail_q <= inner_burst_last ? inner_burst_end + 2'd1 : 2'd0;
 
   wire [13:0] beat_address;
   wire [ 7:0] beat;
@@ -145,8 +149,8 @@ module axi_write_master_proof (
       .owed
   );
 
-  wire [19:0] desc = {s_axis_desc_address, s_axis_desc_bytes};
-  stream_rules #(.WIDTH(20), .ASSUME(1'b1)) u_desc (.clk, .rst_n, .tvalid(s_axis_desc_tvalid), .tready(s_axis_desc_tready), .tdata(desc));
+  wire [20:0] desc = {s_axis_desc_address, s_axis_desc_beats, s_axis_desc_tail};
+  stream_rules #(.WIDTH(21), .ASSUME(1'b1)) u_desc (.clk, .rst_n, .tvalid(s_axis_desc_tvalid), .tready(s_axis_desc_tready), .tdata(desc));
   stream_rules #(.WIDTH(32), .ASSUME(1'b1)) u_in (.clk, .rst_n, .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tdata(s_axis_tdata));
   stream_rules #(.WIDTH(1)) u_done (.clk, .rst_n, .tvalid(m_axis_done_tvalid), .tready(m_axis_done_tready), .tdata(1'b0));
 
@@ -159,7 +163,6 @@ module axi_write_master_proof (
   wire  done = m_axis_done_tvalid && m_axis_done_tready;
 
   // 1. AW. The beats before it: in its register, in the stage before that, in the splitter
-  wire [4:0] desc_beats = 5'(s_axis_desc_bytes[5:2]) + 5'(s_axis_desc_bytes[1:0] != '0);
   wire [6:0] aw_beats = m_axi_awvalid ? 7'(m_axi_awlen) + 7'd1 : 7'd0;
   wire [6:0] burst_beats = inner_burst ? 7'(inner_burst_beats) : 7'd0;
   wire [6:0] work_beats = inner_work ? 7'(inner_left) : 7'd0;
@@ -176,12 +179,12 @@ module axi_write_master_proof (
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
-    if (take && mark && !marked_q && desc_beats != '0) begin
+    if (take && mark && !marked_q && s_axis_desc_beats != '0) begin
       marked_q <= 1'b1;
       front_q  <= aw_beats + split - (aw ? aw_beats : 7'd0);
-      own_q    <= 7'(desc_beats);
+      own_q    <= 7'(s_axis_desc_beats);
       beat_q   <= s_axis_desc_address[13:2];
-      tail_q   <= s_axis_desc_bytes[1:0];
+      tail_q   <= s_axis_desc_tail;
     end else if (marked_q && aw) begin
       if (front_q != '0) front_q <= front_q - aw_beats;
       else begin
@@ -217,13 +220,13 @@ module axi_write_master_proof (
           assert (inner_burst_beat == beat_q + 12'(to_burst - front_q));
           assert (to_burst + burst_beats <= end_q);
           assert (inner_burst_last == (to_burst + burst_beats == end_q));
-          assert (inner_burst_tail == tail_q);
+          assert (inner_burst_end == tail_q - 2'd1);
         end
         if (work_beats != '0 && to_work < front_q) assert (to_work + work_beats <= front_q);
         if (work_beats != '0 && to_work >= front_q && to_work < end_q) begin
           assert (inner_work_beat == beat_q + 12'(to_work - front_q));
           assert (to_work + work_beats == end_q);
-          assert (inner_work_tail == tail_q);
+          assert (inner_work_end == tail_q - 2'd1);
         end
       end
     end
@@ -234,8 +237,12 @@ module axi_write_master_proof (
   // 2. W: the lengths and tails of the current bursts, their beats, and the marked beat
   wire  [2:0] unclaimed = inner_unclaimed - (inner_claimed ? 3'(m_axi_awlen) + 3'd1 : 3'd0);
   wire  [1:0] w_stored = inner_w_write - inner_w_read;
-  wire  [9:0] w_first = inner_w_read[0] ? inner_w_1 : inner_w_0;
-  wire  [9:0] w_second = inner_w_read[0] ? inner_w_0 : inner_w_1;
+  wire [12:0] w_first = inner_w_read[0] ? inner_w_1 : inner_w_0;
+  wire [12:0] w_second = inner_w_read[0] ? inner_w_0 : inner_w_1;
+  // a burst as it is queued for W: its length, whether that is one beat, and the strobes of its last beat
+  function automatic logic [12:0] queued(input logic [9:0] given);
+    queued = {given[7:0], given[7:0] == '0, given[9:8] != '0 ? ~(4'hf << given[9:8]) : 4'hf};
+  endfunction
   wire  [3:0] unwritten = bursts + 4'(m_axi_awvalid) - written;
   wire  [1:0] tail = burst[9:8];
   wire  [2:0] stored;
@@ -253,11 +260,12 @@ module axi_write_master_proof (
       assert (unwritten == 4'(w_stored) + 4'(inner_w_valid) && unwritten == 4'(inner_unwritten) + 4'(inner_claimed));
       assert (data_waits == (m_axi_wvalid && !m_axi_wready && written < bursts));
       assert (w_stored <= 2'd2);
-      if (inner_w_valid) assert ({inner_w_tail, inner_w_len} == {burst[9:8], burst[7:0]});
-      if (inner_w_valid && w_stored == 2'd1) assert ({w_first[1:0], w_first[9:2]} == next_burst);
-      if (!inner_w_valid && w_stored != '0) assert ({w_first[1:0], w_first[9:2]} == burst);
-      if (!inner_w_valid && w_stored == 2'd2) assert ({w_second[1:0], w_second[9:2]} == next_burst);
-      assert (inner_w_beat == beat);
+      if (inner_w_valid) assert ({inner_w_len, inner_w_single, inner_w_strobes} == queued(burst));
+      if (inner_w_valid && w_stored == 2'd1) assert (w_first == queued(next_burst));
+      if (!inner_w_valid && w_stored != '0) assert (w_first == queued(burst));
+      if (!inner_w_valid && w_stored == 2'd2) assert (w_second == queued(next_burst));
+      assert (inner_first == (beat == '0));
+      if (!inner_first) assert (inner_after == burst[7:0] - beat && inner_last == (inner_after == '0));
       if (m_axi_wvalid) assert (m_axi_wstrb == (m_axi_wlast && tail != '0 ? ~(4'hf << tail) : 4'hf));
       // every beat that a burst has claimed is in the FIFO
       if (inner_claimed) assert (m_axi_awvalid && !inner_burst);
@@ -315,7 +323,7 @@ module axi_write_master_proof (
     if (take && mark_answer && !followed_q) begin
       followed_q  <= 1'b1;
       before_q    <= flight_q - 4'(done);
-      beats_q     <= split + 7'(desc_beats) - asked_beats;
+      beats_q     <= split + 7'(s_axis_desc_beats) - asked_beats;
       responses_q <= ahead_of[3] + 3'(inner_ask) - 3'(answered);
     end else if (followed_q) begin
       if (done) begin

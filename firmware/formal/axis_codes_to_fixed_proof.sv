@@ -37,6 +37,7 @@ module axis_codes_to_fixed_proof (
 
   (* inner = "u_axis_codes_to_fixed.u_axis_free_running.valid_q" *) wire [LATENCY-1:0] inner_valid;
   (* inner = "u_axis_codes_to_fixed.u_axis_free_running.last_q" *) wire [LATENCY-1:0] inner_last;
+  (* inner = "u_axis_codes_to_fixed.u_axis_free_running.gave_q" *) wire inner_gave;
   (* inner = "u_axis_codes_to_fixed.u_axis_free_running.free_q" *) wire [3:0] inner_free;
   (* inner = "u_axis_codes_to_fixed.u_axis_free_running.u_axis_fifo.write_pointer_q" *) wire [3:0] inner_write;
   (* inner = "u_axis_codes_to_fixed.u_axis_free_running.u_axis_fifo.read_pointer_q" *) wire [3:0] inner_read;

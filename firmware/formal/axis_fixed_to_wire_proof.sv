@@ -35,12 +35,13 @@ module axis_fixed_to_wire_proof (
 
   (* inner = "u_axis_fixed_to_wire.u_axis_free_running.valid_q" *) wire [LATENCY-1:0] inner_valid;
   (* inner = "u_axis_fixed_to_wire.u_axis_free_running.last_q" *) wire [LATENCY-1:0] inner_last;
-  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.free_q" *) wire [3:0] inner_free;
-  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.u_axis_fifo.write_pointer_q" *) wire [3:0] inner_write;
-  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.u_axis_fifo.read_pointer_q" *) wire [3:0] inner_read;
-  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.u_axis_fifo.memory[7:0]" *) wire [8*WORD-1:0] inner_words;
+  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.gave_q" *) wire inner_gave;
+  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.free_q" *) wire [4:0] inner_free;
+  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.u_axis_fifo.write_pointer_q" *) wire [4:0] inner_write;
+  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.u_axis_fifo.read_pointer_q" *) wire [4:0] inner_read;
+  (* inner = "u_axis_fixed_to_wire.u_axis_free_running.u_axis_fifo.memory[15:0]" *) wire [16*WORD-1:0] inner_words;
 
-  free_running_rules #(.LATENCY(LATENCY), .WORD_WIDTH(WORD)) u_rules (
+  free_running_rules #(.LATENCY(LATENCY), .WORD_WIDTH(WORD), .DEPTH(16)) u_rules (
       .item(s_axis_tlast), .result(m_axis_tlast), .stages(inner_last), .*
   );
 

@@ -36,7 +36,8 @@ module axis_tensor_unpack_proof #(
   localparam int ANY_PIECES = A_PIECES | B_PIECES;
   localparam int PIECE_BITS = ANY_PIECES > 1 ? $clog2(ANY_PIECES) + 1 : 1;
   localparam int FILL_BITS = $clog2(UNITS + 2);
-  localparam int INTO_WIDTH = MOST_UNITS > 1 ? MOST_UNITS - 1 : 1;
+  localparam int COPIES = BEAT_WORDS / UNIT < 4 ? BEAT_WORDS / UNIT : 4;
+  localparam int INTO_WIDTH = MOST_UNITS - 1 + COPIES;
   localparam int BEAT_WIDTH = BEAT_WORDS * WORD_WIDTH;
   localparam int ROTATE_BITS = $clog2(BEAT_WORDS / UNIT);
   localparam int STAGES = ROTATE_BITS > 2 ? (ROTATE_BITS + 1) / 2 : 1;
@@ -60,6 +61,9 @@ module axis_tensor_unpack_proof #(
   ) u_axis_tensor_unpack (.*);
 
   stream_rules #(.WIDTH(3), .ASSUME(1'b1)) u_desc (.clk, .rst_n, .tvalid(s_axis_desc_tvalid), .tready(s_axis_desc_tready), .tdata(s_axis_desc_rows));
+  (* inner = "u_axis_tensor_unpack.next_q" *) wire inner_next;
+  (* inner = "u_axis_tensor_unpack.next_rows_q" *) wire [2:0] inner_next_rows;
+  (* inner = "u_axis_tensor_unpack.idle" *) wire inner_idle;
   stream_rules #(.WIDTH(BEAT_WIDTH), .ASSUME(1'b1)) u_in (.clk, .rst_n, .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tdata(s_axis_tdata));
   wire [MOST*WORD_WIDTH:0] given = {m_axis_tlast, m_axis_tdata};
   stream_rules #(.WIDTH(MOST * WORD_WIDTH + 1)) u_out (.clk, .rst_n, .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tdata(given));
@@ -73,13 +77,12 @@ module axis_tensor_unpack_proof #(
   (* inner = "u_axis_tensor_unpack.needs_q" *) wire inner_needs;
   (* inner = "u_axis_tensor_unpack.kept_q" *) wire [FILL_BITS-1:0] inner_kept;
   (* inner = "u_axis_tensor_unpack.left_q" *) wire [2:0] inner_left;
-  (* inner = "u_axis_tensor_unpack.planned" *) wire [BEAT_WIDTH+INTO_WIDTH+TENSORS+1:0] inner_planned;
+  (* inner = "u_axis_tensor_unpack.planned" *) wire [BEAT_WIDTH+INTO_WIDTH+TENSORS:0] inner_planned;
   (* inner = "u_axis_tensor_unpack.step_valid" *) wire step_valid;
   (* inner = "u_axis_tensor_unpack.step_ready" *) wire step_ready;
   (* inner = "u_axis_tensor_unpack.step_beat" *) wire [BEAT_WIDTH-1:0] step_beat;
   (* inner = "u_axis_tensor_unpack.step_into" *) wire [INTO_WIDTH-1:0] step_into;
   (* inner = "u_axis_tensor_unpack.step_turn" *) wire [TENSORS-1:0] step_turn;
-  (* inner = "u_axis_tensor_unpack.step_load" *) wire step_load;
   (* inner = "u_axis_tensor_unpack.step_piece" *) wire step_piece;
   (* inner = "u_axis_tensor_unpack.step_last" *) wire step_last;
   (* inner = "u_axis_tensor_unpack.given_q" *) wire [TENSORS-1:0] inner_given;
@@ -106,41 +109,47 @@ module axis_tensor_unpack_proof #(
 
   // A step towards a piece, given the words held before it: it takes a beat if they are fewer than those of the piece
   function automatic logic rules(input logic [5:0] index, input logic [5:0] words, input logic [INTO_WIDTH-1:0] into,
-                                 input logic [TENSORS-1:0] turn, input logic load, input logic piece, input logic last);
-    rules = turn == tensor(index) && load == (words < size(index)) && (!last || row_ends(index));
-    rules = rules && piece == (words + (load ? 6'(BEAT_WORDS) : 6'd0) >= size(index));
-    if (load) for (int p = 0; p < MOST_UNITS - 1; p++) rules = rules && into[p] == (6'(p * UNIT) >= words);
+                                 input logic [TENSORS-1:0] turn, input logic piece, input logic last);
+    rules = turn == tensor(index) && into == places(words, words < size(index)) && (!last || row_ends(index));
+    rules = rules && piece == (words + (words < size(index) ? 6'(BEAT_WORDS) : 6'd0) >= size(index));
+  endfunction
+  // The places that it writes, those above the last of the largest piece in COPIES bits
+  function automatic logic [INTO_WIDTH-1:0] places(input logic [5:0] words, input logic load);
+    for (int p = 0; p < INTO_WIDTH; p++) places[p] = load && (p >= MOST_UNITS - 1 || 6'(p * UNIT) >= words);
   endfunction
 
   // 1. The plan
+  logic [2:0] next_q;  // rows of the next run, 0: none has been taken
   logic [2:0] due_q;  // rows to be planned
   logic [5:0] piece_q;  // the index of the current piece in its row
   logic [5:0] words_q;  // words held before the next step
-  wire        start = s_axis_desc_tvalid && s_axis_desc_tready && s_axis_desc_rows != '0;
   wire        step = inner_able && inner_room;
   wire        load = s_axis_tvalid && s_axis_tready;
   wire        ends = step && inner_piece && due_q == 3'd1 && row_ends(piece_q);
+  wire        start = next_q != '0 && (due_q == '0 || ends);
   wire  [5:0] total = words_q + (load ? 6'(BEAT_WORDS) : 6'd0);
 
   // the step as it must come out of the stages
-  logic [STAGES-1:0][BEAT_WIDTH+INTO_WIDTH+TENSORS+1:0] due_word_q;
-  logic [STAGES-1:0]                                    due_valid_q;
-  wire  [2*BEAT_WIDTH-1:0]                              doubled = {s_axis_tdata, s_axis_tdata} << ((32'(words_q) % BEAT_WORDS) * WORD_WIDTH);
-  logic [INTO_WIDTH-1:0]                                into;
-  always_comb for (int p = 0; p < INTO_WIDTH; p++) into[p] = 6'(p * UNIT) >= words_q;
+  logic [STAGES-1:0][BEAT_WIDTH+INTO_WIDTH+TENSORS:0] due_word_q;
+  logic [STAGES-1:0]                                  due_valid_q;
+  wire  [2*BEAT_WIDTH-1:0]                            doubled = {s_axis_tdata, s_axis_tdata} << ((32'(words_q) % BEAT_WORDS) * WORD_WIDTH);
+  wire  [INTO_WIDTH-1:0]                              into = places(words_q, inner_needs);
 
   always_ff @(posedge clk) begin
-    if (start) due_q <= s_axis_desc_rows;
+    if (next_q == '0 && s_axis_desc_tvalid) next_q <= s_axis_desc_rows;
+    else if (start) next_q <= '0;
+    if (start) due_q <= next_q;
     else if (step && inner_piece && row_ends(piece_q)) due_q <= due_q - 1'b1;
     if (step && inner_piece) piece_q <= row_ends(piece_q) ? '0 : piece_q + 1'b1;
     if (step) words_q <= ends ? '0 : inner_piece ? total - size(piece_q) : total;
-    due_word_q[0]  <= {doubled[2*BEAT_WIDTH-1-:BEAT_WIDTH], into, tensor(piece_q), inner_needs, inner_piece};
+    due_word_q[0]  <= {doubled[2*BEAT_WIDTH-1-:BEAT_WIDTH], into, tensor(piece_q), inner_piece};
     due_valid_q[0] <= rst_n && step;
     for (int s = 1; s < STAGES; s++) begin
       due_word_q[s]  <= due_word_q[s-1];
       due_valid_q[s] <= rst_n && due_valid_q[s-1];
     end
     if (!rst_n) begin
+      next_q  <= '0;
       due_q   <= '0;
       piece_q <= '0;
       words_q <= '0;
@@ -153,18 +162,20 @@ module axis_tensor_unpack_proof #(
       // as many pieces as in the descriptor, and only the last is marked last; a beat only for a piece that is due
       if (inner_able) begin
         assert (due_q != '0 && inner_last == (due_q == 3'd1 && row_ends(piece_q)));
-        assert (rules(piece_q, words_q, into, inner_turn, inner_needs, inner_piece, inner_last));
+        assert (rules(piece_q, words_q, into, inner_turn, inner_piece, inner_last));
       end
       if (step) assert (load == inner_needs);
       if (load) assert (step && words_q < size(piece_q));
       if (ends && load) assert (total - size(piece_q) < 6'(BEAT_WORDS));
       if (due_valid_q[STAGES-1]) begin
-        assert (inner_planned[INTO_WIDTH+TENSORS+1:0] == due_word_q[STAGES-1][INTO_WIDTH+TENSORS+1:0]);
-        if (inner_planned[1]) assert (inner_planned == due_word_q[STAGES-1]);
+        assert (inner_planned[INTO_WIDTH+TENSORS:0] == due_word_q[STAGES-1][INTO_WIDTH+TENSORS:0]);
+        if (inner_planned[INTO_WIDTH+TENSORS]) assert (inner_planned == due_word_q[STAGES-1]);
       end
       // no deadlock while there is room for steps: a step is taken, or a beat or a descriptor is requested
-      if (inner_room) assert (due_q == '0 ? s_axis_desc_tready : inner_able || s_axis_tready);
+      if (inner_room) assert (due_q == '0 ? start || s_axis_desc_tready : inner_able || s_axis_tready);
       // the module's state equals that of the model
+      assert (s_axis_desc_tready == (next_q == '0) && inner_next == (next_q != '0) && (!inner_next || inner_next_rows == next_q));
+      assert ((inner_next && inner_idle) == start);
       assert (inner_active == (due_q != '0));
       assert (!inner_active || (inner_left == due_q && inner_final == (due_q == 3'd1)));
       assert (6'(inner_kept) * 6'(UNIT) == words_q && words_q < size(piece_q) + 6'(BEAT_WORDS));
@@ -175,7 +186,7 @@ module axis_tensor_unpack_proof #(
       assert (6'(inner_pieces) == (piece_q < 6'(A_PIECES) ? 6'(A_PIECES - 1) : 6'(A_PIECES + B_PIECES - 1)) - piece_q);
       assert (inner_ends == (inner_pieces == '0));
     end
-    cover (started_q && rst_n && ends && load && start && s_axis_desc_rows == 3'd2);
+    cover (started_q && rst_n && ends && load && start && next_q == 3'd2);
   end
 
   // 2. The words held. The solver marks a word when its beat is written; `front_q` words are before it
@@ -192,8 +203,9 @@ module axis_tensor_unpack_proof #(
   logic [WORD_WIDTH-1:0] word_q;
   wire  [           5:0] place = {2'b00, mark_place};
 
-  wire [BEAT_WIDTH+INTO_WIDTH+TENSORS+2:0] offered = {step_beat, step_into, step_turn, step_load, step_piece, step_last};
-  stream_rules #(.WIDTH(BEAT_WIDTH + INTO_WIDTH + TENSORS + 3), .ASSUME(1'b1)) u_steps (.clk, .rst_n, .tvalid(step_valid), .tready(step_ready), .tdata(offered));
+  wire        step_load = step_into[INTO_WIDTH-1];
+  wire [BEAT_WIDTH+INTO_WIDTH+TENSORS+1:0] offered = {step_beat, step_into, step_turn, step_piece, step_last};
+  stream_rules #(.WIDTH(BEAT_WIDTH + INTO_WIDTH + TENSORS + 2), .ASSUME(1'b1)) u_steps (.clk, .rst_n, .tvalid(step_valid), .tready(step_ready), .tdata(offered));
 
   always_ff @(posedge clk) begin
     if (act) begin
@@ -223,7 +235,7 @@ module axis_tensor_unpack_proof #(
 
   always_comb begin
     if (started_q && rst_n) begin
-      if (step_valid) assume (rules(index_q, kept, step_into, step_turn, step_load, step_piece, step_last));
+      if (step_valid) assume (rules(index_q, kept, step_into, step_turn, step_piece, step_last));
       // a piece is offered when its last step has been taken, once, with its words in their places
       if (m_axis_tvalid) begin
         assert (given_q != '0 && m_axis_tlast == last_q);
@@ -251,7 +263,7 @@ module axis_tensor_unpack_proof #(
   logic [RUN_BITS-1:0] runs_q;
 
   always_ff @(posedge clk) begin
-    begun_q <= rst_n && start;
+    begun_q <= rst_n && s_axis_desc_tvalid && s_axis_desc_tready && s_axis_desc_rows != '0;
     runs_q  <= rst_n ? runs_q + RUN_BITS'(begun_q) - RUN_BITS'(give && m_axis_tlast) : '0;
   end
 

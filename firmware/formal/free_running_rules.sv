@@ -26,8 +26,9 @@ module free_running_rules #(
     // of each stage of the pipeline, the youngest in the low bits
     input logic [LATENCY-1:0]          inner_valid,
     input logic [LATENCY*WIDTH-1:0]    stages,
-    // the free places, and the FIFO's pointers and memory, word 0 in the low bits
+    // the free places, whether one more is to be counted, and the FIFO's pointers and memory, word 0 in the low bits
     input logic [$clog2(DEPTH):0]      inner_free,
+    input logic                        inner_gave,
     input logic [$clog2(DEPTH):0]      inner_write,
     input logic [$clog2(DEPTH):0]      inner_read,
     input logic [DEPTH*WORD_WIDTH-1:0] inner_words
@@ -37,6 +38,7 @@ module free_running_rules #(
 
   logic       started_q = 1'b0;
   logic [4:0] held_q;  // rows inside
+  logic       gave_q;  // a result was given, and its place is not counted yet
   wire        marked_q;
   wire [4:0]  front_q;
   wire [BITS:0] stored;
@@ -68,14 +70,15 @@ module free_running_rules #(
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
     held_q    <= rst_n ? held_q + 5'(take) - 5'(give) : '0;
+    gave_q    <= rst_n && give;
   end
 
   always_comb begin
     if (!started_q) assume (!rst_n);
     if (started_q && rst_n) begin
-      assert (held_q == counted);
-      assert (5'(inner_free) + held_q == 5'(DEPTH));
-      assert (s_axis_tready == (held_q != 5'(DEPTH)));
+      assert (held_q == counted && inner_gave == gave_q);
+      assert (6'(inner_free) + 6'(held_q) + 6'(gave_q) == 6'(DEPTH));
+      assert (s_axis_tready == (inner_free != '0));
     end
     cover (started_q && rst_n && held_q == 5'(DEPTH) && m_axis_tvalid && marked_q);
     cover (started_q && rst_n && give && marked_q && front_q == '0 && result[WIDTH-1]);

@@ -85,6 +85,8 @@ module kernel_control_proof (
   wire [223:0] run = {m_axis_run_x, m_axis_run_y, m_axis_run_rows, m_axis_run_w};
   stream_rules #(.WIDTH(224)) u_run (.clk, .rst_n, .tvalid(m_axis_run_tvalid), .tready(m_axis_run_tready), .tdata(run));
 
+  (* inner = "u_kernel_control.ar_valid_q" *) wire inner_ar_valid;
+  (* inner = "u_kernel_control.ar_word_q" *) wire [9:0] inner_ar_word;
   (* inner = "u_kernel_control.aw_valid_q" *) wire inner_aw_valid;
   (* inner = "u_kernel_control.w_valid_q" *) wire inner_w_valid;
   (* inner = "u_kernel_control.aw_word_q" *) wire [15:0] inner_aw_word;
@@ -174,12 +176,16 @@ module kernel_control_proof (
     end
   end
 
-  // A read: the status in the clock in which its address was taken
+  // A read: the status in the clock after its address was taken
+  logic        taken_q;
   logic        read_q;
+  logic [ 9:0] taken_word_q;
   logic [ 9:0] read_word_q;
   always_ff @(posedge clk) begin
-    read_q      <= rst_n && s_axi_control_arvalid && s_axi_control_arready;
-    read_word_q <= s_axi_control_araddr[11:2];
+    taken_q      <= rst_n && s_axi_control_arvalid && s_axi_control_arready;
+    taken_word_q <= s_axi_control_araddr[11:2];
+    read_q       <= rst_n && taken_q;
+    read_word_q  <= taken_word_q;
   end
 
   // Interrupt: with its enables set and a run done and waiting, it rises within two clocks
@@ -216,7 +222,8 @@ module kernel_control_proof (
       assert (flying == handed_q + 3'(m_axis_run_tvalid));
       assert (addresses == 3'(inner_aw_valid) + 3'(s_axi_control_bvalid));
       assert (words == 3'(inner_w_valid) + 3'(s_axi_control_bvalid));
-      assert (reads == 3'(s_axi_control_rvalid));
+      assert (reads == 3'(s_axi_control_rvalid) + 3'(inner_ar_valid) && inner_ar_valid == taken_q);
+      if (taken_q) assert (inner_ar_word == taken_word_q);
       if (inner_aw_valid) assert (inner_aw_word == (address_q[11:6] == '0 ? 16'd1 << address_q[5:2] : 16'd0));
       if (inner_w_valid) assert (inner_w_data == data_q && inner_w_strb == strobe_q);
       if (b_valid_q) assert (s_axi_control_bvalid);

@@ -31,7 +31,8 @@ module kernel_runs_proof (
   logic [31:0] m_axis_unpack_rows;
   logic        m_axis_write_tvalid;
   logic [63:0] m_axis_write_address;
-  logic [34:0] m_axis_write_bytes;
+  logic [33:0] m_axis_write_beats;
+  logic [ 1:0] m_axis_write_tail;
 
   kernel_runs #(
       .ROW_IN_BYTES (3),
@@ -44,11 +45,11 @@ module kernel_runs_proof (
   wire [159:0] run = {s_axis_run_x, s_axis_run_y, s_axis_run_rows};
   stream_rules #(.WIDTH(160), .ASSUME(1'b1)) u_run (.clk, .rst_n, .tvalid(s_axis_run_tvalid), .tready(s_axis_run_tready), .tdata(run));
 
-  (* inner = "u_kernel_runs.fresh_q" *) wire [1:0] inner_fresh;
-  (* inner = "u_kernel_runs.in_low_q" *) wire [18:0] inner_in_low;
-  (* inner = "u_kernel_runs.in_high_q" *) wire [18:0] inner_in_high;
-  (* inner = "u_kernel_runs.out_low_q" *) wire [18:0] inner_out_low;
-  (* inner = "u_kernel_runs.out_high_q" *) wire [18:0] inner_out_high;
+  (* inner = "u_kernel_runs.idle_q" *) wire inner_idle;
+  (* inner = "u_kernel_runs.fresh_q" *) wire [4:0] inner_fresh;
+  (* inner = "u_kernel_runs.digits_q" *) wire [31:0] inner_digits;
+  (* inner = "u_kernel_runs.in_part_q" *) wire [10:0] inner_in_part;
+  (* inner = "u_kernel_runs.out_part_q" *) wire [10:0] inner_out_part;
   (* inner = "u_kernel_runs.valid_q" *) wire inner_valid;
   (* inner = "u_kernel_runs.x_q" *) wire [63:0] inner_x;
   (* inner = "u_kernel_runs.y_q" *) wire [63:0] inner_y;
@@ -65,7 +66,7 @@ module kernel_runs_proof (
   (* inner = "u_kernel_runs.u_axis_fifo_unpack.memory[1:0]" *) wire [63:0] inner_unpack_words;
   (* inner = "u_kernel_runs.u_axis_fifo_write.write_pointer_q" *) wire [1:0] inner_write_write;
   (* inner = "u_kernel_runs.u_axis_fifo_write.read_pointer_q" *) wire [1:0] inner_write_read;
-  (* inner = "u_kernel_runs.u_axis_fifo_write.memory[1:0]" *) wire [197:0] inner_write_words;
+  (* inner = "u_kernel_runs.u_axis_fifo_write.memory[1:0]" *) wire [199:0] inner_write_words;
 
   logic        started_q = 1'b0;
   always_ff @(posedge clk) started_q <= 1'b1;
@@ -81,6 +82,10 @@ module kernel_runs_proof (
 
   function automatic logic [33:0] beats(input logic [34:0] bytes);
     beats = 34'(bytes[34:2]) + 34'(bytes[1:0] != '0);
+  endfunction
+  // the beats to write, and the bytes of the last one
+  function automatic logic [35:0] ends(input logic [34:0] bytes);
+    ends = {beats(bytes), bytes[1:0]};
   endfunction
 
   // To read
@@ -105,16 +110,21 @@ module kernel_runs_proof (
   );
 
   // To write
-  wire [98:0] given_write = {m_axis_write_address, m_axis_write_bytes};
+  wire [99:0] given_write = {m_axis_write_address, m_axis_write_beats, m_axis_write_tail};
   wire  [1:0] stored_write;
   wire  [4:0] front_write;
-  stream_rules #(.WIDTH(99)) u_write (.clk, .rst_n, .tvalid(m_axis_write_tvalid), .tready(m_axis_write_tready), .tdata(given_write));
-  fifo_rules #(.WIDTH(99), .DEPTH(2)) u_write_fifo (
-      .clk, .rst_n, .mark(begins), .item({s_axis_run_y, 35'(s_axis_run_rows) * 35'd5}),
-      .held(5'(stored_write) + 5'(m_axis_write_tvalid) + 5'(waits[2])), .upstream({inner_y, held_out}),
+  stream_rules #(.WIDTH(100)) u_write (.clk, .rst_n, .tvalid(m_axis_write_tvalid), .tready(m_axis_write_tready), .tdata(given_write));
+  fifo_rules #(.WIDTH(100), .DEPTH(2)) u_write_fifo (
+      .clk, .rst_n, .mark(begins), .item({s_axis_run_y, ends(35'(s_axis_run_rows) * 35'd5)}),
+      .held(5'(stored_write) + 5'(m_axis_write_tvalid) + 5'(waits[2])), .upstream({inner_y, ends(held_out)}),
       .valid(m_axis_write_tvalid), .ready(m_axis_write_tready), .data(given_write), .write(inner_write_write),
       .read(inner_write_read), .words(inner_write_words), .marked_q(marked_q[2]), .front_q(front_write), .stored(stored_write)
   );
+
+  // the highest k bytes of the current run's rows
+  function automatic logic [31:0] upper(input int k);
+    upper = inner_rows >> (32 - 8 * k);
+  endfunction
 
   always_comb begin
     if (!started_q) assume (!rst_n);
@@ -124,16 +134,22 @@ module kernel_runs_proof (
       assert (inner_taken != 3'b111);
     end
     if (started_q && rst_n && !inner_valid) assert (inner_taken == '0);
-    if (started_q && rst_n) assert (2'(inner_fresh[0]) + 2'(inner_fresh[1]) + 2'(inner_valid) <= 2'd1);
-    if (started_q && rst_n && inner_fresh[1]) begin
-      assert (inner_in_low == 19'(inner_rows[15:0]) * 19'd3 && inner_in_high == 19'(inner_rows[31:16]) * 19'd3);
-      assert (inner_out_low == 19'(inner_rows[15:0]) * 19'd5 && inner_out_high == 19'(inner_rows[31:16]) * 19'd5);
+    if (started_q && rst_n) begin
+      assert (3'(inner_fresh[0]) + 3'(inner_fresh[1]) + 3'(inner_fresh[2]) + 3'(inner_fresh[3]) + 3'(inner_fresh[4]) + 3'(inner_valid) + 3'(inner_idle) == 3'd1);
+    end
+    // the bytes of the rows are multiplied and summed one a clock, the highest first
+    for (int k = 0; k < 5; k++) begin
+      if (started_q && rst_n && inner_fresh[k]) begin
+        assert (k == 4 || inner_digits == inner_rows << (8 * k));
+        if (k > 0) assert (inner_in_part == 11'(upper(k) & 32'hff) * 11'd3 && inner_out_part == 11'(upper(k) & 32'hff) * 11'd5);
+        if (k > 1) assert (inner_in_bytes == 35'(upper(k - 1)) * 35'd3 && inner_out_bytes == 35'(upper(k - 1)) * 35'd5);
+      end
     end
     // no deadlock: a run waits for the last one to be computed and queued, and that for nothing but a full queue
     if (started_q && rst_n && !s_axis_run_tready && inner_fresh == '0 && !inner_queued) begin
       assert (stored_read == 2'd2 || stored_unpack == 2'd2 || stored_write == 2'd2);
     end
-    cover (started_q && rst_n && marked_q == 3'b100 && front_write == '0 && m_axis_write_bytes == 35'd15 && m_axis_write_tvalid);
+    cover (started_q && rst_n && marked_q == 3'b100 && front_write == '0 && m_axis_write_beats == 34'd4 && m_axis_write_tail == 2'd3 && m_axis_write_tvalid);
     cover (started_q && rst_n && !s_axis_run_tready && marked_q == 3'b111);
   end
 

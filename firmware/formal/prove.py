@@ -166,7 +166,8 @@ def prove(name: str, directory: Path, replaced: dict[str, str] | None = None, ta
     (directory / f"{name}.sby").write_text(script(name, sources))
     # SymbiYosys looks for Yosys and z3 on PATH; both are in the directory of this Python
     path = f"PATH={Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    argv = ["env", path, f"{COMPILED}={YOSYS.compiled()}", "yowasp-sby", "-f", "-j", "1", *_TOOLS, *_ABC]
+    # one task after the other: with -j 1, SymbiYosys may wait for ever after a task that failed
+    argv = ["env", path, f"{COMPILED}={YOSYS.compiled()}", "yowasp-sby", "-f", "--sequential", *_TOOLS, *_ABC]
     try:
         log = verilator.run([*argv, f"{name}.sby", *tasks], directory)
     except ToolError as error:

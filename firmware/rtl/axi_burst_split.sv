@@ -53,8 +53,8 @@ module axi_burst_split #(
   if (MAX_BURST_BEATS * BEAT_BYTES > 4096) begin : g_check_burst_bytes
     $error("axi_burst_split %m: MAX_BURST_BEATS * BEAT_BYTES is %0d, expected at most 4096", MAX_BURST_BEATS * BEAT_BYTES);
   end
-  if (COUNT_WIDTH <= $clog2(MAX_BURST_BEATS)) begin : g_check_count_width
-    $error("axi_burst_split %m: COUNT_WIDTH is %0d, expected more than %0d", COUNT_WIDTH, $clog2(MAX_BURST_BEATS));
+  if (COUNT_WIDTH <= $clog2(MAX_BURST_BEATS) + 1) begin : g_check_count_width
+    $error("axi_burst_split %m: COUNT_WIDTH is %0d, expected more than %0d", COUNT_WIDTH, $clog2(MAX_BURST_BEATS) + 1);
   end
 
   localparam int BYTE_BITS = $clog2(BEAT_BYTES);
@@ -73,11 +73,17 @@ module axi_burst_split #(
   logic [     USER_WIDTH-1:0] burst_user_q;
 
   // The beats of the next burst: those to the next multiple of MAX_BURST_BEATS, or all
+  localparam int HIGH = COUNT_WIDTH - BURST_BITS - 1;
+  wire [HIGH-1:0] high = left_q[COUNT_WIDTH-1:BURST_BITS+1];
   logic [BURST_BITS:0] room_q;  // beats to that multiple
-  wire                 fits = left_q <= COUNT_WIDTH'(room_q);
+  wire                 fits = high == '0 && left_q[BURST_BITS:0] <= room_q;
   logic                known_q;  // which of them is in fits_q
   logic                fits_q;
   wire                 cut = known_q && !burst_valid_q;
+
+  // What is left without them. The high bits, one less, are computed in the clock before a burst is cut off
+  logic [      HIGH-1:0] less_q;
+  wire  [BURST_BITS+1:0] low = {1'b0, left_q[BURST_BITS:0]} - {1'b0, room_q};
 
   always_ff @(posedge clk) begin
     if (s_axis_desc_tvalid && s_axis_desc_tready) begin
@@ -90,10 +96,11 @@ module axi_burst_split #(
       busy_q <= !fits_q;
       // if it is not the last
       beat_q <= {beat_q[BEAT_ADDR_WIDTH-1:BURST_BITS] + 1'b1, BURST_BITS'(0)};
-      left_q <= left_q - COUNT_WIDTH'(room_q);
+      left_q <= {low[BURST_BITS+1] ? less_q : high, low[BURST_BITS:0]};
       room_q <= (BURST_BITS + 1)'(MAX_BURST_BEATS);
     end
     fits_q  <= fits;
+    less_q  <= high - 1'b1;
     known_q <= busy_q && !cut;
     if (cut) begin
       burst_beat_q  <= beat_q;
@@ -118,7 +125,7 @@ module axi_burst_split #(
 
   always_comb begin
     if (rst_n && busy_q) assert (room_q == (BURST_BITS + 1)'(MAX_BURST_BEATS) - {1'b0, beat_q[BURST_BITS-1:0]});
-    if (rst_n && known_q) assert (busy_q && fits_q == fits);
+    if (rst_n && known_q) assert (busy_q && fits_q == fits && less_q == HIGH'(high - 1'b1));
   end
 
   wire unused = &{1'b0, s_axis_desc_address[BYTE_BITS-1:0]};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes a stream of beats over AXI4 to the memory that descriptors (address, number of bytes) name.
+// Writes a stream of beats over AXI4 to the memory that descriptors (address, number of beats, bytes of the last one) name.
 //
 // AW is offered only when all data of its burst are buffered, so a slow producer never blocks the interconnect. W is offered in
 // the clock after its AW at the latest, whether or not AW has been taken: a memory may wait for WVALID before it gives AWREADY
 // (AXI4, A3.3.1). W is never offered before its AW. The strobes of a descriptor's last beat are exact to the byte: nothing after
 // the descriptor's end is written. Each descriptor gives one done, in order, when the last of its B responses has arrived. A
-// descriptor of 0 bytes takes no beat and is done as soon as those before it are.
+// descriptor of 0 beats takes no beat and is done as soon as those before it are.
 //
 //   data FIFO    ====64 beats====|====64 beats====|==tail==
 //   AW                           A1               A2      A3
@@ -25,16 +25,18 @@ module axi_write_master #(
     parameter int MAX_BURST_BEATS = 64,
     // the most bursts without a response, a power of two
     parameter int OUTSTANDING = 16,
-    // bits of a descriptor's number of bytes
-    parameter int BYTES_WIDTH = 48
+    // bits of a descriptor's number of beats
+    parameter int COUNT_WIDTH = 43
 ) (
     input  logic clk,
     input  logic rst_n,
 
-    input  logic                    s_axis_desc_tvalid,
-    output logic                    s_axis_desc_tready,
-    input  logic [  ADDR_WIDTH-1:0] s_axis_desc_address,
-    input  logic [ BYTES_WIDTH-1:0] s_axis_desc_bytes,
+    // tail: bytes of the last beat, 0: all
+    input  logic                            s_axis_desc_tvalid,
+    output logic                            s_axis_desc_tready,
+    input  logic [          ADDR_WIDTH-1:0] s_axis_desc_address,
+    input  logic [         COUNT_WIDTH-1:0] s_axis_desc_beats,
+    input  logic [$clog2(DATA_WIDTH/8)-1:0] s_axis_desc_tail,
 
     input  logic                    s_axis_tvalid,
     output logic                    s_axis_tready,
@@ -72,7 +74,6 @@ module axi_write_master #(
   localparam int BEAT_BYTES = DATA_WIDTH / 8;
   localparam int BYTE_BITS = $clog2(BEAT_BYTES);
   localparam int BURST_BITS = $clog2(MAX_BURST_BEATS);
-  localparam int COUNT_WIDTH = BYTES_WIDTH - BYTE_BITS + 1;
   localparam int DEPTH = 2 * MAX_BURST_BEATS;
   localparam int DEPTH_BITS = $clog2(DEPTH);
   localparam int OUTSTANDING_BITS = $clog2(OUTSTANDING);
@@ -81,17 +82,13 @@ module axi_write_master #(
     $error("axi_write_master %m: OUTSTANDING is %0d, expected a power of two from 2", OUTSTANDING);
   end
 
-  // Descriptors to bursts; each burst has a copy of the number of bytes in the last beat (0: all of them).
-  wire [BYTE_BITS-1:0] tail = s_axis_desc_bytes[BYTE_BITS-1:0];
-  wire [COUNT_WIDTH-1:0] beats =
-      {1'b0, s_axis_desc_bytes[BYTES_WIDTH-1:BYTE_BITS]} + COUNT_WIDTH'(tail != '0);
-
+  // Descriptors to bursts; each burst has a copy of the index of the last byte of the descriptor's last beat.
   logic                  burst_valid;
   logic                  burst_ready;
   logic [ADDR_WIDTH-1:0] burst_address;
   logic [  BURST_BITS:0] burst_beats;
   logic                  burst_last;
-  logic [ BYTE_BITS-1:0] burst_tail;
+  logic [ BYTE_BITS-1:0] burst_end;
 
   axi_burst_split #(
       .ADDR_WIDTH     (ADDR_WIDTH),
@@ -105,14 +102,14 @@ module axi_write_master #(
       .s_axis_desc_tvalid  (s_axis_desc_tvalid),
       .s_axis_desc_tready  (s_axis_desc_tready),
       .s_axis_desc_address (s_axis_desc_address),
-      .s_axis_desc_beats   (beats),
-      .s_axis_desc_user    (tail),
+      .s_axis_desc_beats   (s_axis_desc_beats),
+      .s_axis_desc_user    (s_axis_desc_tail - 1'b1),
       .m_axis_burst_tvalid (burst_valid),
       .m_axis_burst_tready (burst_ready),
       .m_axis_burst_address(burst_address),
       .m_axis_burst_beats  (burst_beats),
       .m_axis_burst_last   (burst_last),
-      .m_axis_burst_user   (burst_tail)
+      .m_axis_burst_user   (burst_end)
   );
 
   logic                  data_valid;
@@ -195,41 +192,57 @@ module axi_write_master #(
   assign m_axi_awprot  = 3'b000;
   assign m_axi_awvalid = aw_valid_q;
 
-  // Data channel: the bursts whose AW has been offered, in order.
-  logic                 w_s_ready;
-  logic                 w_valid;
-  logic                 w_ready;
-  logic [          7:0] w_len;
-  logic [BYTE_BITS-1:0] w_tail;
-  logic [          7:0] w_beat_q;
+  // Data channel: the bursts whose AW has been offered, in order, each with the strobes of its last beat. Whether a beat is the last
+  // one is known a clock earlier, because that decides all strobes.
+  logic                  w_s_ready;
+  logic                  w_valid;
+  logic                  w_ready;
+  logic [           7:0] w_len;
+  logic                  w_single;
+  logic [BEAT_BYTES-1:0] w_strobes;
+  logic                  first_q;  // no beat of the burst has been taken
+  logic [           7:0] after_q;  // the beats after the current one, unless it is the first
+  logic                  last_q;  // there are none, unless it is the first
   logic [OUTSTANDING_BITS:0] unwritten_q;  // bursts whose AW was offered, and not all of their data taken, without that of claimed_q
 
+  function automatic logic [BEAT_BYTES-1:0] strobes(input logic [BYTE_BITS-1:0] last_byte);
+    strobes = ~({{BEAT_BYTES - 1{1'b1}}, 1'b0} << last_byte);
+  endfunction
+
+  wire single = burst_beats == (BURST_BITS + 1)'(1);
+
   axis_fifo #(
-      .WIDTH(8 + BYTE_BITS),
+      .WIDTH(8 + 1 + BEAT_BYTES),
       .DEPTH(OUTSTANDING)
   ) u_axis_fifo_w (
       .clk          (clk),
       .rst_n        (rst_n),
       .s_axis_tvalid(ask),
       .s_axis_tready(w_s_ready),  // never low: the FIFO has room for all bursts that due_q counts
-      .s_axis_tdata ({8'(burst_beats - 1'b1), burst_last ? burst_tail : BYTE_BITS'(0)}),
+      .s_axis_tdata ({8'(burst_beats - 1'b1), single, strobes(burst_end) | {BEAT_BYTES{!burst_last}}}),
       .m_axis_tvalid(w_valid),
       .m_axis_tready(w_ready),
-      .m_axis_tdata ({w_len, w_tail})
+      .m_axis_tdata ({w_len, w_single, w_strobes})
   );
+
+  wire [7:0] after = first_q ? w_len : after_q;
 
   assign m_axi_wvalid = w_valid && data_valid;
   assign m_axi_wdata  = data;
-  assign m_axi_wlast  = w_beat_q == w_len;
-  assign m_axi_wstrb  = (m_axi_wlast && w_tail != '0) ? ~({BEAT_BYTES{1'b1}} << w_tail) : {BEAT_BYTES{1'b1}};
+  assign m_axi_wlast  = first_q ? w_single : last_q;
+  assign m_axi_wstrb  = w_strobes | {BEAT_BYTES{!m_axi_wlast}};
   assign data_ready   = w_valid && m_axi_wready;
   assign w_ready      = data_valid && m_axi_wready && m_axi_wlast;
 
   always_ff @(posedge clk) begin
-    if (m_axi_wvalid && m_axi_wready) w_beat_q <= m_axi_wlast ? '0 : w_beat_q + 1'b1;
+    if (m_axi_wvalid && m_axi_wready) begin
+      first_q <= m_axi_wlast;
+      after_q <= after - 1'b1;
+      last_q  <= after == 8'd1;
+    end
     unwritten_q <= unwritten_q + (OUTSTANDING_BITS + 1)'(claimed_q) - (OUTSTANDING_BITS + 1)'(w_valid && w_ready);
     if (!rst_n) begin
-      w_beat_q    <= '0;
+      first_q     <= 1'b1;
       unwritten_q <= '0;
     end
   end

@@ -49,7 +49,8 @@ module axis_fixed_to_wire #(
     $error("axis_fixed_to_wire %m: N is %0d, expected at least 1", N);
   end
 
-  localparam int LATENCY = EXPONENT_BITS == 0 ? 3 : 5;  // of a register and fixed_cast, of fixed_to_float
+  localparam int RAW_LATENCY = 3;  // of a register and fixed_cast
+  localparam int FLOAT_LATENCY = 5;  // of fixed_to_float
 
   logic [N*WORD_WIDTH-1:0] converted;
 
@@ -91,7 +92,8 @@ module axis_fixed_to_wire #(
 
   axis_free_running #(
       .WIDTH  (N * WORD_WIDTH),
-      .LATENCY(LATENCY)
+      .LATENCY(EXPONENT_BITS == 0 ? RAW_LATENCY : FLOAT_LATENCY),
+      .MOST_LATENCY(FLOAT_LATENCY)  // of a kernel's outputs, some may be raw and others floating point
   ) u_axis_free_running (
       .clk           (clk),
       .rst_n         (rst_n),

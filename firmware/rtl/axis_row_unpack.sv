@@ -3,8 +3,8 @@
 // Unpacks beats of BEAT_WORDS words, packed without gaps, into rows of ROW_WORDS words.
 //
 // Each descriptor is one run: its number of rows, the first of which begins at a beat. The last row of a run has tlast; the rest
-// of the run's last beat is dropped, so no word of one run reaches another. Runs follow each other without a pause. A descriptor
-// of 0 rows takes no beat and gives no row.
+// of the run's last beat is dropped, so no word of one run reaches another. Runs follow each other without a pause, but for
+// one clock after a run of one beat and one row. A descriptor of 0 rows takes no beat and gives no row.
 //
 //   3 words a row, 4 a beat, 2 rows   beats: [a2 a1 a0 b0] [.. .. b2 b1]   rows: [a2 a1 a0] [b2 b1 b0] last
 //

@@ -6,7 +6,8 @@
 //
 // Each descriptor is one run: its number of rows, the first of which begins at a beat. The last piece of a run's last row has
 // tlast; the rest of the run's last beat is dropped, so no word of one run reaches another. Runs follow each other without a
-// pause. A descriptor of 0 rows takes no beat and gives nothing. axis_row_unpack does the same for whole rows.
+// pause, but for one clock after a run of one beat and one piece. A descriptor of 0 rows takes no beat and gives nothing.
+// axis_row_unpack does the same for whole rows.
 //
 //   4 words a beat, a row is 2 pieces of 3 words, then 2 of 1   beats: [a3 a2 a1 a0] [b1 b0 a5 a4]
 //   1 row                                                       pieces: [a2 a1 a0] [a5 a4 a3] [b0] [b1] last
@@ -99,8 +100,12 @@ module axis_tensor_unpack #(
   wire                able = active_q && (!needs_q || s_axis_tvalid);
   wire                step = able && room;
   wire                last = final_q && turn[TENSORS-1] && ends;
-  wire                finish = step && piece && last;
-  wire                start = s_axis_desc_tvalid && s_axis_desc_tready && s_axis_desc_rows != '0;
+  wire                row = step && piece && turn[TENSORS-1] && ends;  // the last piece of a row is planned
+
+  // The next run is taken ahead, so that the end of a run is not on the path to the queue of descriptors
+  logic                  next_q;
+  logic [ROWS_WIDTH-1:0] next_rows_q;
+  wire                   idle = !active_q || (row && final_q);  // or it ends in this clock
 
   tensor_turns #(
       .N    (TENSORS),
@@ -162,16 +167,20 @@ module axis_tensor_unpack #(
         fills_q <= !needs_q ? fills_without != '0 : piece ? fills_with != '0 : fills_after != '0;
       end
     end
-    if (start) begin
-      active_q <= 1'b1;
-      final_q  <= s_axis_desc_rows == ROWS_WIDTH'(1);
-      left_q   <= s_axis_desc_rows;
-    end else if (step && piece && turn[TENSORS-1] && ends) begin
-      active_q <= !final_q;
-      final_q  <= left_q == ROWS_WIDTH'(2);
-      left_q   <= left_q - 1'b1;
+    next_q <= next_q ? !idle : s_axis_desc_tvalid && s_axis_desc_rows != '0;
+    if (!next_q) next_rows_q <= s_axis_desc_rows;
+    if (!active_q || row) begin
+      if (!active_q || final_q) begin
+        active_q <= next_q;
+        final_q  <= next_rows_q == ROWS_WIDTH'(1);
+        left_q   <= next_rows_q;
+      end else begin
+        final_q <= left_q == ROWS_WIDTH'(2);
+        left_q  <= left_q - 1'b1;
+      end
     end
     if (!rst_n) begin
+      next_q   <= 1'b0;
       active_q <= 1'b0;
       kept_q   <= '0;
       needs_q  <= 1'b1;
@@ -179,31 +188,38 @@ module axis_tensor_unpack #(
     end
   end
 
-  assign s_axis_desc_tready = !active_q || finish;
+  assign s_axis_desc_tready = !next_q;
   assign s_axis_tready      = active_q && needs_q && room;
 
-  // Rotation: unit i of the beat goes to lane (kept + i) % BEAT_UNITS. `into` has the places, below the last of the largest
-  // piece, that the beat is written to; those above are always written, because what is above the units held has any value.
-  localparam int INTO_WIDTH = MOST_UNITS > 1 ? MOST_UNITS - 1 : 1;
+  // Rotation: unit i of the beat goes to lane (kept + i) % BEAT_UNITS. `into` has the places that a step with a beat writes: a bit
+  // for each below the last unit of the largest piece. Those above are always written, because what is above the units held has
+  // any value; they share COPIES bits, so that none drives all of them.
+  localparam int COPIES = BEAT_UNITS < 4 ? BEAT_UNITS : 4;
+  localparam int INTO_WIDTH = MOST_UNITS - 1 + COPIES;
 
   function automatic logic [INTO_WIDTH-1:0] places(input logic [FILL_BITS-1:0] kept);
-    for (int i = 0; i < INTO_WIDTH; i++) places[i] = kept <= FILL_BITS'(i);
+    places = '1;
+    for (int i = 0; i < MOST_UNITS - 1; i++) places[i] = kept <= FILL_BITS'(i);
   endfunction
 
   for (genvar s = 0; s < STAGES; s++) begin : gen_stage
     wire  [ FILL_BITS-1:0] kept;
-    wire  [   TENSORS+1:0] flags;
+    wire  [     TENSORS:0] flags;
+    wire                   loads;  // the step takes a beat
     wire  [BEAT_WIDTH-1:0] beat;
     wire  [           1:0] by;  // in units of 4**s lanes
-    logic [   TENSORS+1:0] flags_q;
+    logic [     TENSORS:0] flags_q;
     logic [BEAT_WIDTH-1:0] beat_q;
 
     if (s == 0) begin : gen_from
-      assign {kept, flags, beat} = {kept_q, turn, needs_q, piece, s_axis_tdata};
+      assign {kept, loads} = {kept_q, needs_q};
+      assign {flags, beat} = {turn, piece, s_axis_tdata};
     end else begin : gen_from
       logic [FILL_BITS-1:0] stage_kept_q;
-      always_ff @(posedge clk) stage_kept_q <= gen_stage[s-1].kept;
-      assign {kept, flags, beat} = {stage_kept_q, gen_stage[s-1].flags_q, gen_stage[s-1].beat_q};
+      logic                 stage_loads_q;
+      always_ff @(posedge clk) {stage_kept_q, stage_loads_q} <= {gen_stage[s-1].kept, gen_stage[s-1].loads};
+      assign {kept, loads} = {stage_kept_q, stage_loads_q};
+      assign {flags, beat} = {gen_stage[s-1].flags_q, gen_stage[s-1].beat_q};
     end
 
     if (ROTATE_BITS >= 2 * s + 2) begin : gen_by
@@ -229,9 +245,9 @@ module axis_tensor_unpack #(
   end
 
   logic [INTO_WIDTH-1:0] into_q;
-  always_ff @(posedge clk) into_q <= places(gen_stage[STAGES-1].kept);
+  always_ff @(posedge clk) into_q <= places(gen_stage[STAGES-1].kept) & {INTO_WIDTH{gen_stage[STAGES-1].loads}};
 
-  wire [BEAT_WIDTH+INTO_WIDTH+TENSORS+1:0] planned = {gen_stage[STAGES-1].beat_q, into_q, gen_stage[STAGES-1].flags_q};
+  wire [BEAT_WIDTH+INTO_WIDTH+TENSORS:0] planned = {gen_stage[STAGES-1].beat_q, into_q, gen_stage[STAGES-1].flags_q};
 
   // Steps in order, with credits for the stages
   logic                  step_valid;
@@ -239,12 +255,11 @@ module axis_tensor_unpack #(
   logic [BEAT_WIDTH-1:0] step_beat;
   logic [INTO_WIDTH-1:0] step_into;
   logic [   TENSORS-1:0] step_turn;
-  logic                  step_load;
   logic                  step_piece;
   logic                  step_last;
 
   axis_free_running #(
-      .WIDTH  (BEAT_WIDTH + INTO_WIDTH + TENSORS + 2),
+      .WIDTH  (BEAT_WIDTH + INTO_WIDTH + TENSORS + 1),
       .LATENCY(STAGES)
   ) u_axis_free_running (
       .clk           (clk),
@@ -255,24 +270,19 @@ module axis_tensor_unpack #(
       .pipeline_tdata(planned),
       .m_axis_tvalid (step_valid),
       .m_axis_tready (step_ready),
-      .m_axis_tdata  ({step_beat, step_into, step_turn, step_load, step_piece}),
+      .m_axis_tdata  ({step_beat, step_into, step_turn, step_piece}),
       .m_axis_tlast  (step_last)
   );
 
   // Words held: a step drops the piece that the last one completed, and writes its beat
   logic [TENSORS-1:0]          given_q;  // the tensor of the piece that the last step completed
   logic [UNITS*UNIT_WIDTH-1:0] held_q;
-  wire                         act = step_valid && step_ready;
+  (* keep *) wire              act = step_valid && (m_axis_tready || !m_axis_tvalid);  // kept, as it drives all enables
 
   for (genvar p = 0; p < UNITS; p++) begin : gen_place
     wire [UNIT_WIDTH-1:0] lane = step_beat[UNIT_WIDTH*(p%BEAT_UNITS)+:UNIT_WIDTH];
-    wire                  write;
-
-    if (p < MOST_UNITS - 1) begin : gen_write
-      assign write = step_load && step_into[p];
-    end else begin : gen_write
-      assign write = step_load;
-    end
+    localparam int INTO = p < MOST_UNITS - 1 ? p : MOST_UNITS - 1 + (p - MOST_UNITS + 1) * COPIES / BEAT_UNITS;
+    wire write = step_into[INTO];
 
     // the unit behind the piece that is dropped, if there is one
     logic [UNIT_WIDTH-1:0] behind;
@@ -302,7 +312,7 @@ module axis_tensor_unpack #(
       m_axis_tlast <= step_last;
     end
     m_axis_tvalid <= act ? step_piece : m_axis_tvalid && !m_axis_tready;
-    start_q       <= start;
+    start_q       <= s_axis_desc_tvalid && !next_q && s_axis_desc_rows != '0;
     runs_q        <= runs_q + RUN_BITS'(start_q) - RUN_BITS'(m_axis_tvalid && m_axis_tready && m_axis_tlast);
     if (!rst_n) begin
       m_axis_tvalid <= 1'b0;
@@ -315,10 +325,6 @@ module axis_tensor_unpack #(
   assign step_ready   = m_axis_tready || !m_axis_tvalid;
   assign m_axis_tdata = held_q[MOST_WORDS*WORD_WIDTH-1:0];
   assign starved      = runs_q != '0 && !m_axis_tvalid;
-
-  if (MOST_UNITS == 1) begin : gen_one
-    wire unused = &{1'b0, step_into};
-  end
 
 endmodule
 

@@ -2,9 +2,10 @@
 //
 // The kernel's AXI4-Lite slave: block control by ap_ctrl_chain, arguments and status (registers.svh, docs/registers.md).
 //
-// A run is accepted when ap_start is set and fewer than MAX_RUNS runs are in flight or unacknowledged. In that clock x, y, rows
-// and w are latched and ap_start falls, so the host may write the next run's arguments during this run. Runs are done in order;
-// ap_done stays set until the host has written ap_continue once for every run that is done.
+// A run is accepted when ap_start is set, the last one has been handed on, and fewer than MAX_RUNS are in flight or
+// unacknowledged. In that clock x, y, rows and w are latched and ap_start falls, so the host may write the next run's arguments
+// during this run. Runs are done in order; ap_done stays set until the host has written ap_continue once for every run that is
+// done.
 //
 //   ap_start    __/‾‾\____/‾‾\________________        (host writes 1; accepted)
 //   run         ______A________B______________        (x, y, rows)
@@ -136,7 +137,7 @@ module kernel_control #(
   wire write_control = write_word[4'(registers::CONTROL)];
   wire acknowledge = write_control && write_ones[4] && done_q != '0;
   logic room_q;  // for another run, as was known in the clock before
-  wire accept = start_q && room_q && (!run_valid_q || m_axis_run_tready);
+  wire accept = start_q && room_q && !run_valid_q;
   wire done = s_axis_done_tvalid;  // always taken: done_q can count every run in flight
 
   // Arguments
@@ -151,7 +152,7 @@ module kernel_control #(
       m_axis_run_y    <= y_q;
       m_axis_run_rows <= rows_q;
     end
-    if (!run_valid_q || m_axis_run_tready) run_valid_q <= accept;
+    run_valid_q <= run_valid_q ? !m_axis_run_tready : accept;
     if (write_control && write_ones[0]) start_q <= 1'b1;
     else if (accept) start_q <= 1'b0;
     room_q   <= !accept && flying_q + done_q < RUN_BITS'(MAX_RUNS);
@@ -230,7 +231,7 @@ module kernel_control #(
   logic [31:0] write_data_q;
   logic [31:0] core_q;
   logic        waiting_q;  // results wait for the write side
-  logic        waited_q;  // the last results taken had to wait: then the core does not limit the rows
+  logic [ 3:0] waited_q;  // whether each of the last results taken had to wait: if one did, the core does not limit the rows
   logic [ 5:0] stalls_q;  // a clock late, so that memory's ready signals do not drive the counters directly
   logic [31:0] accepted_cycle;
   logic        accepted_ready;
@@ -256,9 +257,9 @@ module kernel_control #(
     if (done) runs_q <= runs_q + 1'b1;
     if (done) run_cycles_q <= cycle_q - accepted_cycle;
     waiting_q <= results_valid && !results_ready;
-    if (results_valid) waited_q <= !results_ready || waiting_q;
+    if (results_valid) waited_q <= {waited_q[2:0], !results_ready || waiting_q};
     stalls_q <= {
-      blocked && !waited_q, write_data_waits, write_address_waits, read_address_waits, blocked, starved
+      blocked && waited_q == '0, write_data_waits, write_address_waits, read_address_waits, blocked, starved
     };
     if (stalls_q[0]) starved_q <= starved_q + 1'b1;
     if (stalls_q[1]) blocked_q <= blocked_q + 1'b1;
@@ -272,7 +273,7 @@ module kernel_control #(
       runs_q          <= '0;
       run_cycles_q    <= '0;
       waiting_q       <= 1'b0;
-      waited_q        <= 1'b0;
+      waited_q        <= '0;
       stalls_q        <= '0;
       starved_q       <= '0;
       blocked_q       <= '0;
@@ -283,13 +284,14 @@ module kernel_control #(
     end
   end
 
-  // Read channel
+  // Read channel: an address is taken, and answered in the clock after
+  logic              ar_valid_q;
+  logic [       9:0] ar_word_q;
   logic              r_valid_q;
   logic              ready_q;
   logic [31:0][31:0] values;  // of words 0 to 31; all others read 0
 
-  wire         read = s_axi_control_arvalid && s_axi_control_arready;
-  wire  [ 9:0] read_word = s_axi_control_araddr[11:2];
+  wire         read = ar_valid_q && !r_valid_q;
   wire         idle = !start_q && flying_q == '0;
 
   always_comb begin
@@ -323,20 +325,23 @@ module kernel_control #(
   end
 
   always_ff @(posedge clk) begin
-    if (read) s_axi_control_rdata <= read_word[9:5] == '0 ? values[read_word[4:0]] : '0;
-    if (read && read_word == registers::BUSY_CYCLES_LOW) busy_high_q <= busy_cycles_q[63:32];
+    if (s_axi_control_arready) ar_word_q <= s_axi_control_araddr[11:2];
+    if (read) s_axi_control_rdata <= ar_word_q[9:5] == '0 ? values[ar_word_q[4:0]] : '0;
+    if (read && ar_word_q == registers::BUSY_CYCLES_LOW) busy_high_q <= busy_cycles_q[63:32];
+    ar_valid_q <= s_axi_control_arready ? s_axi_control_arvalid : ar_valid_q && !read;
     if (read) r_valid_q <= 1'b1;
     else if (s_axi_control_rready) r_valid_q <= 1'b0;
     if (accept) ready_q <= 1'b1;
-    else if (read && read_word == registers::CONTROL) ready_q <= 1'b0;
+    else if (read && ar_word_q == registers::CONTROL) ready_q <= 1'b0;
     if (!rst_n) begin
+      ar_valid_q  <= 1'b0;
       r_valid_q   <= 1'b0;
       ready_q     <= 1'b0;
       busy_high_q <= '0;
     end
   end
 
-  assign s_axi_control_arready = open_q && !r_valid_q;
+  assign s_axi_control_arready = open_q && !ar_valid_q && !r_valid_q;
   assign s_axi_control_rvalid  = r_valid_q;
   assign s_axi_control_rresp   = 2'b00;
 

@@ -3,7 +3,7 @@
 // The read side of a kernel: reads the rows of its runs and, for a core with weights in memory, the weights.
 //
 //   descriptor of a run (address, beats) -------> axi_read_master <---- m_axi
-//                                                     | beats
+//                                                     | beats, through an axis_skid
 //   rows of a run ------------------------------> axis_row_unpack ----> m_axis_x (rows)
 //
 // A row leaves in one beat, or in several: X_PIECES of X_PIECE_BYTES bytes for each tensor, with axis_tensor_unpack instead of
@@ -331,6 +331,24 @@ module kernel_read #(
     assign unused        = &{1'b0, unused_stream};
   end
 
+  // A register between the memory of the FIFO and the wide multiplexers
+  logic                  rows_valid;
+  logic                  rows_ready;
+  logic [DATA_WIDTH-1:0] rows_data;
+
+  axis_skid #(
+      .WIDTH(DATA_WIDTH)
+  ) u_axis_skid_rows (
+      .clk          (clk),
+      .rst_n        (rst_n),
+      .s_axis_tvalid(in_valid),
+      .s_axis_tready(in_ready),
+      .s_axis_tdata (in_data),
+      .m_axis_tvalid(rows_valid),
+      .m_axis_tready(rows_ready),
+      .m_axis_tdata (rows_data)
+  );
+
   if (WHOLE_ROWS) begin : gen_whole
     axis_row_unpack #(
         .WORD_WIDTH(8),
@@ -343,9 +361,9 @@ module kernel_read #(
         .s_axis_desc_tvalid(s_axis_unpack_tvalid),
         .s_axis_desc_tready(s_axis_unpack_tready),
         .s_axis_desc_rows  (s_axis_unpack_rows),
-        .s_axis_tvalid     (in_valid),
-        .s_axis_tready     (in_ready),
-        .s_axis_tdata      (in_data),
+        .s_axis_tvalid     (rows_valid),
+        .s_axis_tready     (rows_ready),
+        .s_axis_tdata      (rows_data),
         .m_axis_tvalid     (m_axis_x_tvalid),
         .m_axis_tready     (m_axis_x_tready),
         .m_axis_tdata      (m_axis_x_tdata),
@@ -367,9 +385,9 @@ module kernel_read #(
         .s_axis_desc_tvalid(s_axis_unpack_tvalid),
         .s_axis_desc_tready(s_axis_unpack_tready),
         .s_axis_desc_rows  (s_axis_unpack_rows),
-        .s_axis_tvalid     (in_valid),
-        .s_axis_tready     (in_ready),
-        .s_axis_tdata      (in_data),
+        .s_axis_tvalid     (rows_valid),
+        .s_axis_tready     (rows_ready),
+        .s_axis_tdata      (rows_data),
         .m_axis_tvalid     (m_axis_x_tvalid),
         .m_axis_tready     (m_axis_x_tready),
         .m_axis_tdata      (m_axis_x_tdata),

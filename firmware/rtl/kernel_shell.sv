@@ -129,7 +129,8 @@ module kernel_shell #(
 
   localparam int DATA_WIDTH = 512;
   localparam int BEAT_BYTES = DATA_WIDTH / 8;
-  localparam int COUNT_WIDTH = BYTES_WIDTH - $clog2(BEAT_BYTES) + 1;
+  localparam int BEAT_BITS = $clog2(BEAT_BYTES);
+  localparam int COUNT_WIDTH = BYTES_WIDTH - BEAT_BITS + 1;
 
   if (ROW_OUT_BYTES % Y_BYTES != 0) begin : g_check_y_bytes
     $error("kernel_shell %m: Y_BYTES is %0d, expected a divisor of ROW_OUT_BYTES, %0d", Y_BYTES, ROW_OUT_BYTES);
@@ -214,7 +215,8 @@ module kernel_shell #(
   logic                   write_valid;
   logic                   write_ready;
   logic [           63:0] write_address;
-  logic [BYTES_WIDTH-1:0] write_bytes;
+  logic [COUNT_WIDTH-1:0] write_beats;
+  logic [ BEAT_BITS-1:0] write_tail;
 
   kernel_runs #(
       .ROW_IN_BYTES (ROW_IN_BYTES),
@@ -240,7 +242,8 @@ module kernel_shell #(
       .m_axis_write_tvalid (write_valid),
       .m_axis_write_tready (write_ready),
       .m_axis_write_address(write_address),
-      .m_axis_write_bytes  (write_bytes)
+      .m_axis_write_beats  (write_beats),
+      .m_axis_write_tail   (write_tail)
   );
 
   kernel_read #(
@@ -343,14 +346,15 @@ module kernel_shell #(
       .DATA_WIDTH     (DATA_WIDTH),
       .MAX_BURST_BEATS(MAX_BURST_BEATS),
       .OUTSTANDING    (OUTSTANDING),
-      .BYTES_WIDTH    (BYTES_WIDTH)
+      .COUNT_WIDTH    (COUNT_WIDTH)
   ) u_axi_write_master (
       .clk                (clk),
       .rst_n              (rst_n),
       .s_axis_desc_tvalid (write_valid),
       .s_axis_desc_tready (write_ready),
       .s_axis_desc_address(write_address),
-      .s_axis_desc_bytes  (write_bytes),
+      .s_axis_desc_beats  (write_beats),
+      .s_axis_desc_tail   (write_tail),
       .s_axis_tvalid      (out_valid),
       .s_axis_tready      (out_ready),
       .s_axis_tdata       (out_data),

@@ -87,12 +87,12 @@ def fifo_cost(width: int, depth: int) -> Amounts:
 
 def flow_cost(width: int, latency: int) -> Amounts:
     """Return the cost of an axis_free_running: credits and output FIFO of a pipeline of `latency` clocks and `width` bits."""
-    return fifo_cost(width + 1, 1 << (latency + 2).bit_length()) + Amounts(lut=10, ff=12)
+    return fifo_cost(width + 1, 1 << (latency + 3).bit_length()) + Amounts(lut=10, ff=13)
 
 
 def skid_cost(width: int) -> Amounts:
     """Return the cost of a skid buffer for `width` bits."""
-    return Amounts(lut=width + 3, ff=2 * width + 2)
+    return Amounts(lut=width + 3, ff=2 * width + 3)
 
 
 def cast_cost(width: int, numbers: Numbers) -> Amounts:

@@ -7,13 +7,15 @@
 //   s_axis data --> the pipeline, outside this module ---+--> axis_fifo --> m_axis
 //
 // Since the pipeline cannot wait, a row is taken only if the FIFO has a free place for its result. A counter of free places
-// is decremented for each row taken and incremented for each result given. The FIFO is deep enough that the counter never
-// stops a stream whose output does not stall.
+// is decremented for each row taken and incremented in the clock after each result given. The FIFO is deep enough that the
+// counter never stops a stream whose output does not stall.
 `default_nettype none
 
 module axis_free_running #(
     parameter int WIDTH   = 32,  // bits of one result
-    parameter int LATENCY = 8    // clock edges from a row to its result, 1 or more
+    parameter int LATENCY = 8,   // clock edges from a row to its result, 1 or more
+    // the LATENCY of the slowest of the streams whose results are joined with these, which wait for it
+    parameter int MOST_LATENCY = LATENCY
 ) (
     input  logic             clk,
     input  logic             rst_n,
@@ -26,34 +28,39 @@ module axis_free_running #(
     output logic [WIDTH-1:0] m_axis_tdata,
     output logic             m_axis_tlast
 );
-  // a place is reserved for LATENCY edges in the pipeline, two in the FIFO and one until the counter is updated
-  localparam int DEPTH = 1 << $clog2(LATENCY + 3);
+  // a place is reserved for LATENCY edges in the pipeline, two in the FIFO and two until the counter is updated
+  localparam int DEPTH = 1 << $clog2(MOST_LATENCY + 4);
   localparam int COUNT_WIDTH = $clog2(DEPTH + 1);
 
   if (LATENCY < 1) begin : g_check_latency
     $error("axis_free_running %m: LATENCY is %0d, expected 1 or more", LATENCY);
   end
+  if (MOST_LATENCY < LATENCY) begin : g_check_most_latency
+    $error("axis_free_running %m: MOST_LATENCY is %0d, expected at least LATENCY, %0d", MOST_LATENCY, LATENCY);
+  end
 
   logic [LATENCY-1:0] valid_q, last_q;
   logic [COUNT_WIDTH-1:0] free_q;
   logic ready_q;  // a place is free
-  logic take, give, fifo_tready;
+  logic gave_q;  // a result was given: so the consumer's handshake is not on the path to the counter
+  logic take, fifo_tready;
 
   assign s_axis_tready = ready_q;
   assign take = s_axis_tvalid && s_axis_tready;
-  assign give = m_axis_tvalid && m_axis_tready;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       valid_q <= '0;
       free_q <= COUNT_WIDTH'(DEPTH);
       ready_q <= 1'b1;
+      gave_q <= 1'b0;
     end else begin
+      gave_q <= m_axis_tvalid && m_axis_tready;
       valid_q <= LATENCY'({valid_q, take});
-      if (take && !give) begin
+      if (take && !gave_q) begin
         free_q <= free_q - 1'b1;
         ready_q <= free_q != COUNT_WIDTH'(1);
-      end else if (give && !take) begin
+      end else if (gave_q && !take) begin
         free_q <= free_q + 1'b1;
         ready_q <= 1'b1;
       end

@@ -29,21 +29,25 @@ module axis_skid #(
   end
 
   logic skid_valid_q;
+  logic ready_q;  // !skid_valid_q, in a register of its own, because that one drives the multiplexer
   logic [WIDTH-1:0] skid_data_q;
   logic advance;
 
   assign advance = m_axis_tready || !m_axis_tvalid;
-  assign s_axis_tready = !skid_valid_q;
+  assign s_axis_tready = ready_q;
 
   always_ff @(posedge clk) begin
     if (!rst_n) begin
       m_axis_tvalid <= 1'b0;
       skid_valid_q <= 1'b0;
+      ready_q <= 1'b1;
     end else if (advance) begin
       m_axis_tvalid <= s_axis_tvalid || skid_valid_q;
       skid_valid_q <= 1'b0;
+      ready_q <= 1'b1;
     end else if (s_axis_tvalid) begin
       skid_valid_q <= 1'b1;
+      ready_q <= 1'b0;
     end
   end
 
@@ -51,6 +55,8 @@ module axis_skid #(
     if (advance) m_axis_tdata <= skid_valid_q ? skid_data_q : s_axis_tdata;
     if (s_axis_tready) skid_data_q <= s_axis_tdata;
   end
+
+  always_comb if (rst_n) assert (ready_q == !skid_valid_q);
 endmodule
 
 `default_nettype wire

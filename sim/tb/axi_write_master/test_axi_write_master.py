@@ -38,7 +38,7 @@ class TB:
         self.beat_bytes = int(dut.DATA_WIDTH.value) // 8
         self.expected = bytearray(self.rng.randbytes(_MEMORY_BYTES))
         self.stored = bytearray(self.expected)
-        self.descriptors = Source(dut, "s_axis_desc", ("address", "bytes"), self.rng, pause)
+        self.descriptors = Source(dut, "s_axis_desc", ("address", "beats", "tail"), self.rng, pause)
         self.data = Source(dut, "s_axis", ("tdata",), self.rng, pause)
         self.done = Sink(dut, "m_axis_done", (), self.rng, pause)
         self.memory = WriteMemory(dut, "m_axi", self.stored, self.rng, behaviour)
@@ -48,7 +48,7 @@ class TB:
         self.runs = 0
 
     def send(self, address: int, size_bytes: int) -> None:
-        self.descriptors.send(address=address, bytes=size_bytes)
+        self.descriptors.send(address=address, beats=-(-size_bytes // self.beat_bytes), tail=size_bytes % self.beat_bytes)
         self.runs += 1
         text = self.rng.randbytes(size_bytes)
         self.expected[address : address + size_bytes] = text

@@ -72,7 +72,7 @@ async def one_row_a_clock_passes(dut: Any) -> None:
 @bench_test
 async def a_stopped_sink_leaves_as_many_rows_inside_as_the_fifo_holds(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
-    depth = 1 << (tb.latency + 2).bit_length()
+    depth = 1 << (tb.latency + 3).bit_length()
     await tb.bench.reset()
     tb.send(depth + 5)
     await tb.bench.step(2 * depth + 20)

@@ -22,7 +22,7 @@ class TB:
         self.runs = Source(dut, "s_axis_run", ("x", "y", "rows"), self.rng, pause)
         self.read = Sink(dut, "m_axis_read", ("address", "beats"), self.rng, pause)
         self.unpack = Sink(dut, "m_axis_unpack", ("rows",), self.rng, pause)
-        self.write = Sink(dut, "m_axis_write", ("address", "bytes"), self.rng, pause)
+        self.write = Sink(dut, "m_axis_write", ("address", "beats", "tail"), self.rng, pause)
         self.sinks = (self.read, self.unpack, self.write)
         self.bench = Bench(dut, [self.runs, *self.sinks])
 
@@ -38,7 +38,11 @@ class TB:
         beats = [-(-rows * _ROW_IN_BYTES // 64) for _, _, rows in runs]
         assert self.read.received == [{"address": x, "beats": n} for (x, _, _), n in zip(runs, beats, strict=True)]
         assert self.unpack.received == [{"rows": rows} for _, _, rows in runs]
-        assert self.write.received == [{"address": y, "bytes": rows * _ROW_OUT_BYTES} for _, y, rows in runs]
+        assert self.write.received == [_written(y, rows * _ROW_OUT_BYTES) for _, y, rows in runs]
+
+
+def _written(address: int, size_bytes: int) -> dict[str, int]:
+    return {"address": address, "beats": -(-size_bytes // 64), "tail": size_bytes % 64}
 
 
 @cocotb.test()
@@ -56,7 +60,7 @@ async def a_consumer_that_waits_holds_up_no_other(dut: Any) -> None:
     tb.write.pause = 1.0
     for _ in range(8):
         tb.send_random()
-    await tb.bench.step(40)
+    await tb.bench.step(8 * 8 + 10)
     assert len(tb.read.received) == len(tb.unpack.received) == 8
     assert not tb.write.received
 

@@ -28,7 +28,7 @@ class Break(NamedTuple):
 #: the queue of axi_write_master that gives W its bursts, and the same when it gets a burst only after AWREADY
 _W_QUEUE = """\
   axis_fifo #(
-      .WIDTH(8 + BYTE_BITS),
+      .WIDTH(8 + 1 + BEAT_BYTES),
       .DEPTH(OUTSTANDING)
   ) u_axis_fifo_w (
       .clk          (clk),
@@ -37,11 +37,11 @@ _W_QUEUE = """\
       .s_axis_tready(w_s_ready),  // never low: the FIFO has room for all bursts that due_q counts
       .s_axis_tdata ({data}),
 """
-_W_OFFERED = ("ask", "{8'(burst_beats - 1'b1), burst_last ? burst_tail : BYTE_BITS'(0)}")
-_W_TAKEN = ("m_axi_awvalid && m_axi_awready", "{aw_len_q, aw_tail_q}")
+_W_OFFERED = ("ask", "{8'(burst_beats - 1'b1), single, strobes(burst_end) | {BEAT_BYTES{!burst_last}}}")
+_W_TAKEN = ("m_axi_awvalid && m_axi_awready", "{aw_len_q, aw_len_q == '0, strobes(aw_end_q)}")
 _AW_TAIL = """\
-  logic [BYTE_BITS-1:0] aw_tail_q;
-  always_ff @(posedge clk) if (ask) aw_tail_q <= burst_last ? burst_tail : '0;
+  logic [BYTE_BITS-1:0] aw_end_q;
+  always_ff @(posedge clk) if (ask) aw_end_q <= burst_last ? burst_end : '1;
 """
 
 
@@ -87,8 +87,8 @@ BREAKS = {
     ),
     "a read is taken during the reset": Break(
         "kernel_control",
-        "s_axi_control_arready = open_q && !r_valid_q;",
-        "s_axi_control_arready = !r_valid_q;",
+        "s_axi_control_arready = open_q && !ar_valid_q && !r_valid_q;",
+        "s_axi_control_arready = !ar_valid_q && !r_valid_q;",
         rule=("axi_lite_rules.sv", "if (in_reset_q) assert (!awready && !wready && !arready);"),
     ),
     "an address is taken during the reset": Break(
@@ -98,9 +98,7 @@ BREAKS = {
         "bmc",
         rule=("axi_lite_rules.sv", "if (in_reset_q) assert (!awready && !wready && !arready);"),
     ),
-    "a burst is as long as it likes": Break(
-        "axi_burst_split", "wire                 fits = left_q <= COUNT_WIDTH'(room_q);", "wire fits = 1'b1;"
-    ),
+    "a burst is as long as it likes": Break("axi_burst_split", "high == '0 && left_q[BURST_BITS:0] <= room_q;", "1'b1;"),
     "the older beat is overtaken": Break("axis_skid", "skid_valid_q ? skid_data_q : s_axis_tdata", "s_axis_tdata"),
     "a full FIFO takes a beat": Break("axis_fifo", "assign s_axis_tready = !full_q;", "assign s_axis_tready = 1'b1;"),
     "a run's rest reaches the next run": Break(
@@ -110,7 +108,7 @@ BREAKS = {
         "axis_tensor_unpack", "assign by = kept[2*s+:2];", "assign by = kept[2*s+:2] + 1'b1;", "prove_3x1"
     ),
     "a beat is written over words that are held": Break(
-        "axis_tensor_unpack", "assign write = step_load && step_into[p];", "assign write = step_load;", "prove_3x1"
+        "axis_tensor_unpack", "places[i] = kept <= FILL_BITS'(i);", "places[i] = 1'b1;", "prove_3x1"
     ),
     "a tensor's last piece is counted as long as the next tensor's": Break(
         "axis_tensor_unpack",
@@ -136,15 +134,15 @@ BREAKS = {
     ),
     "bytes of input rows are written": Break(
         "kernel_runs",
-        "HALF'(rows_q[31:16]) * HALF'(ROW_OUT_BYTES)",
-        "HALF'(rows_q[31:16]) * HALF'(ROW_IN_BYTES)",
+        "PART'(n * ROW_OUT_BYTES)",
+        "PART'(n * ROW_IN_BYTES)",
     ),
     "a burst is asked for one beat short of room": Break(
         "axi_read_master", "free_q >= (DEPTH_BITS + 1)'(burst_beats)", "free_q + 1'b1 >= (DEPTH_BITS + 1)'(burst_beats)"
     ),
     "the last beat is written in full": Break(
         "axi_write_master",
-        "(m_axi_wlast && w_tail != '0) ? ~({BEAT_BYTES{1'b1}} << w_tail) : {BEAT_BYTES{1'b1}}",
+        "w_strobes | {BEAT_BYTES{!m_axi_wlast}}",
         "{BEAT_BYTES{1'b1}}",
     ),
     "done comes before its response": Break(

@@ -66,7 +66,7 @@ def test_the_netlist_has_the_registers_between_the_shell_and_every_channel(core:
     for channel in CHANNELS:
         own = {
             name: netlist.bits(f"{channel.register}.{name}")
-            for name in ("m_axis_tvalid", "m_axis_tdata", "skid_valid_q", "skid_data_q")
+            for name in ("m_axis_tvalid", "m_axis_tdata", "ready_q", "skid_valid_q", "skid_data_q")
         }
         assert {name for name, bits in own.items() if not netlist.registered.issuperset(bits)} == set()
         flip_flops += len({bit for bits in own.values() for bit in bits})
