@@ -66,6 +66,8 @@ module axi_read_merge_proof (
 
   (* inner = "u_axi_read_merge.tail_q" *) wire [1:0] inner_tail;
   (* inner = "u_axi_read_merge.head_q" *) wire [1:0] inner_head;
+  (* inner = "u_axi_read_merge.used_q" *) wire [1:0] inner_used;
+  (* inner = "u_axi_read_merge.gone_q" *) wire [1:0] inner_gone;
   (* inner = "u_axi_read_merge.ar_slot_q" *) wire inner_ar_slot;
   (* inner = "u_axi_read_merge.order[0]" *) wire [2:0] inner_order_0;
   (* inner = "u_axi_read_merge.order[1]" *) wire [2:0] inner_order_1;
@@ -80,7 +82,7 @@ module axi_read_merge_proof (
   (* inner = "u_axi_read_merge.beats[3]" *) wire [17:0] inner_beat_3;
   (* inner = "u_axi_read_merge.beat_q" *) wire [1:0] inner_beat;
   (* inner = "u_axi_read_merge.read" *) wire inner_read;
-  (* inner = "u_axi_read_merge.seen_valid_q" *) wire inner_seen_valid;
+  (* inner = "u_axi_read_merge.known_q" *) wire inner_known;
   (* inner = "u_axi_read_merge.seen_q" *) wire [1:0] inner_seen;
   (* inner = "u_axi_read_merge.u_axi_burst_split.burst_valid_q" *) wire inner_burst;
   (* inner = "u_axi_read_merge.u_axi_burst_split.burst_beat_q" *) wire [12:0] inner_burst_beat;
@@ -143,8 +145,8 @@ module axi_read_merge_proof (
   logic ar_next_q;
   logic r_next_q;
   always_ff @(posedge clk) begin
-    ar_next_q <= rst_n && inner_burst && used != 2'd2 && !m_axi_arvalid;
-    r_next_q  <= rst_n && inner_seen_valid && inner_seen != inner_beat && s_axi_rvalid == '0;
+    ar_next_q <= rst_n && inner_burst && inner_used != 2'd2 && !m_axi_arvalid;
+    r_next_q  <= rst_n && inner_seen != inner_beat && s_axi_rvalid == '0;
   end
 
   // The rules of PCIM
@@ -188,7 +190,10 @@ module axi_read_merge_proof (
         assert (inner_burst_beats == 2'd1 || inner_burst_beats == 2'd2);
         assert ({1'b0, inner_burst_beat[0]} + inner_burst_beats <= 2'd2);
       end
-      assert (used <= 2'd2);
+      assert (used <= 2'd2 && inner_used <= 2'd2 && inner_gone != 2'b11);
+      if (!in_ring_0) assert (inner_there_0 == 2'd0 || inner_gone[0]);
+      if (!in_ring_1) assert (inner_there_1 == 2'd0 || inner_gone[1]);
+      if (inner_gone != '0) assert (inner_gone == (inner_head[0] ? 2'b01 : 2'b10) && used != 2'd2 && !inner_known);
       if (m_axi_arvalid) begin
         assert (used != 2'd0 && inner_ar_slot == !inner_tail[0]);
         assert (m_axi_arlen == 8'(inner_ar_slot ? inner_order_1[0] : inner_order_0[0]));
@@ -216,7 +221,8 @@ module axi_read_merge_proof (
         assert (inner_beat <= head_there && inner_beat <= 2'(head_order[0]));
       end
       assert (inner_head == at_q && inner_beat == 2'(beat_q));
-      if (inner_seen_valid) assert (used != 2'd0 && inner_seen <= head_there && inner_beat <= inner_seen);
+      if (inner_known) assert (used != 2'd0 && inner_beat <= inner_seen && inner_seen <= head_there);
+      else assert (inner_seen == 2'd0 && inner_beat == 2'd0);
     end
   end
 

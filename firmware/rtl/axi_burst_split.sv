@@ -73,15 +73,15 @@ module axi_burst_split #(
   logic [     USER_WIDTH-1:0] burst_user_q;
 
   // The beats of the next burst: those to the next multiple of MAX_BURST_BEATS, or all
-  localparam int HIGH = COUNT_WIDTH - BURST_BITS - 1;
-  wire [HIGH-1:0] high = left_q[COUNT_WIDTH-1:BURST_BITS+1];
+  localparam int HIGH = COUNT_WIDTH > BURST_BITS + 1 ? COUNT_WIDTH - BURST_BITS - 1 : 1;
+  wire [HIGH-1:0] high = HIGH'(left_q >> (BURST_BITS + 1));
   logic [BURST_BITS:0] room_q;  // beats to that multiple
   wire                 fits = high == '0 && left_q[BURST_BITS:0] <= room_q;
   logic                known_q;  // which of them is in fits_q
   logic                fits_q;
   wire                 cut = known_q && !burst_valid_q;
 
-  // What is left without them. The high bits, one less, are computed in the clock before a burst is cut off
+  // The beats left after this burst. The high part minus one is registered a clock before it is needed
   logic [      HIGH-1:0] less_q;
   wire  [BURST_BITS+1:0] low = {1'b0, left_q[BURST_BITS:0]} - {1'b0, room_q};
 

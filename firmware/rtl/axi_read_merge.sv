@@ -135,11 +135,13 @@ module axi_read_merge #(
   // number of a slot.
   logic [          SLOT_BITS:0] tail_q;
   logic [          SLOT_BITS:0] head_q;
+  logic [          SLOT_BITS:0] used_q;  // slots from the head to the tail; one more in the clock after the head moves
+  logic                         moved_q;  // the head has moved in the last clock
+  logic [            SLOTS-1:0] gone_q;  // a bit for each slot: from this one
   logic [UNIT_BITS+BEAT_BITS:0] order[SLOTS];  // the unit, whether the unit's burst ends with it, and its beats less one
 
   wire [SLOT_BITS-1:0] tail = tail_q[SLOT_BITS-1:0];
   wire [SLOT_BITS-1:0] head = head_q[SLOT_BITS-1:0];
-  wire                 full = tail_q == (head_q ^ {1'b1, SLOT_BITS'(0)});
 
   logic                  ar_valid_q;
   logic [ADDR_WIDTH-1:0] ar_address_q;
@@ -147,7 +149,7 @@ module axi_read_merge #(
   logic [ SLOT_BITS-1:0] ar_slot_q;
 
   wire [BEAT_BITS-1:0] burst_len = BEAT_BITS'(burst_beats - 1'b1);
-  wire                 ask = burst_valid && !full && (!ar_valid_q || m_axi_arready);
+  wire                 ask = burst_valid && !used_q[SLOT_BITS] && (!ar_valid_q || m_axi_arready);
 
   assign burst_ready = ask;
 
@@ -160,9 +162,11 @@ module axi_read_merge #(
       tail_q       <= tail_q + 1'b1;
     end
     if (!ar_valid_q || m_axi_arready) ar_valid_q <= ask;
+    used_q <= used_q + (SLOT_BITS + 1)'(ask) - (SLOT_BITS + 1)'(moved_q);
     if (!rst_n) begin
       ar_valid_q <= 1'b0;
       tail_q     <= '0;
+      used_q     <= '0;
     end
   end
 
@@ -199,7 +203,7 @@ module axi_read_merge #(
 
   for (genvar i = 0; i < SLOTS; i++) begin : gen_slot
     always_ff @(posedge clk) begin
-      if (ask && tail == SLOT_BITS'(i)) there_q[i] <= '0;
+      if (gone_q[i] || !rst_n) there_q[i] <= '0;
       else if (come_q && come_at_q[i]) there_q[i] <= there_q[i] + 1'b1;
     end
   end
@@ -208,10 +212,14 @@ module axi_read_merge #(
 
   // Beats passed on, from the slot at the head. What is known of it is read a clock earlier, because selecting one of the slots takes
   // time; so each new head costs a clock.
-  logic                         seen_valid_q;
-  logic [UNIT_BITS+BEAT_BITS:0] entry_q;  // the head's in `order`
-  logic [          BEAT_BITS:0] seen_q;  // beats received in the head, a clock ago
+  logic [            SLOTS-1:0] head_at_q;  // a bit for each slot: the head
+  logic [          BEAT_BITS:0] there;  // beats received in the head
+  logic                         known_q;  // entry_q, left_q and ends_q are those of the head
+  logic [          UNIT_BITS:0] entry_q;  // the head's in `order`, without its beats
+  logic [          BEAT_BITS:0] seen_q;  // `there` a clock ago; none when the head has just moved
   logic [          BEAT_BITS:0] beat_q;  // beats of the head that have been read
+  logic [        BEAT_BITS-1:0] left_q;  // those that have not been read, less one
+  logic                         ends_q;  // it is one
   logic                         out_valid_q;
   logic                         out_last_q;
   logic [        UNIT_BITS-1:0] out_unit_q;
@@ -219,36 +227,60 @@ module axi_read_merge #(
 
   wire [UNIT_BITS-1:0] head_unit;
   wire                 head_last;
-  wire [BEAT_BITS-1:0] head_len;
-  assign {head_unit, head_last, head_len} = entry_q;
-  wire                 ends = beat_q[BEAT_BITS-1:0] == head_len;
-  wire                 waits = seen_valid_q && seen_q != beat_q;
+  wire [BEAT_BITS-1:0] head_len = order[head][BEAT_BITS-1:0];
+  assign {head_unit, head_last} = entry_q;
+  wire                 waits = seen_q != beat_q;
   wire                 moves = !out_valid_q || s_axi_rready[out_unit_q];
   wire                 read = waits && moves;
 
+  always_comb begin
+    there = '0;
+    for (int i = 0; i < SLOTS; i++) there = there | (there_q[i] & {(BEAT_BITS + 1) {head_at_q[i]}});
+  end
+
   always_ff @(posedge clk) begin
-    seen_q       <= there_q[head];
-    entry_q      <= order[head];
-    seen_valid_q <= head_q != tail_q && !(read && ends);
+    seen_q  <= read && ends_q ? '0 : there;
+    entry_q <= order[head][UNIT_BITS+BEAT_BITS:BEAT_BITS];
+    known_q <= head_q != tail_q && !(read && ends_q);
+    moved_q <= read && ends_q;
+    gone_q  <= head_at_q & {SLOTS{read && ends_q}};
+    if (read || !known_q) begin
+      left_q <= read ? left_q - 1'b1 : head_len;
+      ends_q <= read ? left_q == BEAT_BITS'(1) : head_len == '0;
+    end
     if (moves) begin  // whether or not the beat is there: out_valid_q says so, and the comparison does not drive the memory
       out_valid_q <= waits;
       out_unit_q  <= head_unit;
-      out_last_q  <= head_last && ends;
+      out_last_q  <= head_last && ends_q;
       out_beat_q  <= beats[{head, beat_q[BEAT_BITS-1:0]}];
     end
     if (read) begin
-      beat_q <= ends ? '0 : beat_q + 1'b1;
-      if (ends) head_q <= head_q + 1'b1;
+      beat_q <= ends_q ? '0 : beat_q + 1'b1;
+      if (ends_q) begin
+        head_q    <= head_q + 1'b1;
+        head_at_q <= {head_at_q[SLOTS-2:0], head_at_q[SLOTS-1]};
+      end
     end
     if (!rst_n) begin
-      seen_valid_q <= 1'b0;
-      out_valid_q  <= 1'b0;
-      head_q       <= '0;
-      beat_q       <= '0;
+      seen_q      <= '0;
+      known_q     <= 1'b0;
+      out_valid_q <= 1'b0;
+      head_q      <= '0;
+      head_at_q   <= SLOTS'(1);
+      moved_q     <= 1'b0;
+      gone_q      <= '0;
+      beat_q      <= '0;
     end
   end
 
-  always_comb if (rst_n && seen_valid_q) assert (entry_q == order[head]);
+  always_comb begin
+    if (rst_n) assert (head_at_q == SLOTS'(1) << head && used_q == (SLOT_BITS + 1)'(tail_q - head_q) + (SLOT_BITS + 1)'(moved_q));
+    if (rst_n) assert (moved_q == (gone_q != '0) && (known_q || !waits));
+    if (rst_n && known_q) begin
+      assert ({entry_q, BEAT_BITS'(beat_q[BEAT_BITS-1:0] + left_q)} == order[head]);
+      assert (ends_q == (left_q == '0));
+    end
+  end
 
   assign s_axi_rdata = out_beat_q[DATA_WIDTH-1:0];
   assign s_axi_rresp = out_beat_q[DATA_WIDTH+1:DATA_WIDTH];

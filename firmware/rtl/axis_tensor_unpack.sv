@@ -251,7 +251,7 @@ module axis_tensor_unpack #(
 
   // Steps in order, with credits for the stages
   logic                  step_valid;
-  logic                  step_ready;
+  wire                   step_ready = m_axis_tready || !m_axis_tvalid;
   logic [BEAT_WIDTH-1:0] step_beat;
   logic [INTO_WIDTH-1:0] step_into;
   logic [   TENSORS-1:0] step_turn;
@@ -277,7 +277,7 @@ module axis_tensor_unpack #(
   // Words held: a step drops the piece that the last one completed, and writes its beat
   logic [TENSORS-1:0]          given_q;  // the tensor of the piece that the last step completed
   logic [UNITS*UNIT_WIDTH-1:0] held_q;
-  (* keep *) wire              act = step_valid && (m_axis_tready || !m_axis_tvalid);  // kept, as it drives all enables
+  (* keep *) wire              act = step_valid && step_ready;  // kept, as it drives all enables
 
   for (genvar p = 0; p < UNITS; p++) begin : gen_place
     wire [UNIT_WIDTH-1:0] lane = step_beat[UNIT_WIDTH*(p%BEAT_UNITS)+:UNIT_WIDTH];
@@ -322,7 +322,6 @@ module axis_tensor_unpack #(
     end
   end
 
-  assign step_ready   = m_axis_tready || !m_axis_tvalid;
   assign m_axis_tdata = held_q[MOST_WORDS*WORD_WIDTH-1:0];
   assign starved      = runs_q != '0 && !m_axis_tvalid;
 

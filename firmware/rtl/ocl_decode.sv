@@ -68,20 +68,21 @@ module ocl_decode #(
   logic open_q;
   always_ff @(posedge clk) open_q <= rst_n;
 
-  // Write
+  // Write. The address is decoded in the clock after it is taken
   logic             aw_held_q;
+  logic             aw_known_q;
   logic             w_held_q;
   logic [     25:0] aw_address_q;
   logic             write_q;  // passed on to the unit
-  logic [UNITS-1:0] write_unit;
+  logic [UNITS-1:0] write_unit_q;
   logic [UNITS-1:0] awaits_b_q;  // the unit that owes the response
   logic             b_valid_q;
 
-  wire write = aw_held_q && w_held_q && !write_q;
+  wire write = aw_known_q && w_held_q && !write_q;
   wire [UNITS-1:0] b_taken = m_axi_bvalid & m_axi_bready;
 
   for (genvar i = 0; i < UNITS; i++) begin : gen_write
-    assign write_unit[i] = aw_address_q[25:16] == 10'(i) && aw_address_q[15:12] == '0;
+    always_ff @(posedge clk) write_unit_q[i] <= aw_address_q[25:16] == 10'(i) && aw_address_q[15:12] == '0;
   end
 
   always_ff @(posedge clk) begin
@@ -94,18 +95,21 @@ module ocl_decode #(
       m_axi_wdata <= s_axi_wdata;
       m_axi_wstrb <= s_axi_wstrb;
     end
-    m_axi_awvalid <= (m_axi_awvalid & ~m_axi_awready) | (write_unit & {UNITS{write}});
-    m_axi_wvalid  <= (m_axi_wvalid & ~m_axi_wready) | (write_unit & {UNITS{write}});
-    awaits_b_q    <= (awaits_b_q & ~b_taken) | (write_unit & {UNITS{write}});
+    aw_known_q    <= aw_held_q;
+    m_axi_awvalid <= (m_axi_awvalid & ~m_axi_awready) | (write_unit_q & {UNITS{write}});
+    m_axi_wvalid  <= (m_axi_wvalid & ~m_axi_wready) | (write_unit_q & {UNITS{write}});
+    awaits_b_q    <= (awaits_b_q & ~b_taken) | (write_unit_q & {UNITS{write}});
     if (write) write_q <= 1'b1;
-    b_valid_q <= (write && write_unit == '0) || b_taken != '0 || (b_valid_q && !s_axi_bready);
+    b_valid_q <= (write && write_unit_q == '0) || b_taken != '0 || (b_valid_q && !s_axi_bready);
     if (b_valid_q && s_axi_bready) begin
-      aw_held_q <= 1'b0;
-      w_held_q  <= 1'b0;
-      write_q   <= 1'b0;
+      aw_held_q  <= 1'b0;
+      aw_known_q <= 1'b0;
+      w_held_q   <= 1'b0;
+      write_q    <= 1'b0;
     end
     if (!rst_n) begin
       aw_held_q     <= 1'b0;
+      aw_known_q    <= 1'b0;
       w_held_q      <= 1'b0;
       write_q       <= 1'b0;
       m_axi_awvalid <= '0;
@@ -125,32 +129,38 @@ module ocl_decode #(
   // The register REPORT
   logic [63:0] report_q;
 
-  wire write_report = write && aw_address_q[25:16] == f2_registers::IDENTITY && aw_address_q[15:12] == '0;
+  logic       low_q;
+  logic       high_q;
+  wire        at_identity = aw_address_q[25:16] == f2_registers::IDENTITY && aw_address_q[15:12] == '0;
 
   always_ff @(posedge clk) begin
-    if (write_report && aw_address_q[11:2] == f2_registers::REPORT_LOW) report_q[31:0] <= m_axi_wdata;
-    if (write_report && aw_address_q[11:2] == f2_registers::REPORT_HIGH) report_q[63:32] <= m_axi_wdata;
+    low_q  <= at_identity && aw_address_q[11:2] == f2_registers::REPORT_LOW;
+    high_q <= at_identity && aw_address_q[11:2] == f2_registers::REPORT_HIGH;
+    if (write && low_q) report_q[31:0] <= m_axi_wdata;
+    if (write && high_q) report_q[63:32] <= m_axi_wdata;
     if (!rst_n) report_q <= '0;
   end
 
   assign report_address = {report_q[63:6], 6'd0};
   assign report_enable  = report_q[0];
 
-  // Read
+  // Read, likewise
   logic             ar_held_q;
+  logic             ar_known_q;
   logic [     25:0] ar_address_q;
   logic             read_q;  // passed on to the unit
-  logic [UNITS-1:0] read_unit;
+  logic [UNITS-1:0] read_unit_q;
   logic [UNITS-1:0] awaits_r_q;  // the unit that owes the data
   logic             r_valid_q;
   logic [     31:0] identity;
+  logic [     31:0] identity_q;
   logic [     31:0] unit_data;
 
-  wire read = ar_held_q && !read_q;
+  wire read = ar_known_q && !read_q;
   wire [UNITS-1:0] r_taken = m_axi_rvalid & m_axi_rready;
 
   for (genvar i = 0; i < UNITS; i++) begin : gen_read
-    assign read_unit[i] = ar_address_q[25:16] == 10'(i) && ar_address_q[15:12] == '0;
+    always_ff @(posedge clk) read_unit_q[i] <= ar_address_q[25:16] == 10'(i) && ar_address_q[15:12] == '0;
   end
 
   always_comb begin
@@ -179,18 +189,22 @@ module ocl_decode #(
       ar_held_q    <= 1'b1;
       ar_address_q <= s_axi_araddr[25:0];
     end
-    m_axi_arvalid <= (m_axi_arvalid & ~m_axi_arready) | (read_unit & {UNITS{read}});
-    awaits_r_q    <= (awaits_r_q & ~r_taken) | (read_unit & {UNITS{read}});
+    ar_known_q    <= ar_held_q;
+    identity_q    <= identity;
+    m_axi_arvalid <= (m_axi_arvalid & ~m_axi_arready) | (read_unit_q & {UNITS{read}});
+    awaits_r_q    <= (awaits_r_q & ~r_taken) | (read_unit_q & {UNITS{read}});
     if (read) read_q <= 1'b1;
-    r_valid_q <= (read && read_unit == '0) || r_taken != '0 || (r_valid_q && !s_axi_rready);
-    if (read) s_axi_rdata <= identity;
+    r_valid_q <= (read && read_unit_q == '0) || r_taken != '0 || (r_valid_q && !s_axi_rready);
+    if (read) s_axi_rdata <= identity_q;
     else if (r_taken != '0) s_axi_rdata <= unit_data;
     if (r_valid_q && s_axi_rready) begin
-      ar_held_q <= 1'b0;
-      read_q    <= 1'b0;
+      ar_held_q  <= 1'b0;
+      ar_known_q <= 1'b0;
+      read_q     <= 1'b0;
     end
     if (!rst_n) begin
       ar_held_q     <= 1'b0;
+      ar_known_q    <= 1'b0;
       read_q        <= 1'b0;
       m_axi_arvalid <= '0;
       awaits_r_q    <= '0;

@@ -168,8 +168,8 @@ BREAKS: dict[str, tuple[str, str, str, str]] = {
         "axi_read_merge", "ID_WIDTH'(ar_slot_q)", "ID_WIDTH'(ar_slot_q & '0)", "its ID is that of a read on its way",
     ),
     "a pause in the data": (
-        "axi_write_merge", "assign m_axi_wvalid  = giving_q && beat_valid;",
-        "assign m_axi_wvalid  = giving_q && beat_valid && (m_axi_wlast || !m_axi_awlen[0] || bursts_q[0]);",
+        "axi_write_merge", "assign m_axi_wvalid  = giving_q;",
+        "assign m_axi_wvalid  = giving_q && (m_axi_wlast || !m_axi_awlen[0] || beats_q[0]);",
         "a pause between an address and the end of its data",
     ),
 }  # fmt: skip

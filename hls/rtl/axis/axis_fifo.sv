@@ -33,21 +33,22 @@ module axis_fifo #(
     $error("axis_fifo %m: DEPTH is %0d, expected a power of two from 2 up", DEPTH);
   end
 
-  // no word is written and read in one clock: the addresses are equal only when it is full or empty. Yosys needs to be told
+  // no word is written and read in one clock: the addresses are equal only when the memory is full, and then nothing is written, or
+  // empty, and then nothing is read. Yosys needs to be told
   (* no_rw_check *) logic [WIDTH-1:0] memory[DEPTH];
 
   // one bit more than an address: the pointers are equal when empty, and differ only in the top bit when full
   logic [ADDRESS_WIDTH:0] write_pointer_q, read_pointer_q;
   logic [ADDRESS_WIDTH:0] next_write_q, next_read_q;  // the pointers plus one
-  logic stored_q, full_q;  // the pointers, compared in the clock before
+  logic stored_q, room_q;  // it is not empty, not full: the pointers, compared in the clock before
   logic write, read;
 
   // whether a write alone would fill the memory, and a read alone empty it
   wire one_free = next_write_q == (read_pointer_q ^ {1'b1, ADDRESS_WIDTH'(0)});
   wire one_stored = write_pointer_q == next_read_q;
 
-  assign s_axis_tready = !full_q;
-  assign write = s_axis_tvalid && !full_q;
+  assign s_axis_tready = room_q;
+  assign write = s_axis_tvalid && room_q;
   assign read = stored_q && (m_axis_tready || !m_axis_tvalid);
 
   always_ff @(posedge clk) begin
@@ -57,25 +58,26 @@ module axis_fifo #(
       next_write_q <= (ADDRESS_WIDTH + 1)'(1);
       next_read_q <= (ADDRESS_WIDTH + 1)'(1);
       stored_q <= 1'b0;
-      full_q <= 1'b0;
+      room_q <= 1'b1;
       m_axis_tvalid <= 1'b0;
     end else begin
       if (write) {next_write_q, write_pointer_q} <= {(ADDRESS_WIDTH + 1)'(next_write_q + 1'b1), next_write_q};
       if (read) {next_read_q, read_pointer_q} <= {(ADDRESS_WIDTH + 1)'(next_read_q + 1'b1), next_read_q};
       if (write && !read) begin
         stored_q <= 1'b1;
-        full_q <= one_free;
+        room_q <= !one_free;
       end else if (read && !write) begin
         stored_q <= !one_stored;
-        full_q <= 1'b0;
+        room_q <= 1'b1;
       end
       if (read) m_axis_tvalid <= 1'b1;
       else if (m_axis_tready) m_axis_tvalid <= 1'b0;
     end
   end
 
+  // the word at the write pointer is free, so it may be written although no beat is there: a register alone enables the write
   always_ff @(posedge clk) begin
-    if (write) memory[write_pointer_q[ADDRESS_WIDTH-1:0]] <= s_axis_tdata;
+    if (room_q) memory[write_pointer_q[ADDRESS_WIDTH-1:0]] <= s_axis_tdata;
     if (read) m_axis_tdata <= memory[read_pointer_q[ADDRESS_WIDTH-1:0]];
   end
 
@@ -85,7 +87,7 @@ module axis_fifo #(
       assert (next_read_q == (ADDRESS_WIDTH + 1)'(read_pointer_q + 1'b1));
       assert ((ADDRESS_WIDTH + 1)'(write_pointer_q - read_pointer_q) <= (ADDRESS_WIDTH + 1)'(DEPTH));
       assert (stored_q == (write_pointer_q != read_pointer_q));
-      assert (full_q == (write_pointer_q == (read_pointer_q ^ {1'b1, ADDRESS_WIDTH'(0)})));
+      assert (room_q == (write_pointer_q != (read_pointer_q ^ {1'b1, ADDRESS_WIDTH'(0)})));
     end
   end
 endmodule

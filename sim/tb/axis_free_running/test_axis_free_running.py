@@ -72,7 +72,7 @@ async def one_row_a_clock_passes(dut: Any) -> None:
 @bench_test
 async def a_stopped_sink_leaves_as_many_rows_inside_as_the_fifo_holds(dut: Any) -> None:
     tb = TB(dut, pause_out=1.0)
-    depth = 1 << (tb.latency + 3).bit_length()
+    depth = 1 << (int(dut.MOST_LATENCY.value) + 3).bit_length()
     await tb.bench.reset()
     tb.send(depth + 5)
     await tb.bench.step(2 * depth + 20)
@@ -88,7 +88,7 @@ async def reset_in_mid_burst_leaves_nothing_behind(dut: Any) -> None:
 
 SETS = {
     f"width_{width}_latency_{latency}": {"WIDTH": width, "LATENCY": latency} for width, latency in [(1, 1), (32, 5), (70, 14)]
-}
+} | {"joined_with_a_slower_stream": {"WIDTH": 8, "LATENCY": 3, "MOST_LATENCY": 9}}
 
 
 def test_axis_free_running(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ _W_QUEUE = """\
 """
 _W_OFFERED = ("ask", "{8'(burst_beats - 1'b1), single, strobes(burst_end) | {BEAT_BYTES{!burst_last}}}")
 _W_TAKEN = ("m_axi_awvalid && m_axi_awready", "{aw_len_q, aw_len_q == '0, strobes(aw_end_q)}")
-_AW_TAIL = """\
+_AW_END = """\
   logic [BYTE_BITS-1:0] aw_end_q;
   always_ff @(posedge clk) if (ask) aw_end_q <= burst_last ? burst_end : '1;
 """
@@ -50,11 +50,11 @@ def _w_queue(valid: str, data: str) -> str:
 
 
 BREAKS = {
-    "data wait for AWREADY": Break("axi_write_master", _w_queue(*_W_OFFERED), _AW_TAIL + _w_queue(*_W_TAKEN)),
+    "data wait for AWREADY": Break("axi_write_master", _w_queue(*_W_OFFERED), _AW_END + _w_queue(*_W_TAKEN)),
     "the kernel's data wait for AWREADY": Break(
         "kernel_shell",
         _w_queue(*_W_OFFERED),
-        _AW_TAIL + _w_queue(*_W_TAKEN),
+        _AW_END + _w_queue(*_W_TAKEN),
         "bmc",
         "axi_write_master",
         ("axi_write_rules.sv", "assert (w_prompt);"),
@@ -64,7 +64,7 @@ BREAKS = {
     ),
     "a register's data wait for AWREADY": Break(
         "ocl_decode",
-        "(m_axi_wvalid & ~m_axi_wready) | (write_unit & {UNITS{write}});",
+        "(m_axi_wvalid & ~m_axi_wready) | (write_unit_q & {UNITS{write}});",
         "(m_axi_wvalid & ~m_axi_wready) | (m_axi_awvalid & m_axi_awready);",
         "bmc",
         rule=("axi_lite_rules.sv", "assert (together);"),
@@ -73,7 +73,7 @@ BREAKS = {
         "axi_read_master", "room && below && (!ar_valid_q || m_axi_arready)", "room && below && m_axi_arready"
     ),
     "a read of PCIM waits for ARREADY": Break(
-        "axi_read_merge", "!full && (!ar_valid_q || m_axi_arready)", "!full && m_axi_arready"
+        "axi_read_merge", "!used_q[SLOT_BITS] && (!ar_valid_q || m_axi_arready)", "!used_q[SLOT_BITS] && m_axi_arready"
     ),
     "a shared port's read waits for ARREADY": Break("axi_read_share", "(!ar_valid_q || m_axi_arready) &&", "m_axi_arready &&"),
     "a beat of a shared port waits for RREADY": Break(
@@ -100,7 +100,7 @@ BREAKS = {
     ),
     "a burst is as long as it likes": Break("axi_burst_split", "high == '0 && left_q[BURST_BITS:0] <= room_q;", "1'b1;"),
     "the older beat is overtaken": Break("axis_skid", "skid_valid_q ? skid_data_q : s_axis_tdata", "s_axis_tdata"),
-    "a full FIFO takes a beat": Break("axis_fifo", "assign s_axis_tready = !full_q;", "assign s_axis_tready = 1'b1;"),
+    "a full FIFO takes a beat": Break("axis_fifo", "assign write = s_axis_tvalid && room_q;", "assign write = s_axis_tvalid;"),
     "a run's rest reaches the next run": Break(
         "axis_tensor_unpack", "if (piece && last) begin", "if (1'b0) begin", "prove_3x1"
     ),
@@ -152,10 +152,10 @@ BREAKS = {
         "axi_write_master", "m_axis_done_tvalid <= order_last;", "m_axis_done_tvalid <= order_last && !order_empty;"
     ),
     "an ID is given out that is still on its way": Break(
-        "axi_read_merge", "wire                 full = tail_q == (head_q ^ {1'b1, SLOT_BITS'(0)});", "wire full = 1'b0;"
+        "axi_read_merge", "burst_valid && !used_q[SLOT_BITS] &&", "burst_valid &&"
     ),
     "a slot is read before its beat has come": Break(
-        "axi_read_merge", "wire                 waits = seen_valid_q && seen_q != beat_q;", "wire waits = seen_valid_q;"
+        "axi_read_merge", "wire                 waits = seen_q != beat_q;", "wire waits = known_q;"
     ),
     "a burst's second beat is its neighbour's": Break(
         "axi_read_share", "m_axi_rvalid && m_axi_rready && m_axi_rlast", "m_axi_rvalid && m_axi_rready"
@@ -170,14 +170,14 @@ BREAKS = {
     "beats of the old weights reach the core": Break(
         "kernel_weights", "s_axis_run_tvalid && quiet_q &&", "s_axis_run_tvalid &&"
     ),
-    "an address leaves before its data": Break("axi_write_merge", ".s_axis_tvalid(stored),", ".s_axis_tvalid(take),"),
+    "an address leaves before its data": Break("axi_write_merge", ".s_axis_tvalid(come_last_q),", ".s_axis_tvalid(took_q),"),
     "a run that ends while a report leaves is not told": Break(
         "run_report", "((news_q && !start) || run_done != '0)", "((news_q || run_done != '0) && !start)"
     ),
     "a report waits for its address to be taken": Break(
         "run_report", "m_axi_wvalid  <= start ||", "m_axi_wvalid  <= (m_axi_awvalid && m_axi_awready) ||"
     ),
-    "a read of nothing is not answered": Break("ocl_decode", "(read && read_unit == '0) || r_taken", "r_taken", "bmc"),
+    "a read of nothing is not answered": Break("ocl_decode", "(read && read_unit_q == '0) || r_taken", "r_taken", "bmc"),
     "two bursts leave at once": Break("axi_write_merge", "!aw_valid_q && !giving_q", "!aw_valid_q"),
     "a response is dropped": Break(
         "kernel_control", "write = aw_valid_q && w_valid_q && !b_valid_q;", "write = aw_valid_q && w_valid_q;"
