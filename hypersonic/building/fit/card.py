@@ -37,8 +37,9 @@ FILL_PERCENT = 80
 #: the share of the free LUTs and flip-flops to use, because hls/rf/stages/ estimates these by rules
 _COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
 
-#: a unit's shell with its number converters; FACILE's, with 14 FP32 numbers per beat, takes 9,100 LUTs, 5,100 FFs, 22 RAMB36
-SHELL = Amounts(lut=12_000, ff=8_000, dsp=2, bram36=22)
+#: a unit's shell with its number converters and registers at its AXI ports; FACILE's, with 18 FP32 numbers in a row, takes 9,500
+#: LUTs, 11,000 FFs and 22 RAMB36 (hls/zoo/facile/resources.json, firmware/kernel/slices.py)
+SHELL = Amounts(lut=12_000, ff=12_000, bram36=22)
 
 
 class FillError(ValueError):

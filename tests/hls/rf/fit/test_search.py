@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hypersonic.building.fit.card import FillError, card_of, rate_lines
+from hypersonic.building.fit.card import SHELL, FillError, card_of, rate_lines
 from hypersonic.building.fit.picture import draw_fit
 from hypersonic.firmware.estimate.rates import NETWORK_GBPS, card_rate
+from hypersonic.firmware.kernel.slices import SLICES
 from hypersonic.firmware.platform import PLATFORMS, find_platform
 from hypersonic.hls.network.base import Network, WeightsIn
 from hypersonic.hls.resources import KINDS, Amounts
@@ -26,6 +27,7 @@ from hypersonic.hls.rf.fit.text import fit_lines, slowest
 from hypersonic.hls.rf.plan import interval, plan
 from hypersonic.hls.rf.stage import row_beats
 from hypersonic.hls.rf.timing import clocks
+from hypersonic.hls.zoo import facile
 from tests.hls.rf.fit.networks import Net, emtrk, facile_v2, jets, resnet50, separable, transformer
 
 DIE = Amounts(lut=200_000, ff=300_000, dsp=2_200, bram36=280, uram=256)
@@ -236,6 +238,12 @@ def test_a_fit_and_its_card_travel_as_json() -> None:
     assert back.chosen == result.chosen
     assert back.layers == result.layers
     assert card_from_json(json.loads(json.dumps(card_to_json(CARD)))) == CARD
+
+
+def test_the_shell_that_a_search_assumes_holds_that_of_facile_with_registers_at_its_ports() -> None:
+    modules = json.loads((Path(facile.__file__).parent / "resources.json").read_text())["modules"]
+    shell = {kind: modules["facile"][kind] - modules["facile/facile_core"][kind] + getattr(SLICES, kind) for kind in KINDS}
+    assert {kind: shell[kind] for kind in KINDS if shell[kind] > getattr(SHELL, kind)} == {}
 
 
 @pytest.mark.parametrize("name", sorted(PLATFORMS))
