@@ -37,8 +37,8 @@ FILL_PERCENT = 80
 #: the share of the free LUTs and flip-flops to use, because hls/rf/stages/ estimates these by rules
 _COUNTED_BY_RULES = {"lut": 0.95, "ff": 0.95}
 
-#: a unit's shell with its number converters and registers at its AXI ports; FACILE's, with 18 FP32 numbers in a row, takes 9,500
-#: LUTs, 11,000 FFs and 22 RAMB36 (hls/zoo/facile/resources.json, firmware/kernel/slices.py)
+#: a unit's shell with its number converters and registers at its AXI ports; FACILE's, with 18 FP32 numbers in a row, takes
+#: 9,500 LUTs, 11,000 FFs and 22 RAMB36 (hls/zoo/facile/resources.json, firmware/kernel/slices.py)
 SHELL = Amounts(lut=12_000, ff=12_000, bram36=22)
 
 

@@ -102,7 +102,7 @@ BREAKS = {
     "the older beat is overtaken": Break("axis_skid", "skid_valid_q ? skid_data_q : s_axis_tdata", "s_axis_tdata"),
     "a full FIFO takes a beat": Break("axis_fifo", "assign write = s_axis_tvalid && room_q;", "assign write = s_axis_tvalid;"),
     "a run's rest reaches the next run": Break(
-        "axis_tensor_unpack", "        kept_q  <= '0;\n        needs", "        kept_q  <= next_with;\n        needs", "prove_3x1"
+        "axis_tensor_unpack", "kept_q  <= '0;\n        needs", "kept_q  <= next_with;\n        needs", "prove_3x1"
     ),
     "a beat's words are a place too high": Break(
         "axis_tensor_unpack", "assign by = kept[2*s+:2];", "assign by = kept[2*s+:2] + 1'b1;", "prove_3x1"
