@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from hypersonic.sim.card.library import library_path
+from tests.support.standard_error import standard_error
 
 if TYPE_CHECKING:
     from tests.sim.conftest import WriteXclbin, Xrt
@@ -245,15 +246,14 @@ def test_compute_units_are_simulated_by_threads_of_their_own(xrt: Xrt, write_xcl
     assert [int(y.floats(1).view(np.uint32)[0]) for y in results] == [3, 3, 3]
 
 
-def test_a_start_of_a_run_that_works_is_an_error(
-    xrt: Xrt, write_xclbin: WriteXclbin, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_start_of_a_run_that_works_is_an_error(xrt: Xrt, write_xclbin: WriteXclbin, tmp_path: Path) -> None:
     device = xrt.device(write_xclbin())
     x, y = xrt.buffer(device, 64), xrt.buffer(device, 64)
     run = xrt.run(xrt.kernel(device, "stub"), x, y, NEVER_COMPLETES)
-    xrt.start(run)
-    assert xrt.error("xrtRunStart", run) == "EBUSY"
-    assert "bad command state, can't launch" in capfd.readouterr().err
+    with standard_error(tmp_path) as errors:  # the run writes to it too when it has stood still
+        xrt.start(run)
+        assert xrt.error("xrtRunStart", run) == "EBUSY"
+        assert "bad command state, can't launch" in errors()
 
 
 def test_a_wait_ends_at_its_timeout_with_the_present_state(xrt: Xrt, write_xclbin: WriteXclbin) -> None:
@@ -269,17 +269,14 @@ def test_a_wait_ends_at_its_timeout_with_the_present_state(xrt: Xrt, write_xclbi
     assert time.monotonic() - before >= 0.1
 
 
-def test_a_kernel_that_stands_still_stops_costing_time(
-    xrt: Xrt, write_xclbin: WriteXclbin, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_kernel_that_stands_still_stops_costing_time(xrt: Xrt, write_xclbin: WriteXclbin, tmp_path: Path) -> None:
     device = xrt.device(write_xclbin())
     x, y = xrt.buffer(device, 64), xrt.buffer(device, 64)
     run = xrt.run(xrt.kernel(device, "stub"), x, y, NEVER_COMPLETES)
-    xrt.start(run)
-    errors = ""
-    while "has moved no data for 1000000 clocks" not in errors:
-        assert xrt.finish(run, 20).name == "RUNNING"
-        errors += capfd.readouterr().err
+    with standard_error(tmp_path) as errors:
+        xrt.start(run)
+        while "has moved no data for 1000000 clocks" not in errors():
+            assert xrt.finish(run, 20).name == "RUNNING"
     used = time.process_time()
     assert xrt.finish(run, 300).name == "RUNNING"
     assert time.process_time() - used < 0.2
