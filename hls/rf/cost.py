@@ -48,10 +48,10 @@ def _pieces(width: int, port: int) -> int:
 def multiply_cost(a: int, b: int) -> Amounts:
     """Return the cost of an rf_multiply of numbers with a and b bits, which cuts both into pieces of 17 bits.
 
-    One product of pieces has its registers in the DSP48E2; several are added.
+    The products have their registers in the DSP48E2; several are added.
     """
     products = _pieces(a, 18) * _pieces(b, 18)
-    return Amounts(lut=0.4 * (products - 1) * (a + b), ff=2 * (a + b) if products > 1 else 0, dsp=products)
+    return Amounts(lut=0.4 * (products - 1) * (a + b), dsp=products)
 
 
 # ---------------------------------------------------------------- parts of a stage
@@ -82,7 +82,7 @@ def rom_cost(words: int, width: int) -> Amounts:
 def fifo_cost(width: int, depth: int) -> Amounts:
     """Return the cost of an axis_fifo of `depth` words of `width` bits."""
     address = (depth - 1).bit_length()
-    return memory_cost(depth, width) + Amounts(lut=6 + address, ff=2 * address + 3)
+    return memory_cost(depth, width) + Amounts(lut=4 * address + 1, ff=4 * address + 7)
 
 
 def flow_cost(width: int, latency: int) -> Amounts:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads standard error while other threads write to it.
 
-pytest's capfd rewinds and empties a file whose offset it shares with the writers: a thread that writes at that moment overwrites
-lines, or its own are lost.
+pytest's capfd rewinds and empties a file whose offset it shares with the writers. A thread that writes at that moment replaces
+what is there, or its own lines are lost.
 """
 
 from __future__ import annotations

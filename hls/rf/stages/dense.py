@@ -15,8 +15,8 @@ from hypersonic.hls.fixed import Constants, FixedPoint, Rounding
 from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.network.raw import cast_all, signed_width
-from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost
+from hypersonic.hls.resources import Amounts
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, memory_cost, roms_cost
 from hypersonic.hls.rf.needs import divisors, vectors
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
 from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator, tree_cost
@@ -191,17 +191,14 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
 
 def mac_cost(numbers: Numbers) -> Amounts:
     """Return the estimated resources of an rf_mac with these parameters, without its memories of weights and biases."""
-    p, q, x, w = (numbers[key] for key in ("P", "Q", "X_WIDTH", "W_WIDTH"))
+    p, q, x = (numbers[key] for key in ("P", "Q", "X_WIDTH"))
     blocks, groups, accumulator = numbers["N_IN"] // p, numbers["N_OUT"] // q, numbers["ACC_WIDTH"]
-    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
     output = (
         tree_cost(numbers, p, every_level=False) + Amounts(lut=accumulator, ff=accumulator) + cast_cost(accumulator, numbers)
     )
-    # includes the products: Yosys leaves their registers outside the DSP48E2
-    operands = Amounts(ff=p * q * (x + 2 * w) + p * x * (2 if groups == 1 else 1), dsp=p * q * dsp)
-    vectors = memory_cost(2 << (blocks - 1).bit_length(), p * x) if groups > 1 else NOTHING
+    beat = memory_cost(2 << (blocks - 1).bit_length(), p * x) if groups > 1 else Amounts(ff=p * x)
     ends = flow_cost(q * numbers["Y_WIDTH"], 7 + (p - 1).bit_length())
-    return output.times(q) + operands + vectors + ends + Amounts(lut=30, ff=30)
+    return output.times(q) + beat + ends + Amounts(lut=30, ff=30)
 
 
 def _check(layer: Dense) -> None:

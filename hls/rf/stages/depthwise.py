@@ -6,7 +6,7 @@ from __future__ import annotations
 from hypersonic.hls.network.layers.depthwise import Depthwise
 from hypersonic.hls.network.raw import cast_all, signed_width
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, roms_cost
 from hypersonic.hls.rf.needs import divisors, groups
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
 from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator, tree_cost
@@ -70,10 +70,9 @@ def depthwise_stage(name: str, layer: Depthwise, x: Stream, y: Stream) -> Stage:
 
 
 def _cost(stage: Stage, numbers: Numbers) -> Amounts:
-    lanes, rows, x, w = (numbers[key] for key in ("LANES", "K_H", "X_WIDTH", "W_WIDTH"))
+    lanes, rows, x = (numbers[key] for key in ("LANES", "K_H", "X_WIDTH"))
     accumulator = numbers["ACC_WIDTH"]
-    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
-    lane = tree_cost(numbers, rows, every_level=True) + Amounts(accumulator, accumulator + rows * (2 * x + w), rows * dsp)
+    lane = tree_cost(numbers, rows, every_level=True) + Amounts(accumulator, accumulator + rows * x)
     ends = flow_cost(lanes * numbers["Y_WIDTH"], 7 + rows.bit_length())
     return (
         (lane + cast_cost(accumulator, numbers)).times(lanes)

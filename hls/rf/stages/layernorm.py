@@ -74,11 +74,10 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     flows = flow_cost(lanes * accum, 2) + flow_cost(lanes * accum, 3) + flow_cost(lanes * y, 8)
     square = multiply_cost(accum + 1, accum + 1) + _accum_cast(numbers, 2 * accum + 2)
     distance = Amounts(lut=accum + 2, ff=accum + 2) + _accum_cast(numbers, accum + 2, 0)
-    registers = 3 * (accum + 1) + factor + numbers["S_WIDTH"] + 4 * numbers["B_WIDTH"] + whole
-    scaled = Amounts(lut=whole, ff=registers) + cast_cost(whole, numbers)
+    scaled = Amounts(lut=whole, ff=accum + numbers["B_WIDTH"] + whole) + cast_cost(whole, numbers)
     scaled += multiply_cost(factor, numbers["S_WIDTH"]) + multiply_cost(accum + 1, first)
     lane = _accum_cast(numbers, numbers["X_WIDTH"], numbers["X_SHIFT"]) + distance + square + scaled
-    lookup = Amounts(lut=1.2 * accum, ff=3 * accum + 2 * factor + 12)
+    lookup = Amounts(lut=3 * accum, ff=accum + 2 * factor + 12)
     memories = roms_cost(memory.shape for memory in stage.memories)
     return lane.times(lanes) + _mean_cost(numbers).times(2) + lookup + holds + flows + memories + Amounts(lut=10, ff=24)
 

@@ -84,7 +84,7 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     p, q, w = numbers["P"], numbers["Q"], numbers["W_WIDTH"]
     blocks, groups = numbers["N_IN"] // p, numbers["N_OUT"] // q
     address = max(blocks * groups - 1, 1).bit_length()
-    matrices = memory_cost(2 << address, p * q * w) + Amounts(ff=-p * q * w)  # its read register is one of mac_cost's
+    matrices = memory_cost(2 << address, p * q * w)
     zeros = roms_cost([(groups, q * numbers["ACC_WIDTH"])])
     counts = 2 * address + (numbers["VECTORS"] - 1).bit_length()
     engine = mac_cost({**numbers, "W_WIDTH": _weight(numbers)})

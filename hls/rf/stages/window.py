@@ -56,7 +56,7 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     beat, rows, lines = numbers["LANES"] * numbers["WIDTH"], numbers["K_H"], numbers["LINES"]
     kept = memory_cost(numbers["W"] * numbers["C"] // numbers["LANES"], beat).times(lines)
     picked = Amounts(lut=rows * (beat * max(1, lines / 4) + lines), ff=rows * beat)
-    return kept + picked + flow_cost(rows * beat, 2) + Amounts(lut=130, ff=100)
+    return kept + picked + flow_cost(rows * beat, 2) + Amounts(lut=160, ff=105)
 
 
 def _element(numbers: Numbers) -> Width:

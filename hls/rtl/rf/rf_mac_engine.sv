@@ -98,7 +98,6 @@ module rf_mac_engine #(
   // levels of narrow additions, or one of wide additions, between two registers
   localparam int LEVELS_A_REGISTER = SUM <= 24 ? 2 : 1;
   localparam int TREE_REGISTERS = (LEVELS + LEVELS_A_REGISTER - 1) / LEVELS_A_REGISTER;
-  localparam int X_LOADS = 2;  // multipliers that a register of an input drives
   localparam int TO_SUM = 4 + TREE_REGISTERS;  // clock edges from issuing a beat to its sum
 
   // ---------------------------------------------------------------- which beat and group is next
@@ -210,25 +209,20 @@ module rf_mac_engine #(
   assign bias_address = bias_address_q;
 
   // ---------------------------------------------------------------- multiply, add, accumulate, cast
-  // every X_LOADS outputs have a copy of the inputs, so that no register drives multipliers all over the die. keep is on the
-  // process, where Yosys obeys it; on the register, Vivado would not move it into a DSP48E2
-  for (genvar copy = 0; copy < (Q + X_LOADS - 1) / X_LOADS; copy++) begin : g_copy
-    for (genvar p = 0; p < P; p++) begin : g_x
-      logic [X_WIDTH-1:0] x_q;
-      // a sign bit also for an unsigned input; after the register, so that 27 bits of two's complement fit a DSP48E2
-      wire signed [X_WIDTH:0] x = {X_SIGNED && x_q[X_WIDTH-1], x_q};
-      (* keep *)
-      always_ff @(posedge clk) x_q <= beat_data_q[p*X_WIDTH+:X_WIDTH];
-    end
-  end
-
+  // every multiplier has registers of its own at both inputs, which a DSP48E2 absorbs: none drives multipliers all over the
+  // die. keep is on the process, where Yosys obeys it; on the register, Vivado would not move it into a DSP48E2
   logic [Q*ACC_WIDTH-1:0] values;
 
   for (genvar q = 0; q < Q; q++) begin : g_q
     for (genvar p = 0; p < P; p++) begin : g_p
+      logic [X_WIDTH-1:0] x_q;
+      (* keep *)
+      always_ff @(posedge clk) x_q <= beat_data_q[p*X_WIDTH+:X_WIDTH];
+      // a sign bit also for an unsigned input; after the register, so that 27 bits of two's complement fit a DSP48E2
+      wire signed [X_WIDTH:0] x = {X_SIGNED && x_q[X_WIDTH-1], x_q};
       wire signed [W_WIDTH-1:0] w = weights_q[(q*P+p)*W_WIDTH+:W_WIDTH];
       logic signed [PRODUCT-1:0] product_q;
-      always_ff @(posedge clk) product_q <= PRODUCT'(g_copy[q/X_LOADS].g_x[p].x) * PRODUCT'(w);
+      always_ff @(posedge clk) product_q <= PRODUCT'(x) * PRODUCT'(w);
     end
 
     for (genvar level = 0; level <= LEVELS; level++) begin : g_level

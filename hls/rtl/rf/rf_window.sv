@@ -73,6 +73,7 @@ module rf_window #(
   localparam int LINE = W * CB;  // beats of a line
   localparam int COLUMNS = (OUT_W - 1) * S_W + K_W > W ? (OUT_W - 1) * S_W + K_W : W;
   localparam int ROWS = (OUT_H - 1) * S_H + K_H > H ? (OUT_H - 1) * S_H + K_H : H;
+  localparam int LAST = ((OUT_W - 1) * S_W + K_W) * CB - 1;  // from the first beat of an output row to the last
   // widths with a sign
   localparam int AW = $clog2((COLUMNS + PAD_LEFT + K_W) * CB + 1) + 2;
   localparam int YW = $clog2(ROWS + PAD_TOP + S_H + LINES + 1) + 2;
@@ -136,6 +137,7 @@ module rf_window #(
   logic [OXW-1:0] ox_q;
   logic [OYW-1:0] oy_q;
   logic signed [AW-1:0] address_q;  // of the beat in its line
+  logic signed [AW-1:0] lacking_q;  // address_q - write_x_q: negative if the line that is being written has the beat
   logic signed [YW-1:0] y_q;  // the input row that kh = 0 is
   logic [SW-1:0] slot_q;  // its slot, or the slot it would have
   logic signed [YW-1:0] spare_q;  // complete lines more than are needed to read every column of this output row; may be negative
@@ -153,14 +155,18 @@ module rf_window #(
   wire on_line = address_q < AW'(LINE);
   wire on_image = address_q >= 0 && on_line;
   // the newest line needed is still being written, but already has this beat; padding waits for the column beside it
-  wire behind = spare_q == -1 && begun_q && $signed({1'b0, write_x_q}) > (XW + 1)'(address_q) && on_line;
+  wire behind = spare_q == -1 && begun_q && lacking_q < 0;
   wire available = spare_q >= 0 || behind;
   logic place_tready;
   wire take = available && place_tready;
 
   wire [SW:0] next_slot = {1'b0, slot_q} + (oy_last ? (SW + 1)'(modulo(H + first_y(0) - first_y(OUT_H - 1))) : (SW + 1)'(modulo(S_H)));
 
-  // all sums before the choice between them: `take` compares whole addresses, and an adder after that would be too slow
+  wire signed [AW-1:0] step = !kw_last ? AW'(CB) : !cb_last ? AW'(1 - (K_W - 1) * CB)
+      : !ox_last ? AW'((S_W - K_W) * CB + 1) : AW'(-LAST);
+  wire signed [AW-1:0] written = line_end ? AW'(LINE - 1) : write ? AW'(-1) : '0;
+
+  // all sums before the choice between them: an adder after `take` would be too slow
   wire signed [YW-1:0] ahead_kept = ahead_q + (line_end ? YW'(1) : YW'(0));
   wire signed [YW-1:0] ahead_left = ahead_q - done_q + (line_end ? YW'(1) : YW'(0));
   wire signed [YW-1:0] spare_kept = spare_q + (line_end ? YW'(1) : YW'(0));
@@ -171,10 +177,7 @@ module rf_window #(
       kw_q <= kw_last ? '0 : kw_q + 1'b1;
       if (kw_last) cb_q <= cb_last ? '0 : cb_q + 1'b1;
       if (kw_last && cb_last) ox_q <= ox_last ? '0 : ox_q + 1'b1;
-      if (!kw_last) address_q <= address_q + AW'(CB);
-      else if (!cb_last) address_q <= address_q + AW'(1 - (K_W - 1) * CB);
-      else if (!ox_last) address_q <= address_q + AW'((S_W - K_W) * CB + 1);
-      else address_q <= AW'(-PAD_LEFT * CB);
+      address_q <= address_q + step;
       if (row_end) begin
         oy_q <= oy_last ? '0 : oy_q + 1'b1;
         y_q <= next_y_q;
@@ -185,6 +188,7 @@ module rf_window #(
         done_q <= done_from(next_y_q, next_last);
       end
     end
+    lacking_q <= take ? lacking_q + step + written : lacking_q + written;
     ahead_q <= take && row_end ? ahead_left : ahead_kept;
     spare_q <= take && row_end ? spare_left : spare_kept;
     // a line that is left makes room, also for one that is complete in the same clock
@@ -195,6 +199,7 @@ module rf_window #(
       ox_q <= '0;
       oy_q <= '0;
       address_q <= AW'(-PAD_LEFT * CB);
+      lacking_q <= AW'(-PAD_LEFT * CB);
       y_q <= YW'(first_y(0));
       next_y_q <= YW'(first_y(1));
       after_y_q <= YW'(first_y(2));
@@ -207,7 +212,10 @@ module rf_window #(
     end
   end
 
-  always_comb if (rst_n) assert (room_q == (ahead_q < YW'(LINES)));
+  always_comb begin
+    if (rst_n) assert (room_q == (ahead_q < YW'(LINES)));
+    if (rst_n) assert (lacking_q == address_q - AW'($signed({1'b0, write_x_q})));
+  end
 
   // ---------------------------------------------------------------- the lines
   for (genvar line = 0; line < LINES; line++) begin : g_line

@@ -10,7 +10,6 @@ At most MOST stages of a module; one takes Yosys half a minute, and some minutes
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from hypersonic.firmware.estimate.module_tree import module_of
-from hypersonic.firmware.estimate.yosys import MAP, plain, run
+from hypersonic.firmware.estimate.absorbed import absorb
+from hypersonic.firmware.estimate.cells import parse_blif
+from hypersonic.firmware.estimate.module_tree import module_of, without_absorbed
+from hypersonic.firmware.estimate.yosys import synthesise
 from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.network.base import Network, Tensor
 from hypersonic.hls.network.layers.dense import Dense
@@ -74,27 +75,14 @@ def drawn(network: Network, rng: np.random.Generator) -> Network:
 
 
 def measured(stage: Stage) -> Amounts:
-    """The resources of a stage mapped by Yosys, without rf_rom."""
-    scratch = Path(tempfile.mkdtemp())
-    files = module_files(Pipeline("", (stage,), stage.inputs[:1], ()))
-    for file in files:
-        shutil.copy(file, scratch)
-    for memory in stage.memories:
-        (scratch / f"c__{memory.file}").write_text(memory.text())
-    (scratch / "top.sv").write_text(_top(stage))
-    script = [
-        f"read_verilog -sv -defer {' '.join(file.name for file in files)} top.sv",
-        "hierarchy -check -top top",
-        "chformal -remove",
-        MAP.format(top="top"),
-        "tee -q -o stat.json stat -json",
-    ]
-    (scratch / "script.ys").write_text("\n".join(script))
-    run("script.ys", scratch)
-    modules = json.loads((scratch / "stat.json").read_text())["modules"]
-    shutil.rmtree(scratch)
-    cells = {plain(name): {plain(k): n for k, n in one["num_cells_by_type"].items()} for name, one in modules.items()}
-    whole = module_of("top", 1, cells)
+    """The resources of a stage mapped by Yosys, without rf_rom, and without what DSP48E2 and block RAMs absorb."""
+    with tempfile.TemporaryDirectory() as scratch:
+        files = [(Path(scratch) / f"c__{memory.file}", memory.text()) for memory in stage.memories]
+        files.append((Path(scratch) / "top.sv", _top(stage)))
+        for file, text in files:
+            file.write_text(text)
+        made = synthesise("top", [*module_files(Pipeline("", (stage,), stage.inputs[:1], ())), *(file for file, _ in files)])
+    whole = without_absorbed(module_of("top", 1, made.cells), absorb(parse_blif(made.netlist()))[1])
     roms = sum((module.total for path, module in whole.walk() if path.endswith("/rf_rom")), Amounts())
     return whole.total + roms.times(-1)
 
