@@ -54,6 +54,35 @@ def multiply_cost(a: int, b: int) -> Amounts:
     return Amounts(lut=0.4 * (products - 1) * (a + b), dsp=products)
 
 
+def product_cost(numbers: Numbers) -> Amounts:
+    """Return the resources of one product. One DSP48E2 absorbs the registers of its operands and its result; several do not."""
+    x, w = numbers["X_WIDTH"], numbers["W_WIDTH"]
+    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
+    return Amounts(ff=0 if dsp == 1 else 2 * (x + w), dsp=dsp)
+
+
+def tree_cost(numbers: Numbers, inputs: int, *, every_level: bool) -> Amounts:
+    """Return the resources of the products of one output and of their adder tree.
+
+    Args:
+        every_level: a register after every level; otherwise as in rf_mac, which skips some for narrow sums.
+    """
+    product, shift, levels = numbers["X_WIDTH"] + numbers["W_WIDTH"], numbers.get("PRODUCT_SHIFT", 0), (inputs - 1).bit_length()
+    cut = product - min(max(shift, 0), product - 1)
+    most = min(cut + levels, max(numbers["ACC_WIDTH"] - max(-shift, 0), 1))
+    step = 2 if most <= 24 and not every_level else 1
+    one = product_cost(numbers)
+    # a product that is not rounded goes into a second register of its DSP48E2
+    absorbed = one.dsp == 1 and (shift <= 0 or not numbers.get("PRODUCT_ROUNDING", 0))
+    adders, registers, nodes = 0, 0 if absorbed else inputs * min(cut, most), inputs
+    for level in range(1, levels + 1):
+        width = min(cut + level, most)
+        adders += nodes // 2 * width
+        nodes = -(-nodes // 2)
+        registers += nodes * width * ((levels - level) % step == 0)
+    return one.times(inputs) + Amounts(lut=adders, ff=registers)
+
+
 # ---------------------------------------------------------------- parts of a stage
 #: shapes (words, bits) of a RAMB18E2 as simple dual-port memory (UG573); a RAMB36E2 is two of them
 _RAMB18 = ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of products: proofs that sums in accum_t do not depend on their order, accumulators, and what products and sums cost."""
+"""Sums of products: proofs that sums in accum_t do not depend on their order, and accumulators."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from hypersonic.hls.fixed import MAX_WIDTH, Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.network.attributes import unsupported
 from hypersonic.hls.network.raw import cast_all
-from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import dsps
 from hypersonic.hls.rf.parts.casts import accumulator_parameters, result_parameters
-from hypersonic.hls.rf.parts.limits import Numbers
 from hypersonic.hls.rf.stage import Memory, Value
 
 #: the roundings with which rf_mac can cast a product
@@ -94,32 +91,3 @@ def arithmetic(x: FixedPoint, weight: Constants, accum: FixedPoint, y: FixedPoin
 def bias_memory(file: str, raw: NDArray[Any], accum: FixedPoint) -> Memory:
     """Return the memory with the accumulators' initial values."""
     return Memory(file, raw if accum.width > MAX_WIDTH else raw.astype(np.int64), (accum.width,))
-
-
-def product_cost(numbers: Numbers) -> Amounts:
-    """Return the resources of one product. One DSP48E2 absorbs the registers of its operands and its result; several do not."""
-    x, w = numbers["X_WIDTH"], numbers["W_WIDTH"]
-    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
-    return Amounts(ff=0 if dsp == 1 else 2 * (x + w), dsp=dsp)
-
-
-def tree_cost(numbers: Numbers, inputs: int, *, every_level: bool) -> Amounts:
-    """Return the resources of the products of one output and of their adder tree.
-
-    Args:
-        every_level: a register after every level; otherwise as in rf_mac, which skips some for narrow sums.
-    """
-    product, shift, levels = numbers["X_WIDTH"] + numbers["W_WIDTH"], numbers.get("PRODUCT_SHIFT", 0), (inputs - 1).bit_length()
-    cut = product - min(max(shift, 0), product - 1)
-    most = min(cut + levels, max(numbers["ACC_WIDTH"] - max(-shift, 0), 1))
-    step = 2 if most <= 24 and not every_level else 1
-    one = product_cost(numbers)
-    # a product that is not rounded goes into a second register of its DSP48E2
-    absorbed = one.dsp == 1 and (shift <= 0 or not numbers.get("PRODUCT_ROUNDING", 0))
-    adders, registers, nodes = 0, 0 if absorbed else inputs * min(cut, most), inputs
-    for level in range(1, levels + 1):
-        width = min(cut + level, most)
-        adders += nodes // 2 * width
-        nodes = -(-nodes // 2)
-        registers += nodes * width * ((levels - level) % step == 0)
-    return one.times(inputs) + Amounts(lut=adders, ff=registers)

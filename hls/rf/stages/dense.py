@@ -16,10 +16,10 @@ from hypersonic.hls.network.base import WeightsIn
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.network.raw import cast_all, signed_width
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, flow_cost, memory_cost, roms_cost
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, memory_cost, roms_cost, tree_cost
 from hypersonic.hls.rf.needs import divisors, vectors
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
-from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator, tree_cost
+from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator
 from hypersonic.hls.rf.parts.windows import least_interval, window_order
 from hypersonic.hls.rf.stage import Feed, Memory, Stage, Stream, Timing, Value, clocks_a_word
 from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType

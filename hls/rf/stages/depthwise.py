@@ -6,10 +6,10 @@ from __future__ import annotations
 from hypersonic.hls.network.layers.depthwise import Depthwise
 from hypersonic.hls.network.raw import cast_all, signed_width
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, flow_cost, roms_cost
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, roms_cost, tree_cost
 from hypersonic.hls.rf.needs import divisors, groups
 from hypersonic.hls.rf.parts.limits import Numbers, accumulator, product, shift
-from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator, tree_cost
+from hypersonic.hls.rf.parts.products import arithmetic, bias_memory, check_accumulator
 from hypersonic.hls.rf.parts.windows import least_interval
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Timing, Value
 from hypersonic.hls.rf.stage_type import LayerPlan, Planner, Sharing, StageType
