@@ -35,9 +35,9 @@ BREAKS = {
     "zeros come before their image": Break("rf_pad", "|| (begun_q && !on_image);", "|| !on_image;"),
     "a row is overwritten before it is sent": Break("rf_permute", "= !full_q[write_q];", "= 1'b1;"),
     "a beat is sent again that is still to come": Break("rf_upsample", "address < count_q", "address <= count_q"),
-    "a window has a pixel that is still to come": Break("rf_window", "> (XW + 1)'(address_q)", ">= (XW + 1)'(address_q)"),
+    "a window has a pixel that is still to come": Break("rf_window", "lacking_q < 0;", "lacking_q <= 0;"),
     "columns are not skipped": Break(
-        "rf_window_strided", "AW'((S_W - K_W) * CB + 1)", "AW'((1 - K_W) * CB + 1)", file="rf_window.sv"
+        "rf_window_strided", "AW'((S_W - K_W) * CB + 1)", "AW'((1 - K_W) * CB + 1)", file="rf_window.sv", said="memory_rules.v"
     ),
     "a constant is read behind the last": Break(
         "rf_map", "INDEX_WIDTH'(PERIOD - 1) ?", "INDEX_WIDTH'(PERIOD) ?", said="rf_rom.sv"

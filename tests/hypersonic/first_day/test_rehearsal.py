@@ -93,7 +93,8 @@ def test_a_host_without_the_card_is_found_first(day: Day, monkeypatch: pytest.Mo
 def test_a_kernel_that_hangs_is_a_deviation_of_its_own(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYPERSONIC_EMU_HANG", "loopback_1:1")
     monkeypatch.setattr(type(day), "timeout_ms", 200)
-    day = replace(day, card=3)  # which no other test uses: it stays hung
+    monkeypatch.setenv("HYPERSONIC_EMU_DEVICES", "5")
+    day = replace(day, card=4)  # which no other test has, as there are four by default: it stays hung
     assert run_steps(day, chosen("loopback", "")) == 2
     assert "DEVIATION, a run does not complete: a run of 1 rows on loopback_1 did not complete" in lines(day)
 
