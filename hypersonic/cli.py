@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from types import FrameType
 from typing import Protocol, cast
 
 from hypersonic import __version__
@@ -56,9 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return OK
     args = parse([*given[1:], "--help"] if given[0] == "help" else given)
     logging.getLogger("hypersonic.client").addHandler(logging.NullHandler())  # failures are in the command's own output
+    interrupts: list[int] = []
     try:
         command: Callable[[argparse.Namespace], int] = args.command
-        with _tools_bounded(args):
+        with _noting_interrupts(interrupts), _tools_bounded(args):
             return command(args)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -69,9 +71,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("HYPERSONIC_TRACEBACK"):
             raise
+        if interrupts:
+            print("interrupted", file=sys.stderr)
+            return 130
         text, code = explain_error(error)
         print(f"hypersonic: error: {text}{_place_hint(error, args)}", file=sys.stderr)
         return code
+
+
+@contextmanager
+def _noting_interrupts(interrupts: list[int]) -> Iterator[None]:
+    """Append each SIGINT to a list, and raise KeyboardInterrupt as usual.
+
+    A library may drop the exception (in a destructor or a callback from C). The command then fails because what it started has
+    ended by the same Ctrl-C, such as its server.
+    """
+    usual = signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not usual:
+        yield
+        return
+
+    def note(which: int, frame: FrameType | None) -> None:
+        interrupts.append(which)
+        usual(which, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 @contextmanager

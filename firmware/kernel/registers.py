@@ -140,7 +140,10 @@ REGISTERS = (
         WRITE_DATA_CYCLES, "WRITE_DATA_CYCLES", "R",
         "clocks since reset in which memory kept a beat of results waiting whose address it had taken",
     ),
-    Register(CORE_CYCLES, "CORE_CYCLES", "R", "the part of BLOCKED_CYCLES in which results left the core without waiting"),
+    Register(
+        CORE_CYCLES, "CORE_CYCLES", "R",
+        "the part of BLOCKED_CYCLES in which none of the last four beats of results had to wait at the core's output",
+    ),
     Register(
         WEIGHTS_BEATS, "WEIGHTS_BEATS", "R", "size of the weights at W in beats of 64 bytes; 0: all weights are in the kernel"
     ),

@@ -2,8 +2,8 @@
 """Estimated resources of the parts of a stage on an UltraScale+ device, from counted registers, adders and memories.
 
 Each stage's file in hls/rf/stages/ adds up its parts from its parameters alone. tests/hls/rf/measure_stages.py compares the
-estimates with Yosys' mapping of stages; docs/rf-fit.md gives the differences. Every multiplication counts as DSP48E2, as in
-write.py; Vivado may put small ones into LUTs.
+estimates with Yosys' mapping of stages; docs/rf-fit.md gives the differences. Every multiplication counts as DSP48E2; Vivado
+may put small ones into LUTs.
 """
 
 from __future__ import annotations
@@ -54,10 +54,16 @@ def multiply_cost(a: int, b: int) -> Amounts:
     return Amounts(lut=0.4 * (products - 1) * (a + b), dsp=products)
 
 
+def operands_cost(a: int, b: int) -> Amounts:
+    """Return the resources of a product of a and b bits, and of its operands' registers, which one DSP48E2 absorbs."""
+    dsp = dsps(a, b)
+    return Amounts(ff=0 if dsp == 1 else a + b, dsp=dsp)
+
+
 def product_cost(numbers: Numbers) -> Amounts:
     """Return the resources of one product. One DSP48E2 absorbs the registers of its operands and its result; several do not."""
     x, w = numbers["X_WIDTH"], numbers["W_WIDTH"]
-    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w)
+    dsp = dsps(x + (not numbers.get("X_SIGNED", 1)), w + (not numbers.get("W_SIGNED", 1)))
     return Amounts(ff=0 if dsp == 1 else 2 * (x + w), dsp=dsp)
 
 
@@ -75,12 +81,16 @@ def tree_cost(numbers: Numbers, inputs: int, *, every_level: bool) -> Amounts:
     # a product that is not rounded goes into a second register of its DSP48E2
     absorbed = one.dsp == 1 and (shift <= 0 or not numbers.get("PRODUCT_ROUNDING", 0))
     adders, registers, nodes = 0, 0 if absorbed else inputs * min(cut, most), inputs
+    # a product that passes a level has three registers in a row: a shift register of LUTs (SRL16E)
+    shifted, unpaired = False, absorbed
     for level in range(1, levels + 1):
-        width = min(cut + level, most)
+        width, registered = min(cut + level, most), (levels - level) % step == 0
+        unpaired = unpaired and nodes % 2 == 1
+        shifted |= unpaired and registered
         adders += nodes // 2 * width
         nodes = -(-nodes // 2)
-        registers += nodes * width * ((levels - level) % step == 0)
-    return one.times(inputs) + Amounts(lut=adders, ff=registers)
+        registers += (nodes - unpaired) * width * registered
+    return one.times(inputs) + Amounts(lut=adders + shifted * min(cut, most), ff=registers)
 
 
 # ---------------------------------------------------------------- parts of a stage

@@ -15,11 +15,11 @@ from typing import Any
 from hypersonic.hls.core import Core, core_signals, module_header
 from hypersonic.hls.core_kind import CoreKind
 from hypersonic.hls.network.base import Network
-from hypersonic.hls.rf.cost import block_rams, dsps, ultra_rams
+from hypersonic.hls.rf.cost import block_rams, ultra_rams
 from hypersonic.hls.rf.modules import sources_of
 from hypersonic.hls.rf.packages import constant
 from hypersonic.hls.rf.plan import WHOLE_ROW_BITS, plan
-from hypersonic.hls.rf.registry import stage_type
+from hypersonic.hls.rf.registry import stage_cost, stage_type
 from hypersonic.hls.rf.stage import Memory, Pipeline, Stage, Stream, Value, is_whole, port_width, row_beats
 from hypersonic.hls.rf.swap import swap_clocks
 from hypersonic.hls.rf.timing import Clocks, busy, clocks
@@ -252,7 +252,7 @@ def _stage(stage: Stage, timed: Clocks) -> dict[str, Any]:
         ),
         "uram288": _loaded_rams(stage),
         "dram_beats": row_beats(stage),
-        "dsp48e2": stage.multipliers * _dsps(stage),
+        "dsp48e2": round(stage_cost(stage).dsp),
     }
 
 
@@ -263,9 +263,3 @@ def _loaded_rams(stage: Stage) -> int:
 
 def _loaded_words(stage: Stage) -> list[Memory]:
     return [stage.feed.words] if stage.feed and not stage.feed.repeats and not stage.feed.ultra else []
-
-
-def _dsps(stage: Stage) -> int:
-    x = int(stage.parameters.get("X_WIDTH", 1)) + (not stage.parameters.get("X_SIGNED", 1))
-    w = int(stage.parameters.get("W_WIDTH", stage.parameters.get("FACTOR_WIDTH", x)))
-    return dsps(x, w + (not stage.parameters.get("W_SIGNED", 1)))

@@ -101,7 +101,8 @@ def _mean_cost(numbers: Numbers) -> Amounts:
     first, others = lanes // 2, max(lanes - 1 - lanes // 2, 0)
     tree = Amounts(lut=(5 * first + 7 * others) * width, ff=(5 * first + 8 * others) * width)
     plain = Amounts(lut=(lanes - 1) * width, ff=(lanes - 1) * width)
-    total = Amounts(lut=4 * width, ff=6 * width) if saturates else Amounts(lut=width, ff=width)
+    # with one lane the bounds of a beat are constants too
+    total = Amounts(lut=4 * width, ff=(6 if lanes > 1 else 4) * width) if saturates else Amounts(lut=width, ff=width)
     factor = share.bit_length() + 1
     product = multiply_cost(accum + 1, factor) if share & (share - 1) else Amounts(ff=accum)
     flags = Amounts(lut=8, ff=3 * (2 * levels + 6))

@@ -13,7 +13,7 @@ from hypersonic.hls.fixed import Constants
 from hypersonic.hls.network.layers.map import Map, MapFunction
 from hypersonic.hls.network.raw import at_fraction, signed_width
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, operands_cost, roms_cost
 from hypersonic.hls.rf.modes import MapMode
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_BOUND_WIDTH, MAX_CAST_WIDTH, Numbers, Width, shift
@@ -138,11 +138,12 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     width = x
     if mode == MapMode.AFFINE:
         width = max(x + a + numbers["PRODUCT_LEFT"], b + numbers["OFFSET_LEFT"]) + 1
-        lane += Amounts(lut=width, ff=x + a + 2 * b + width, dsp=dsps(x, a))
+        lane += operands_cost(x, a) + Amounts(lut=width, ff=2 * b + width)
     elif mode == MapMode.LEAKY:
         factor = max(a, numbers["A_FRACTION"] + 2)
         width = x + factor
-        lane += Amounts(lut=factor, ff=x + factor, dsp=dsps(x, factor))
+        # the factor is chosen by the sign, with registers outside of the DSP48E2
+        lane += operands_cost(x, factor) + Amounts(lut=factor, ff=factor)
     elif mode != MapMode.SAME:
         lane += Amounts(lut=2 * x, ff=x)
     clamped = bool(numbers.get("CLAMP_LOW", 0) or numbers.get("CLAMP_HIGH", 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hypersonic.hls.network.layers.merge import Merge, MergeOperation
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, operands_cost
 from hypersonic.hls.rf.modes import MergeOp
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, shift
@@ -56,7 +56,8 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     a, b = (numbers[f"{side}_WIDTH"] + 1 + numbers.get(f"{side}_LEFT", 0) for side in "AB")
     product = numbers["OP"] == MergeOp.MULTIPLY
     width = a + b if product else max(a, b) + 1
-    lane = Amounts(lut=0 if product else width, ff=a + b + width, dsp=dsps(a, b) if product else 0) + cast_cost(width, numbers)
+    lane = operands_cost(a, b) if product else Amounts(lut=width, ff=a + b + width)
+    lane += cast_cost(width, numbers)
     return lane.times(numbers["LANES"]) + flow_cost(numbers["LANES"] * numbers["Y_WIDTH"], 4)
 
 

@@ -233,7 +233,7 @@ def _cell_cost(cell: Cell, numbers: Numbers) -> Amounts:
     sums = (Amounts(lut=a, ff=a + 1) + cast_cost(a + 1, _cast_of(numbers, "ACC", 0))).times(cell)
     tables = Amounts(lut=1.2 * a, ff=3 * a + 2 * a + 12).times(cell + (cell is Cell.LSTM))
     products = Amounts(lut=v, ff=2 * v, dsp=dsps(a, new - a) + dsps(h, a) + dsps(a, a))
-    delays = Amounts(lut=a, ff=2 * a) if cell is Cell.LSTM else Amounts(lut=5 * a, ff=8 * a)
+    delays = Amounts(lut=a, ff=2 * a) if cell is Cell.LSTM else Amounts(lut=5 * a, ff=4 * a)
     fraction = numbers["ACC_FRACTION"]
     finer = max(fraction, numbers["Y_FRACTION"])
     result = cast_cost(v, _cast_of(numbers, "Y", fraction + finer - numbers["Y_FRACTION"]))

@@ -7,7 +7,7 @@ from hypersonic.hls.fixed import OVERFLOW_CODES, ROUNDING_CODES, Overflow
 from hypersonic.hls.network.layers.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.network.raw import cast_all, raw_array, signed_width
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, fifo_cost, flow_cost, rom_cost
+from hypersonic.hls.rf.cost import cast_cost, fifo_cost, flow_cost, operands_cost, rom_cost
 from hypersonic.hls.rf.needs import vectors
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, Numbers, Width, accumulator, shift
@@ -69,7 +69,7 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
     beats = n // lanes
     exp, inverse = (rom_cost(numbers[f"{table}_SIZE"], numbers[f"{kind}_WIDTH"]) for table, kind in _TABLES)
     accumulator, factor = numbers["ACC_WIDTH"], numbers["FACTOR_WIDTH"]
-    lane = exp + Amounts(lut=x, ff=3 * x + 5 * accumulator, dsp=dsps(accumulator + 1, factor + 1))
+    lane = exp + Amounts(lut=x, ff=3 * x + 3 * accumulator) + operands_cost(accumulator + 1, factor + 1)
     lane += cast_cost(accumulator + factor, numbers)
     again = fifo_cost(lanes * accumulator + 1, 1 << max(4, (2 * beats + 16).bit_length()))
     flows = flow_cost(lanes * accumulator, 5) + flow_cost(lanes * y, 4)
@@ -79,6 +79,7 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
         + flows
         + inverse
         + lane.times(lanes)
+        + Amounts(lut=(lanes - 1) * (accumulator + n.bit_length()))
         + Amounts(lut=2 * accumulator + 20, ff=6 * accumulator + 60)
     )
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from hypersonic.hls.network.layers.table import Table
-from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, roms_cost
+from hypersonic.hls.resources import NOTHING, Amounts
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, operands_cost, roms_cost
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, shift
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
@@ -44,7 +44,8 @@ def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     lane = Amounts(lut=1.2 * x, ff=3 * x + 2 * y + 12) + roms_cost(memory.shape for memory in stage.memories)
     if numbers.get("POSITIVE_PASS"):
         gain = numbers["GAIN"].bit_length() + 1
-        lane += Amounts(lut=y, ff=x + gain + 2 * y, dsp=dsps(x, gain) if gain > 2 else 0) + cast_cost(x + gain, numbers)
+        product = operands_cost(x, gain) if gain > 2 else NOTHING
+        lane += product + Amounts(lut=y, ff=2 * y) + cast_cost(x + gain, numbers)
     return lane.times(lanes) + flow_cost(lanes * y, 7)
 
 

@@ -55,21 +55,29 @@ module rf_global_pool #(
   logic [CW-1:0] cb_q, cb_2_q;
   logic [PW-1:0] pixel_q;
   logic place_tready, take_q, first_q;
+  logic pixel_last_q;  // pixel_q == PIXELS - 1, in a register: the handshake of every beat depends on it
   wire cb_last = cb_q == CW'(CHANNEL_BEATS - 1);
-  wire pixel_last = pixel_q == PW'(PIXELS - 1);
   wire take = s_axis_tvalid && s_axis_tready;
 
-  assign s_axis_tready = !pixel_last || place_tready;
+  assign s_axis_tready = !pixel_last_q || place_tready;
 
   always_ff @(posedge clk) begin
     if (take) cb_q <= cb_last ? '0 : cb_q + 1'b1;
-    if (take && cb_last) pixel_q <= pixel_last ? '0 : pixel_q + 1'b1;
+    if (take && cb_last) begin
+      pixel_q <= pixel_last_q ? '0 : pixel_q + 1'b1;
+      pixel_last_q <= PIXELS == 1 || pixel_q == PW'(PIXELS - 2);
+    end
     take_q <= take;
     if (!rst_n) begin
       cb_q <= '0;
       pixel_q <= '0;
+      pixel_last_q <= PIXELS == 1;
       take_q <= 1'b0;
     end
+  end
+
+  always_comb begin
+    if (rst_n) assert (pixel_last_q == (pixel_q == PW'(PIXELS - 1)));
   end
 
   always_ff @(posedge clk) begin
@@ -143,7 +151,7 @@ module rf_global_pool #(
   ) u_rf_output (
       .clk(clk),
       .rst_n(rst_n),
-      .s_axis_tvalid(s_axis_tvalid && pixel_last),
+      .s_axis_tvalid(s_axis_tvalid && pixel_last_q),
       .s_axis_tready(place_tready),
       .s_axis_tlast(s_axis_tlast),
       .values(pooled),

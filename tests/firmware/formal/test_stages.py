@@ -56,7 +56,7 @@ BREAKS = {
     "each column of a window gives a result": Break(
         "rf_pool_average", "s_axis_tvalid && kw_last)", "s_axis_tvalid)", file="rf_pool.sv"
     ),
-    "an image ends with its first channels": Break("rf_global_pool", "if (take && cb_last) pixel_q", "if (take) pixel_q"),
+    "an image ends with its first channels": Break("rf_global_pool", "if (take && cb_last) begin", "if (take) begin"),
     "a weight is read behind the last": Break("rf_depthwise", "AW'(WORDS - 1) ?", "AW'(WORDS) ?", said="rf_rom.sv"),
     "a vector is overwritten that is still multiplied": Break(
         "rf_mac", "= !full_q[write_q];", "= 1'b1;", file="rf_mac_engine.sv"

@@ -5,7 +5,7 @@
 
 writes FILE, a line of JSON a stage: its module, parameters and streams, and what it takes, without the memories that files fill
 and without the flip-flops that DSP48E2 and block RAMs absorb. At most MOST stages of a module; one takes Yosys half a minute,
-and some minutes go by in its first. stages.jsonl is of seed 1 with at most 2.
+and some minutes go by in its first. stages.jsonl is of seed 1 with at most 4.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from hypersonic.hls.fixed import Constants, FixedPoint, Overflow, Rounding
 from hypersonic.hls.network.base import Network, Tensor
 from hypersonic.hls.network.layers.dense import Dense
 from hypersonic.hls.network.layers.depthwise import Depthwise
+from hypersonic.hls.network.layers.map import MapFunction
 from hypersonic.hls.network.layers.recurrent import Recurrent
 from hypersonic.hls.resources import Amounts
 from hypersonic.hls.rf.plan import plan
@@ -40,6 +41,10 @@ _ROUNDINGS = (Rounding.TRN, Rounding.RND, Rounding.RND_CONV)
 
 
 def networks() -> Iterator[Network]:
+    yield Net(4, 6).quantise().layernorm().quantise().network("types")
+    net = Net(4, 6)
+    net.scaled(MapFunction.AFFINE).scaled(MapFunction.LEAKY).product(net.x)
+    yield net.table().table(37).softmax().network("functions")
     yield from (jets(), facile_v2(), separable(), recurrent(), transformer(), resnet50(((1, 4),), 16))
     yield Net(6, 6, 4).convolution(4, 3).relu().pool(2, 2).convolution(8, 1).average().dense(6).network("small")
 

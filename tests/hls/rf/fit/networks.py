@@ -15,8 +15,10 @@ from hypersonic.hls.network.layers.map import Map, MapFunction
 from hypersonic.hls.network.layers.matmul import Matmul
 from hypersonic.hls.network.layers.merge import Merge, MergeOperation
 from hypersonic.hls.network.layers.pool import Pool, PoolOperation
+from hypersonic.hls.network.layers.quantise import Quantise
 from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
 from hypersonic.hls.network.layers.reshape import Reshape
+from hypersonic.hls.network.layers.softmax import Softmax, SoftmaxKind
 from hypersonic.hls.network.layers.table import Table
 from hypersonic.hls.network.windows import window_shape
 
@@ -89,11 +91,35 @@ class Net:
         name, y = self._made(self.x.shape)
         return self._add(Map(name, self.x, y, MapFunction.RELU, _NONE, _NONE))
 
+    def scaled(self, function: MapFunction) -> Net:
+        name, y = self._made(self.x.shape)
+        channels = constants(self.x.channels)
+        return self._add(Map(name, self.x, y, function, channels, channels))
+
+    def table(self, gain: int = 0) -> Net:
+        """A tabulated function, or an elu with the gain, in sixteenths."""
+        name, y = self._made(self.x.shape)
+        values = Constants(np.arange(64), KIND.fraction)
+        return self._add(Table(name, self.x, y, values, 3, gain > 0, Constants(np.array([gain or 1]), 4)))
+
+    def softmax(self) -> Net:
+        name, y = self._made(self.x.shape)
+        index = FixedPoint.with_fraction(10, 4, False)
+        accum = FixedPoint.with_fraction(14, 10, True, Rounding.RND, Overflow.SAT)
+        exponentials, inverses = (Constants(np.arange(64), 6) for _ in range(2))
+        return self._add(Softmax(name, self.x, y, SoftmaxKind.STABLE, index, accum, accum, exponentials, inverses))
+
     def layernorm(self) -> Net:
         name, y = self._made(self.x.shape)
         accum = FixedPoint.with_fraction(14, 10, True, Rounding.RND_CONV, Overflow.SAT)
         scale, values = constants(self.x.channels), Constants(np.arange(64), 3)
         return self._add(LayerNorm(name, self.x, y, scale, scale, (1 << 10) // self.x.channels, accum, values, 0))
+
+    def quantise(self) -> Net:
+        """A type for each element of the last dimension."""
+        name, y = self._made(self.x.shape)
+        kinds = [FixedPoint.with_fraction(5 + at % 4, at % 3) for at in range(self.x.channels)]
+        return self._add(Quantise(name, self.x, y, tuple(kinds * (self.x.size // self.x.channels))))
 
     def pool(self, size: int, stride: int, pad: int = 0) -> Net:
         seen = Window((size, size), (stride, stride), pad, pad, pad, pad)
@@ -111,6 +137,10 @@ class Net:
     def plus(self, other: Tensor) -> Net:
         name, y = self._made(self.x.shape)
         return self._add(Merge(name, self.x, other, y, MergeOperation.ADD))
+
+    def product(self, other: Tensor) -> Net:
+        name, y = self._made(self.x.shape)
+        return self._add(Merge(name, self.x, other, y, MergeOperation.MULTIPLY))
 
     def times(self, other: Tensor, reuse_factor: int = 1) -> Net:
         """Each vector times each vector of another tensor."""
