@@ -41,11 +41,11 @@ def table_stage(name: str, layer: Table, x: Stream, y: Stream) -> Stage:
 
 def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     lanes, x, y = numbers["LANES"], numbers["X_WIDTH"] + 1, numbers["Y_WIDTH"]
-    lane = Amounts(lut=1.2 * x, ff=3 * x + 2 * y + 12) + roms_cost(memory.shape for memory in stage.memories)
+    lane = Amounts(lut=0.8 * x, ff=3 * x + 2 * y + 12) + roms_cost(memory.shape for memory in stage.memories)
     if numbers.get("POSITIVE_PASS"):
         gain = numbers["GAIN"].bit_length() + 1
         product = operands_cost(x, gain) if gain > 2 else NOTHING
-        lane += product + Amounts(lut=y, ff=2 * y) + cast_cost(x + gain, numbers)
+        lane += product + Amounts(lut=2 * y, ff=2 * y) + cast_cost(x + gain, numbers)
     return lane.times(lanes) + flow_cost(lanes * y, 7)
 
 
