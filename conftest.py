@@ -75,9 +75,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = wanted
     yield
     config.stash[COUNTS] = {"collected": collected, "selected": len(items)}
-    config.stash[GROUPS] = dict(groups)
+    config.stash[GROUPS] = {} if asks_for_part(config) else dict(groups)
     if (output := getattr(config, "workeroutput", None)) is not None:
         output["counts"], output["groups"] = config.stash[COUNTS], config.stash[GROUPS]
+
+
+def asks_for_part(config: pytest.Config) -> bool:
+    """Return whether only some tests of a module are collected, so that nothing is known of its other tests."""
+    return any("::" in arg for arg in config.args) or bool(config.getoption("lf", default=False))
 
 
 @pytest.hookimpl(optionalhook=True)

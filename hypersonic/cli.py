@@ -63,8 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _noting_interrupts(interrupts), _tools_bounded(args):
             return command(args)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+        return _interrupted()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
@@ -72,11 +71,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("HYPERSONIC_TRACEBACK"):
             raise
         if interrupts:
-            print("interrupted", file=sys.stderr)
-            return 130
+            return _interrupted()
         text, code = explain_error(error)
         print(f"hypersonic: error: {text}{_place_hint(error, args)}", file=sys.stderr)
         return code
+
+
+def _interrupted() -> int:
+    """Say that the command was interrupted, and return the exit code of a shell for it: 128 plus the number of SIGINT."""
+    print("interrupted", file=sys.stderr)
+    return 128 + signal.SIGINT
 
 
 @contextmanager

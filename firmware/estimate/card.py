@@ -33,6 +33,10 @@ _BUSY = 0.95
 _WARM, _RUNS = 6, 16
 
 
+#: a stream of bytes: the name of its bank, whether it writes, and its bytes
+_Stream = tuple[str, bool, int]
+
+
 class _Stage(IntEnum):
     TO_CARD = 0
     KERNEL = 1
@@ -235,19 +239,38 @@ class _Card:
                 needs[bank] = sum(_bank_s(self._bank, each, beside) for each in streams if each[0] == bank)
         return needs
 
-    def _streams(self, task: _Task) -> list[tuple[str, bool, int]]:
-        """A task's streams of bytes: the bank, whether it is written, and the bytes."""
-        x = f"bank x{task.unit}"
-        y = x if self._one_bank else f"bank y{task.unit}"
-        load = self._load
-        return [
-            [(x, True, load.x_bytes)],
-            [(x, False, load.x_bytes), (y, True, load.y_bytes)],
-            [(y, False, load.y_bytes)],
-        ][task.stage]
+    def _streams(self, task: _Task) -> list[_Stream]:
+        return _streams(task.stage, (self._load.x_bytes, self._load.y_bytes), task.unit, one_bank=self._one_bank)
 
 
-def _bank_s(bank: BankTiming, stream: tuple[str, bool, int], active: list[tuple[str, bool, int]]) -> float:
+def run_bank_s(bank: BankTiming, event_bytes: tuple[int, int], *, one_bank: bool) -> float:
+    """The seconds for which a run that has the card to itself occupies its memory bank; of two banks, the busier one.
+
+    Args:
+        event_bytes: of the run's inputs and of its results.
+        one_bank: whether inputs and results share a bank.
+    """
+    busy: defaultdict[str, float] = defaultdict(float)
+    for stage in _Stage:
+        streams = _streams(stage, event_bytes, 0, one_bank=one_bank)
+        for stream in streams:
+            busy[stream[0]] += _bank_s(bank, stream, [other for other in streams if other[0] == stream[0]])
+    return max(busy.values())
+
+
+def _streams(stage: _Stage, event_bytes: tuple[int, int], unit: int, *, one_bank: bool) -> list[_Stream]:
+    """The streams of a stage of a run."""
+    x_bytes, y_bytes = event_bytes
+    x = f"bank x{unit}"
+    y = x if one_bank else f"bank y{unit}"
+    return [
+        [(x, True, x_bytes)],
+        [(x, False, x_bytes), (y, True, y_bytes)],
+        [(y, False, y_bytes)],
+    ][stage]
+
+
+def _bank_s(bank: BankTiming, stream: _Stream, active: list[_Stream]) -> float:
     """The seconds that a stream's bytes take of a bank, beside the others that are active in it."""
     _, writes, size = stream
     others = sum(each for _, _, each in active) - size

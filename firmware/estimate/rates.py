@@ -8,7 +8,8 @@
 An event's bytes pass a memory bank twice: the host writes the inputs and the kernel reads them; the kernel writes the results
 and the host reads them. On a DIMM, inputs and results share one bank. On HBM each port has channels of its own, and a buffer
 is in one of them. As many bytes are read as written, in turn, and a bank carries less of such a mix than of reads alone
-(memory.py). Where the kernel reads and writes the host's memory, as on AWS F2, there is no bank.
+(memory.py). One run in flight pays only for the streams of its own stage: the host does not transfer while the unit computes.
+Where the kernel reads and writes the host's memory, as on AWS F2, there is no bank.
 
 The card's rate is that of its parts together, with some runs in flight on each unit. It may be lower than the lowest rate of a
 part alone, because parts wait for each other. A simulated rate within half a per cent of that lowest rate is taken as equal.
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypersonic.firmware.card_parameters import SLOTS
-from hypersonic.firmware.estimate.card import PORTS, CardLoad, simulate, ways
+from hypersonic.firmware.estimate.card import PORTS, CardLoad, run_bank_s, simulate, ways
 from hypersonic.firmware.estimate.memory import bank_timing
 from hypersonic.firmware.platform import TRANSFERS_IN_FLIGHT, Platform
 from hypersonic.firmware.xclbin.connectivity import assign_banks, most_units
@@ -156,7 +157,7 @@ def card_rate(
     parts = [
         Limit("kernel", units * mhz * 1e6 / clocks, f"{clocks:,.0f} clocks at {mhz:g} MHz, {each}"),
         *_pcie(platform, event_bytes),
-        *_bank(platform, x, y, units),
+        *_bank(platform, event_bytes, units, runs),
     ]
     least = min(parts, key=lambda part: part.events_per_s)
     whole = simulate(platform, CardLoad(clocks / mhz / 1e6, x, y, min(units, most_units(platform)), runs))
@@ -206,13 +207,15 @@ def _pcie(platform: Platform, event_bytes: tuple[int, int]) -> list[Limit]:
     return limits
 
 
-def _bank(platform: Platform, x: int, y: int, units: int) -> list[Limit]:
+def _bank(platform: Platform, event_bytes: tuple[int, int], units: int, runs: int) -> list[Limit]:
     if platform.host_memory:
         return []
     with_bank = min(units, most_units(platform))  # the other units are on further cards with banks of their own
     inputs, results = assign_banks(platform, with_bank, PORTS)[0]
     bank = platform.memory[inputs.start]
-    passing = 2 * (x + y) if inputs == results else 2 * max(x, y)
-    gb_s = bank_timing(bank).mixed_gb_s
+    one_bank = inputs == results
+    passing = 2 * sum(event_bytes) if one_bank else 2 * max(event_bytes)
+    timing = bank_timing(bank)
+    gb_s = timing.mixed_gb_s if runs > 1 else passing / run_bank_s(timing, event_bytes, one_bank=one_bank) / 1e9
     what = f"{bank.kind} {'bank' if bank.kind == 'DDR4' else 'channel'}, 2 passes at {gb_s:.1f} GB/s"
     return [Limit("memory bank", with_bank * gb_s * 1e9 / passing, what, bank.source, "modelled")]

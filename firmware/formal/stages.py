@@ -120,7 +120,7 @@ def script(name: str) -> str:
     return _SCRIPT.format(
         name=name,
         tasks="\n".join(f"{mode} {mode}" for mode in modes),
-        options="\n".join(f"{mode}: {option}" for mode in modes for option in _options(mode, int(proof[mode]))),
+        options="\n".join(f"{mode}: {option}" for mode in modes for option in _options(mode, proof)),
         engines="\n".join(f"{mode}: {_ENGINES[mode]}" for mode in modes),
         read="\n".join(f"{mode}: read_verilog -sv -formal {' '.join(read[mode])}" for mode in modes),
         memories=_MEMORIES,
@@ -128,8 +128,11 @@ def script(name: str) -> str:
     )
 
 
-def _options(mode: str, depth: int) -> list[str]:
-    return [f"mode {mode}", f"depth {depth}", *(["aigsmt z3"] if _ENGINES[mode].startswith("abc") else [])]
+def _options(mode: str, proof: Mapping[str, Any]) -> list[str]:
+    options = [f"mode {mode}", f"depth {int(proof[mode])}"]
+    if mode == "cover" and "skip" in proof:
+        options.append(f"skip {proof['skip']}")
+    return [*options, *(["aigsmt z3"] if _ENGINES[mode].startswith("abc") else [])]
 
 
 def _module(name: str) -> str:

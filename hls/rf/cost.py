@@ -147,6 +147,16 @@ def cast_cost(width: int, numbers: Numbers) -> Amounts:
     return Amounts(lut=y + 2 + (whole - y) / 3, ff=whole + y - zeros)
 
 
+def lookup_cost(x: int, y: int) -> Amounts:
+    """Return the cost of one lookup in a table, from a number to its result, without the table's memory.
+
+    Args:
+        x: bits of the number, with a sign.
+        y: bits of the result.
+    """
+    return Amounts(lut=0.8 * x, ff=3 * x + 2 * y + 12)
+
+
 def roms_cost(memories: Iterable[tuple[int, int]]) -> Amounts:
     """Return the cost of a stage's memories that are filled from files.
 

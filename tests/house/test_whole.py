@@ -85,14 +85,41 @@ def test_the_record_keeps_other_groups(tmp_path: Path) -> None:
     assert recorded(record) == {"hls": hash_of("hls"), "sim": "kept"}
 
 
-@pytest.mark.parametrize(("choice", "passed"), [("none", 1), ("changed", 1), ("all", 2)])
-def test_the_option_selects_them(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, choice: str, passed: int) -> None:
+@pytest.fixture
+def module(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A module with two tests with the mark `whole` and one without, whose record is printed."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     text = (ROOT / "conftest.py").read_text()
     record = "import tests.support.whole as whole\nwhole.recorded = lambda record=None: {'LICENSE': whole.hash_of('LICENSE')}\n"
     pytester.makeconftest(f"{text}\n{record}\nrecord_passed = lambda groups: print('recorded', list(groups))\n")
-    pytester.makepyfile("import pytest\n@pytest.mark.whole('LICENSE')\ndef test_whole(): ...\ndef test_other(): ...\n")
-    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "1", f"--whole={choice}")
+    marked = "@pytest.mark.whole('LICENSE')\ndef test_{}(): ...\n"
+    pytester.makepyfile(f"import pytest\n{marked.format('one')}{marked.format('two')}def test_other(): ...\n")
+    return pytester
+
+
+def record_of(module: pytest.Pytester, passed: int, *options: str) -> str:
+    done = module.runpytest_subprocess("-n", "1", *options)
     done.assert_outcomes(passed=passed)
-    (recorded_line,) = [line for line in done.outlines if "recorded" in line]
-    assert recorded_line.endswith("recorded ['LICENSE']" if choice == "all" else "recorded []")
+    (line,) = [line for line in done.outlines if "recorded" in line]
+    return line.partition("recorded ")[2]
+
+
+@pytest.mark.parametrize(("choice", "passed"), [("none", 1), ("changed", 1), ("all", 3)])
+def test_the_option_selects_them(module: pytest.Pytester, choice: str, passed: int) -> None:
+    got = record_of(module, passed, "-p", "no:cacheprovider", f"--whole={choice}")
+    assert got == ("['LICENSE']" if choice == "all" else "[]")
+
+
+def test_a_run_of_some_tests_of_a_module_records_nothing(module: pytest.Pytester) -> None:
+    name = f"{next(module.path.glob('test_*.py'))}::test_one"
+    assert record_of(module, 1, "--whole=all", name) == "[]"
+    assert record_of(module, 1, "--whole=all", "-k", "one") == "[]"
+
+
+def test_a_run_of_those_that_failed_last_records_nothing(module: pytest.Pytester) -> None:
+    (file,) = module.path.glob("test_*.py")
+    text = file.read_text()
+    file.write_text(text.replace("test_one(): ...", "test_one(): assert 0"))
+    module.runpytest_subprocess("-n", "1", "--whole=all").assert_outcomes(passed=2, failed=1)
+    file.write_text(text)
+    assert record_of(module, 1, "--whole=all", "--lf") == "[]"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -35,6 +35,14 @@ def _go_on_after_interrupt(_args: argparse.Namespace) -> int:
 
 def _fail(_args: argparse.Namespace) -> int:
     raise ConnectionError("the server has ended")
+
+
+@pytest.fixture(autouse=True)
+def _usual_handler() -> Iterator[None]:
+    """Python's own handler, as in a terminal; tests that a shell has started in the background ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(

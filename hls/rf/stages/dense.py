@@ -193,9 +193,8 @@ def mac_cost(numbers: Numbers) -> Amounts:
     """Return the estimated resources of an rf_mac with these parameters, without its memories of weights and biases."""
     p, q, x = (numbers[key] for key in ("P", "Q", "X_WIDTH"))
     blocks, groups, accumulator = numbers["N_IN"] // p, numbers["N_OUT"] // q, numbers["ACC_WIDTH"]
-    output = (
-        tree_cost(numbers, p, every_level=False) + Amounts(lut=accumulator, ff=accumulator) + cast_cost(accumulator, numbers)
-    )
+    sums = Amounts(lut=accumulator, ff=accumulator + 2)
+    output = tree_cost(numbers, p, every_level=False) + sums + cast_cost(accumulator, numbers)
     beat = memory_cost(2 << (blocks - 1).bit_length(), p * x) if groups > 1 else Amounts(ff=p * x)
     ends = flow_cost(q * numbers["Y_WIDTH"], 7 + (p - 1).bit_length())
     return output.times(q) + beat + ends + Amounts(lut=30, ff=30)

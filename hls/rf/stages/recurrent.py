@@ -15,7 +15,7 @@ from hypersonic.hls.network.layers.recurrent import Cell, Recurrent
 from hypersonic.hls.network.layers.table import Table
 from hypersonic.hls.network.raw import cast_all, signed_width
 from hypersonic.hls.resources import Amounts
-from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, memory_cost, roms_cost, skid_cost
+from hypersonic.hls.rf.cost import cast_cost, dsps, flow_cost, lookup_cost, memory_cost, roms_cost, skid_cost
 from hypersonic.hls.rf.needs import divisors, each
 from hypersonic.hls.rf.parts.casts import accumulator_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, accumulator
@@ -231,7 +231,7 @@ def _cell_cost(cell: Cell, numbers: Numbers) -> Amounts:
     """Return the estimated resources of an rf_cell without its tables."""
     a, h, (new, v) = numbers["ACC_WIDTH"] + 1, numbers["Y_WIDTH"] + 1, _widths(numbers)
     sums = (Amounts(lut=a, ff=a + 1) + cast_cost(a + 1, _cast_of(numbers, "ACC", 0))).times(cell)
-    tables = Amounts(lut=1.2 * a, ff=3 * a + 2 * a + 12).times(cell + (cell is Cell.LSTM))
+    tables = lookup_cost(a, a).times(cell + (cell is Cell.LSTM))
     products = Amounts(lut=v, ff=2 * v, dsp=dsps(a, new - a) + dsps(h, a) + dsps(a, a))
     delays = Amounts(lut=a, ff=2 * a) if cell is Cell.LSTM else Amounts(lut=5 * a, ff=4 * a)
     fraction = numbers["ACC_FRACTION"]

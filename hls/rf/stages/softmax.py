@@ -79,8 +79,7 @@ def _cost(_stage: Stage, numbers: Numbers) -> Amounts:
         + flows
         + inverse
         + lane.times(lanes)
-        + Amounts(lut=(lanes - 1) * (accumulator + n.bit_length()))
-        + Amounts(lut=2 * accumulator + 20, ff=6 * accumulator + 60)
+        + Amounts(lut=(lanes - 1) * (accumulator + n.bit_length()) + 2 * accumulator + 20, ff=6 * accumulator + 60)
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from hypersonic.hls.network.layers.table import Table
 from hypersonic.hls.resources import NOTHING, Amounts
-from hypersonic.hls.rf.cost import cast_cost, flow_cost, operands_cost, roms_cost
+from hypersonic.hls.rf.cost import cast_cost, flow_cost, lookup_cost, operands_cost, roms_cost
 from hypersonic.hls.rf.parts.casts import result_parameters
 from hypersonic.hls.rf.parts.limits import MAX_CAST_WIDTH, MAX_INDEX_FRACTION, Numbers, Width, shift
 from hypersonic.hls.rf.stage import Memory, Stage, Stream, Value, one_to_one
@@ -41,7 +41,7 @@ def table_stage(name: str, layer: Table, x: Stream, y: Stream) -> Stage:
 
 def _cost(stage: Stage, numbers: Numbers) -> Amounts:
     lanes, x, y = numbers["LANES"], numbers["X_WIDTH"] + 1, numbers["Y_WIDTH"]
-    lane = Amounts(lut=0.8 * x, ff=3 * x + 2 * y + 12) + roms_cost(memory.shape for memory in stage.memories)
+    lane = lookup_cost(x, y) + roms_cost(memory.shape for memory in stage.memories)
     if numbers.get("POSITIVE_PASS"):
         gain = numbers["GAIN"].bit_length() + 1
         product = operands_cost(x, gain) if gain > 2 else NOTHING

@@ -189,10 +189,10 @@ module rf_mac_engine #(
   always_ff @(posedge clk) weights_q <= weight_word;
 
   // ---------------------------------------------------------------- issue and bias, delayed to the accumulator
-  logic [TO_SUM-1:0] issue_q, first_q;
+  logic [TO_SUM-2:0] issue_q, first_q;  // the last clock is a register of every accumulator
 
-  always_ff @(posedge clk) issue_q <= rst_n ? TO_SUM'({issue_q, issue}) : '0;
-  always_ff @(posedge clk) first_q <= TO_SUM'({first_q, beat_q == '0});
+  always_ff @(posedge clk) issue_q <= rst_n ? (TO_SUM - 1)'({issue_q, issue}) : '0;
+  always_ff @(posedge clk) first_q <= (TO_SUM - 1)'({first_q, beat_q == '0});
 
   // the group is counted a second time at the accumulator, which is cheaper than a delay line
   logic [TO_SUM-2:0] last_q;
@@ -254,12 +254,17 @@ module rf_mac_engine #(
     end
 
     logic [ACC_WIDTH-1:0] accumulator_q;
+    (* keep = "true" *)
+    logic add_q, restart_q;
     wire [ACC_WIDTH-1:0] start = bias_word[q*ACC_WIDTH+:ACC_WIDTH];
     wire [ACC_WIDTH-1:0] summand = ACC_WIDTH'($signed(g_level[LEVELS].g_node[0].sum)) << LEFT;
 
-    always_ff @(posedge clk) begin
-      if (issue_q[TO_SUM-1]) accumulator_q <= (first_q[TO_SUM-1] ? start : accumulator_q) + summand;
-    end
+    (* keep *)
+    always_ff @(posedge clk) add_q <= rst_n && issue_q[TO_SUM-2];
+    (* keep *)
+    always_ff @(posedge clk) restart_q <= first_q[TO_SUM-2];
+
+    always_ff @(posedge clk) if (add_q) accumulator_q <= (restart_q ? start : accumulator_q) + summand;
 
     assign values[q*ACC_WIDTH+:ACC_WIDTH] = accumulator_q;
   end
