@@ -81,8 +81,8 @@ fast: $(STAMP) ## run the fast tests
 test-quick: needs lint ## run lint and all tests but the longest: about 10 minutes on two cores
 	$(BIN)/python -m pytest -m "not long"
 
-test: ## run lint and the tests, those of slow parts only if these have changed: about 15 minutes on two cores, with empty caches
-	@echo "make test: lint and the tests, about 15 minutes on two cores with empty caches; make test-quick takes 10, make check 3"
+test: ## run lint and the tests, those of slow parts only if these have changed: about half an hour on two cores, with empty caches
+	@echo "make test: lint and the tests, about half an hour on two cores with empty caches; make test-quick takes 10 minutes, make check 3"
 	@$(MAKE) --no-print-directory needs lint
 	$(BIN)/python -m pytest --whole=changed -m "not hours"
 
