@@ -71,7 +71,7 @@ def _connections(ports: Container[int]) -> Iterator[Connection]:
     for descriptor in descriptors:
         with suppress(OSError), _borrowed(descriptor) as asked:  # it may be a file, a listener, or closed meanwhile
             client, name = _client_of(asked), asked.getsockname()
-            if isinstance(name, tuple) and len(name) in (2, 4) and name[1] in ports:
+            if isinstance(name, tuple) and len(name) in (2, 4) and name[1] in ports and _is_stream(asked):
                 yield Connection(descriptor, name[1], client)
 
 
@@ -83,6 +83,11 @@ def _borrowed(descriptor: int) -> Iterator[socket.socket]:
         yield asked
     finally:
         asked.detach()
+
+
+def _is_stream(asked: socket.socket) -> bool:
+    """Return whether it is a TCP socket; a UDP socket, a resolver's, may have the number of a TCP port."""
+    return asked.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE) == socket.SOCK_STREAM
 
 
 def _client_of(asked: socket.socket) -> str:

@@ -21,7 +21,12 @@ def listener() -> Iterator[socket.socket]:
 
 
 def connected(stack: ExitStack, listener: socket.socket, source: str) -> socket.socket:
-    client = stack.enter_context(socket.create_connection(listener.getsockname(), source_address=(source, 0)))
+    """Return the client's end of a new connection whose port is not the listener's, as both ends are in this process."""
+    client = socket.create_connection(listener.getsockname(), source_address=(source, 0))
+    if client.getsockname()[1] == listener.getsockname()[1]:  # free on this address, and so may be given out
+        with client, listener.accept()[0]:
+            return connected(stack, listener, source)
+    stack.enter_context(client)
     stack.enter_context(listener.accept()[0])
     client.settimeout(0.2)
     return client

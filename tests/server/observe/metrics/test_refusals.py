@@ -182,6 +182,13 @@ def test_sockets_are_asked_and_left_alone() -> None:
     assert open_connections([]) == {}
 
 
+def test_a_udp_socket_on_the_number_of_a_tcp_port_is_not_a_connection() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as resolver:
+        resolver.connect(("127.0.0.1", 53))  # a resolver's sockets are connected, too
+        port = resolver.getsockname()[1]
+        assert open_connections([port]) == {port: 0}
+
+
 def test_failures_are_no_refusals_and_every_kind_of_refusal_has_its_reason() -> None:
     assert reason_of(BackendError("x")) is reason_of(ModelLoadError("x")) is None
     assert reason_of(ForbiddenError("x")) is Refusal.RESTRICTED
