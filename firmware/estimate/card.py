@@ -226,17 +226,15 @@ class _Card:
 
     def _needs(self, task: _Task, active: Iterable[_Task]) -> dict[str, float]:
         """The seconds for which a task occupies each part."""
-        needs = {}
+        needs: dict[str, float] = {}
         if task.stage is not _Stage.KERNEL:
             way = self._way(task)
             needs[way.part] = self._size(task) / (way.total_gb_s * 1e9)
             if self._both_gb_s:
                 needs["PCIe both ways"] = self._size(task) / (self._both_gb_s * 1e9)
         if self._bank:
-            streams = self._streams(task)
-            for bank in {bank for bank, _, _ in streams}:
-                beside = [each for other in active for each in self._streams(other) if each[0] == bank]
-                needs[bank] = sum(_bank_s(self._bank, each, beside) for each in streams if each[0] == bank)
+            beside = [stream for other in active for stream in self._streams(other)]
+            needs |= _banks_s(self._bank, self._streams(task), beside)
         return needs
 
     def _streams(self, task: _Task) -> list[_Stream]:
@@ -250,12 +248,9 @@ def run_bank_s(bank: BankTiming, event_bytes: tuple[int, int], *, one_bank: bool
         event_bytes: of the run's inputs and of its results.
         one_bank: whether inputs and results share a bank.
     """
-    busy: defaultdict[str, float] = defaultdict(float)
-    for stage in _Stage:
-        streams = _streams(stage, event_bytes, 0, one_bank=one_bank)
-        for stream in streams:
-            busy[stream[0]] += _bank_s(bank, stream, [other for other in streams if other[0] == stream[0]])
-    return max(busy.values())
+    stages = [_streams(stage, event_bytes, 0, one_bank=one_bank) for stage in _Stage]
+    alone = [_banks_s(bank, streams, streams) for streams in stages]
+    return max(sum(busy.get(name, 0.0) for busy in alone) for name in {name for busy in alone for name in busy})
 
 
 def _streams(stage: _Stage, event_bytes: tuple[int, int], unit: int, *, one_bank: bool) -> list[_Stream]:
@@ -270,8 +265,19 @@ def _streams(stage: _Stage, event_bytes: tuple[int, int], unit: int, *, one_bank
     ][stage]
 
 
+def _banks_s(bank: BankTiming, streams: Iterable[_Stream], active: Iterable[_Stream]) -> dict[str, float]:
+    """The seconds that the bytes of streams take of each of their banks, beside all that are active, these included."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    beside: defaultdict[str, list[_Stream]] = defaultdict(list)
+    for stream in active:
+        beside[stream[0]].append(stream)
+    for stream in streams:
+        seconds[stream[0]] += _bank_s(bank, stream, beside[stream[0]])
+    return dict(seconds)
+
+
 def _bank_s(bank: BankTiming, stream: _Stream, active: list[_Stream]) -> float:
-    """The seconds that a stream's bytes take of a bank, beside the others that are active in it."""
+    """The seconds that a stream's bytes take of its bank, beside the others that are active in it."""
     _, writes, size = stream
     others = sum(each for _, _, each in active) - size
     misses = max(size / bank.row_bytes, min(size, others) / BURST_BYTES)

@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         gate.write_text(_GATE)
         script.write_text("\n".join([*prove.split(";"), f"write_status {status}", write, ""]))
         # after the script, Yosys looks for the gate in ABC, and ends with an error
-        passes = (f"read_verilog {gate}", "synth -noabc", f"abc -g AND -script {script}")
+        passes = (f"read_verilog {gate}", "simplemap", f"abc -g AND -script {script}")
         tool.run(YOSYS.argv("-q", *(word for each in passes for word in ("-p", each))), "abc", env=os.environ, cwd=Path.cwd())
         verdict, frame, *_ = status.read_text().split() if status.is_file() else ("", "0")
     sys.stdout.write(_WORDS.get(verdict, "no verdict").format(frame=frame) + "\n")

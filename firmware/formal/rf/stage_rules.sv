@@ -54,34 +54,40 @@ module stage_rules #(
   wire [WIDTH:0] result = {m_last, m_data};
   stream_rules #(.WIDTH(WIDTH + 1)) u_out (.clk, .rst_n, .tvalid(m_valid), .tready(m_ready), .tdata(result));
 
-  logic              started_q = 1'b0;
-  logic              standing_q;
-  logic        [7:0] in_q;  // beats taken of the current turn
-  logic        [7:0] out_q;
-  logic signed [6:0] turns_q;  // taken in whole, less those that were given in whole
-  logic        [6:0] idle_q;
+  // counters have no more bits than they need to break a rule: the solver has to find a bound for each that it could reach
+  localparam int IN_BITS = $clog2(IN + 1);
+  localparam int OUT_BITS = $clog2(OUT + 1);
+  localparam int TURN_BITS = $clog2(MOST + 2);
+  localparam int IDLE_BITS = $clog2(WAIT + 1);
+
+  logic                        started_q = 1'b0;
+  logic                        standing_q;
+  logic        [  IN_BITS-1:0] in_q;  // beats taken of the current turn
+  logic        [ OUT_BITS-1:0] out_q;
+  logic signed [  TURN_BITS:0] turns_q;  // taken in whole, less those that were given in whole
+  logic        [IDLE_BITS-1:0] idle_q;
   wire               take = s_valid && s_ready;
   wire               give = m_valid && m_ready;
-  wire               in_ends = in_q == 8'(IN - 1);
-  wire               out_ends = out_q == 8'(OUT - 1);
+  wire               in_ends = in_q == IN_BITS'(IN - 1);
+  wire               out_ends = out_q == OUT_BITS'(OUT - 1);
   wire               idle = !m_valid && !excused && (turns_q > 0 || (s_valid && !s_ready));
-  wire         [7:0] need = 8'(NEED >> {out_q, 3'd0});
+  wire         [7:0] need = 8'(NEED >> {8'(out_q), 3'd0});
   wire         [7:0] from = 8'(FROM >> {item, 3'd0});
   wire         [7:0] at = 8'(AT >> {item, 3'd0});
 
   // the marked turn, with front_q turns before it
   logic                  marked_q;
-  logic            [6:0] front_q;
+  logic [TURN_BITS-1:0] front_q;
   logic                  last_q;
   logic [ITEM_WIDTH-1:0] item_q;
-  wire                   own = marked_q ? turns_q == $signed(front_q) : mark && in_q == '0;
+  wire                   own = marked_q ? turns_q == $signed({1'b0, front_q}) : mark && in_q == '0;
 
   always_ff @(posedge clk) begin
     started_q  <= 1'b1;
     standing_q <= rst_n && s_valid && !s_ready;
     if (take) in_q <= in_ends ? '0 : in_q + 1'b1;
     if (give) out_q <= out_ends ? '0 : out_q + 1'b1;
-    turns_q <= turns_q + 7'(take && in_ends) - 7'(give && out_ends);
+    turns_q <= turns_q + (TURN_BITS + 1)'(take && in_ends) - (TURN_BITS + 1)'(give && out_ends);
     idle_q  <= idle ? idle_q + 1'b1 : '0;
     if (marked_q && give && out_ends) begin
       marked_q <= front_q != '0;
@@ -90,9 +96,9 @@ module stage_rules #(
     if (take && own) begin
       if (!marked_q) begin
         marked_q <= 1'b1;
-        front_q  <= 7'(turns_q) - 7'(give && out_ends);
+        front_q  <= TURN_BITS'(turns_q) - TURN_BITS'(give && out_ends);
       end
-      if (in_q == from) item_q <= s_item;
+      if (8'(in_q) == from) item_q <= s_item;
       if (in_ends) last_q <= s_last;
     end
     if (!rst_n) begin
@@ -111,16 +117,16 @@ module stage_rules #(
     if (LAST == 0 && s_valid && !in_ends) assume (!s_last);
     assume (item < 8'(ITEMS));
     if (started_q && rst_n) begin
-      assert (turns_q >= -1 && turns_q <= 7'(MOST));
-      assert (idle_q < 7'(WAIT));
+      assert (turns_q >= -1 && turns_q <= (TURN_BITS + 1)'(MOST));
+      assert (idle_q < IDLE_BITS'(WAIT));
       if (m_valid) begin
         // it has its source
-        assert (turns_q > 0 || (turns_q == 0 && in_q + 8'(EARLY && s_valid) >= need));
+        assert (turns_q > 0 || (turns_q == 0 && 8'(in_q) + 8'(EARLY && s_valid) >= need));
         if (LAST == 0 && !out_ends) assert (!m_last);
         if (LAST == 1) assert (m_last == out_ends);
         if (marked_q && front_q == '0) begin
           if (LAST == 0 && out_ends) assert (m_last == last_q);
-          if (out_q == at) assert (m_item == (from == '1 ? '0 : item_q));
+          if (8'(out_q) == at) assert (m_item == (from == '1 ? '0 : item_q));
         end
       end
     end

@@ -181,12 +181,8 @@ module rf_mac_engine #(
   end
 
   // ---------------------------------------------------------------- the weights
-  logic [Q*P*W_WIDTH-1:0] weights_q;
-
   assign weight_enable = issue;
   assign weight_address = address_q;
-
-  always_ff @(posedge clk) weights_q <= weight_word;
 
   // ---------------------------------------------------------------- issue and bias, delayed to the accumulator
   logic [TO_SUM-2:0] issue_q, first_q;  // the last clock is a register of every accumulator
@@ -210,19 +206,22 @@ module rf_mac_engine #(
 
   // ---------------------------------------------------------------- multiply, add, accumulate, cast
   // every multiplier has registers of its own at both inputs, which a DSP48E2 absorbs: none drives multipliers all over the
-  // die. keep is on the process, where Yosys obeys it; on the register, Vivado would not move it into a DSP48E2
+  // die, also where weights have equal bits. keep is on the process, where Yosys obeys it; on the register, Vivado would not move
+  // it into a DSP48E2
   logic [Q*ACC_WIDTH-1:0] values;
 
   for (genvar q = 0; q < Q; q++) begin : g_q
     for (genvar p = 0; p < P; p++) begin : g_p
       logic [X_WIDTH-1:0] x_q;
+      logic signed [W_WIDTH-1:0] w_q;
       (* keep *)
       always_ff @(posedge clk) x_q <= beat_data_q[p*X_WIDTH+:X_WIDTH];
+      (* keep *)
+      always_ff @(posedge clk) w_q <= weight_word[(q*P+p)*W_WIDTH+:W_WIDTH];
       // a sign bit also for an unsigned input; after the register, so that 27 bits of two's complement fit a DSP48E2
       wire signed [X_WIDTH:0] x = {X_SIGNED && x_q[X_WIDTH-1], x_q};
-      wire signed [W_WIDTH-1:0] w = weights_q[(q*P+p)*W_WIDTH+:W_WIDTH];
       logic signed [PRODUCT-1:0] product_q;
-      always_ff @(posedge clk) product_q <= PRODUCT'(x) * PRODUCT'(w);
+      always_ff @(posedge clk) product_q <= PRODUCT'(x) * PRODUCT'(w_q);
     end
 
     for (genvar level = 0; level <= LEVELS; level++) begin : g_level
@@ -253,6 +252,8 @@ module rf_mac_engine #(
       end
     end
 
+    // every accumulator has control registers of its own, because the enable of all Q accumulators has too large a fan-out. keep
+    // is on the register, where Vivado obeys it, and on the process, where Yosys does: both would merge equal registers
     logic [ACC_WIDTH-1:0] accumulator_q;
     (* keep = "true" *)
     logic add_q, restart_q;

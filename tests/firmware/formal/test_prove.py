@@ -214,6 +214,10 @@ def _lines(proof: str, file: str) -> list[str]:
     return texts(proof)[file].splitlines()
 
 
+def test_the_proofs_that_begin_first_exist() -> None:
+    assert set(proofs()) >= proving.LONG
+
+
 def test_every_proof_has_a_break_that_it_catches() -> None:
     assert {broken.proof for broken in BREAKS.values()} == set(proofs()) - set(stages.table())
 
