@@ -248,9 +248,12 @@ def run_bank_s(bank: BankTiming, event_bytes: tuple[int, int], *, one_bank: bool
         event_bytes: of the run's inputs and of its results.
         one_bank: whether inputs and results share a bank.
     """
-    stages = [_streams(stage, event_bytes, 0, one_bank=one_bank) for stage in _Stage]
-    alone = [_banks_s(bank, streams, streams) for streams in stages]
-    return max(sum(busy.get(name, 0.0) for busy in alone) for name in {name for busy in alone for name in busy})
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for stage in _Stage:
+        streams = _streams(stage, event_bytes, 0, one_bank=one_bank)
+        for name, taken in _banks_s(bank, streams, streams).items():
+            seconds[name] += taken
+    return max(seconds.values())
 
 
 def _streams(stage: _Stage, event_bytes: tuple[int, int], unit: int, *, one_bank: bool) -> list[_Stream]:

@@ -197,7 +197,7 @@ def known_amounts(core: Core) -> Amounts:
 def _report(kernel: Kernel, shell: Synthesis, core: _Inner | CoreSynthesis) -> ResourceReport:
     """The report of shell and core together. Counting takes seconds, so its result is cached too."""
     here = Path(__file__).resolve()
-    names = ("absorbed.py", "cells.py", "logic_path.py", "module_tree.py")
+    names = ("absorbed.py", "cells.py", "flip_flops.py", "logic_path.py", "module_tree.py")
     files = [here, *(here.with_name(name) for name in names), Path(delay.__file__)]
     name = kernel.core.top
 

@@ -75,14 +75,11 @@ class _Graph:
         self.ends.setdefault(net, []).append((ps, name))
 
 
-def longest_paths(cells: Iterable[Cell], most: int = 5, *, absorbs: bool = True) -> tuple[LogicPath, ...]:
+def longest_paths(cells: Iterable[Cell], most: int = 5) -> tuple[LogicPath, ...]:
     """The longest path that ends in each module; at most `most` of these paths, the longest first. Paths start and end at
-    registers, memories and the netlist's ports.
-
-    Args:
-        absorbs: DSP48E2 and block RAMs absorb the flip-flops beside them (absorbed.py).
+    registers, memories and the netlist's ports. DSP48E2 and block RAMs absorb the flip-flops beside them (absorbed.py).
     """
-    graph = _graph(absorb(cells)[0] if absorbs else list(cells))
+    graph = _graph(absorb(cells)[0])
     arrival: dict[str, int] = {}
     before: dict[str, tuple[str, str]] = {}
     nets = set(graph.arcs) | set(graph.waiting) | set(graph.ends) | set(graph.starts)

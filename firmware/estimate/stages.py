@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hypersonic.firmware.estimate import absorbed
+from hypersonic.firmware.estimate import absorbed, flip_flops
 from hypersonic.firmware.estimate.cells import Cell, parse_blif
 from hypersonic.firmware.estimate.module_tree import ROM, Module, Rom, merged, module_of, scaled, with_roms, without_absorbed
 from hypersonic.firmware.estimate.yosys import (
@@ -292,5 +292,6 @@ def _absorbed(stage: StageSynthesis) -> int:
     def count(directory: Path) -> None:
         (directory / "ffs.json").write_text(json.dumps(absorbed.absorb(parse_blif(stage.netlist()))[1]))
 
-    kept = cached("absorbed", [stage.directory.name, code_hash(Path(absorbed.__file__))], count)
+    codes = [code_hash(Path(file)) for file in (absorbed.__file__, flip_flops.__file__)]
+    kept = cached("absorbed", [stage.directory.name, *codes], count)
     return int(json.loads((kept / "ffs.json").read_text()))

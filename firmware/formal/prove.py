@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 from hypersonic.firmware.errors import FirmwareError
 from hypersonic.firmware.formal import stages
-from hypersonic.firmware.formal.stages import BOUNDED, Z3, options_of
 from hypersonic.firmware.kernel import files as kernel_files
 from hypersonic.firmware.yowasp import COMPILED, YOSYS
 from hypersonic.hls import verilator
@@ -71,7 +70,7 @@ prep -top {top}
 """
 
 #: the engine of each mode: z3, and ABC for what is bounded, which takes a quarter of z3's time
-_ENGINES = {"prove": Z3, "bmc": BOUNDED, "cover": Z3}
+_ENGINES = {"prove": stages.Z3, "bmc": stages.BOUNDED, "cover": stages.Z3}
 
 #: what an index outside a vector selects can be anything, for ABC, which has no undefined bits
 _UNDEFINED = "bmc: techmap t:$shiftx t:$pmux %u\nbmc: setundef -anyseq"
@@ -142,8 +141,7 @@ def script(name: str, sources: Mapping[str, str]) -> str:
         parameters = [f"{mode}_{key}: chparam {options[key]} {top}" for mode, key in runs]
     return _SCRIPT.format(
         tasks="\n".join(tasks),
-        options="\n".join(f"{mode}: {option}" for mode in modes for option in options_of(mode, proof, _ENGINES[mode])),
-        engines="\n".join(f"{mode}: {_ENGINES[mode]}" for mode in modes),
+        **stages.options_and_engines(proof, {mode: _ENGINES[mode] for mode in modes}),
         files=" ".join(sources),
         listed="\n".join(sources),
         parameters="\n".join(parameters),

@@ -124,15 +124,25 @@ def script(name: str) -> str:
     return _SCRIPT.format(
         name=name,
         tasks="\n".join(f"{mode} {mode}" for mode in modes),
-        options="\n".join(f"{mode}: {option}" for mode in modes for option in options_of(mode, proof, _ENGINES[mode])),
-        engines="\n".join(f"{mode}: {_ENGINES[mode]}" for mode in modes),
+        **options_and_engines(proof, {mode: _ENGINES[mode] for mode in modes}),
         read="\n".join(f"{mode}: read_verilog -sv -formal {' '.join(read[mode])}" for mode in modes),
         memories=_MEMORIES,
         listed="\n".join(every),
     )
 
 
-def options_of(mode: str, proof: Mapping[str, Any], engine: str) -> list[str]:
+def options_and_engines(proof: Mapping[str, Any], engines: Mapping[str, str]) -> dict[str, str]:
+    """The sections "options" and "engines" of SymbiYosys' script.
+
+    Args:
+        proof: the entry of the table of proofs.
+        engines: mode -> its engine, for the proof's modes.
+    """
+    options = (f"{mode}: {option}" for mode, engine in engines.items() for option in _options(mode, proof, engine))
+    return {"options": "\n".join(options), "engines": "\n".join(f"{mode}: {engine}" for mode, engine in engines.items())}
+
+
+def _options(mode: str, proof: Mapping[str, Any], engine: str) -> list[str]:
     """SymbiYosys' options of a mode. ABC leaves it to z3 to make a trace of a counterexample."""
     options = [f"mode {mode}", f"depth {int(proof[mode])}"]
     if mode == "cover" and "skip" in proof:

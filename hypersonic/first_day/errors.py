@@ -10,34 +10,42 @@ class DeviationError(RuntimeError):
     exit_code = 1
 
 
-class NoBuildError(RuntimeError):
-    """The model repository has no build for this day. The message says how to make one."""
-
-
-class NoCardError(DeviationError):
-    """There is no card that XRT drives."""
+class MachineError(DeviationError):
+    """The machine has to be corrected before the step can show anything."""
 
     exit_code = 2
 
 
-class NotReadyError(DeviationError):
+class NoBuildError(RuntimeError):
+    """The model repository has no build for this day. The message says how to make one."""
+
+
+class NoCardError(MachineError):
+    """There is no card that XRT drives."""
+
+
+class NotReadyError(MachineError):
     """The card is there, and cannot be used now."""
 
 
-class ShellError(DeviationError):
+class ShellError(MachineError):
     """The card has another shell than the bitstreams are linked for."""
 
 
-class ReleaseError(DeviationError):
+class ReleaseError(MachineError):
     """XRT's library and the driver are of different releases."""
 
 
-class SlowLinkError(DeviationError):
+class SlowLinkError(MachineError):
     """The card's PCI Express link has fewer lanes, or a lower generation, than the card has."""
 
 
 class SelfTestError(DeviationError):
     """AMD's own test of the card failed, or could not be run."""
+
+
+class NoToolError(SelfTestError, MachineError):
+    """AMD's tool is not there, or does not start."""
 
 
 class WrongCopyError(DeviationError):

@@ -12,7 +12,15 @@ from pathlib import Path
 
 from hypersonic.firmware.platform import Platform
 from hypersonic.first_day.day import Day
-from hypersonic.first_day.errors import NoCardError, NotReadyError, ReleaseError, SelfTestError, ShellError, SlowLinkError
+from hypersonic.first_day.errors import (
+    NoCardError,
+    NoToolError,
+    NotReadyError,
+    ReleaseError,
+    SelfTestError,
+    ShellError,
+    SlowLinkError,
+)
 from hypersonic.host.card_facts import CardFacts
 from hypersonic.host.devices import CardInfo, devices, devices_as_data, find_devices, find_xrt
 from hypersonic.host.release import release_differs
@@ -88,17 +96,18 @@ def validate(day: Day) -> None:
 
 
 def find_tool() -> Path:
-    """AMD's tool, from PATH, $XILINX_XRT or /opt/xilinx/xrt. Raises SelfTestError."""
+    """AMD's tool, from PATH, $XILINX_XRT or /opt/xilinx/xrt. Raises NoToolError."""
     homes = [home for home in (os.environ.get("XILINX_XRT"), "/opt/xilinx/xrt") if home]
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), *(f"{home}/bin" for home in homes)])
     found = next(filter(None, (shutil.which(tool, path=path) for tool in TOOLS)), None)
     if found is None:
-        raise SelfTestError(f"{' and '.join(TOOLS)} are neither on PATH nor in /opt/xilinx/xrt/bin: install XRT's own package")
+        raise NoToolError(f"{' and '.join(TOOLS)} are neither on PATH nor in /opt/xilinx/xrt/bin: install XRT's own package")
     return Path(found)
 
 
 def ask(tool: Path, *arguments: str) -> tuple[int, str]:
-    """Run AMD's tool; return its exit code and the end of its output. Raises SelfTestError if it does not run or end."""
+    """Run AMD's tool; return its exit code and the end of its output. Raises NoToolError if it does not start,
+    SelfTestError if it does not end."""
     try:
         done = subprocess.run(
             [str(tool), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -107,5 +116,5 @@ def ask(tool: Path, *arguments: str) -> tuple[int, str]:
     except subprocess.TimeoutExpired as error:
         raise SelfTestError(f"{tool.name} {arguments[0]} has not ended after {_TIMEOUT_S} s") from error
     except OSError as error:
-        raise SelfTestError(f"{tool.name} {arguments[0]} does not run: {error.strerror}") from error
+        raise NoToolError(f"{tool.name} {arguments[0]} does not run: {error.strerror}") from error
     return done.returncode, done.stdout[-_MOST_CHARACTERS:]

@@ -16,6 +16,7 @@ from hypersonic.first_day.errors import (
     ClocksError,
     NoBuildError,
     NoCardError,
+    NoToolError,
     NotReadyError,
     ReleaseError,
     SelfTestError,
@@ -154,6 +155,12 @@ STEPS = (
         "every test of AMD's passed",
         (
             Deviation(
+                NoToolError,
+                "no tool of AMD's",
+                "XRT's own package is not installed, or its tool does not start",
+                "install the package; `source /opt/xilinx/xrt/setup.sh`",
+            ),
+            Deviation(
                 SelfTestError,
                 "a test failed",
                 "the card, its shell or its installation is faulty; nothing of this project has run",
@@ -165,7 +172,7 @@ STEPS = (
     ),
     Step(
         "memory",
-        "a pattern to each memory bank and back, without a kernel",
+        "a pattern to each memory bank that the loopback's units use, and back, without a kernel",
         "every byte as it was written",
         (
             _NO_BUILD,

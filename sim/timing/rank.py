@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether the delay model (firmware/estimate/logic_path.py) ranks the designs as the router does, and the router's wires.
 
-Both see the same wrapper: the model on the cells of UltraScale+ that Yosys maps it to, the router on those of the ECP5. Yosys
-moves no flip-flops into an ECP5's multipliers and memories, so the model does not either here.
+Both see the same wrapper: the model on the cells of UltraScale+ that Yosys maps it to, the router on those of the ECP5.
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ def model_path(design: Design) -> LogicPath:
             file.write_text(text)
         sources = [file for file in design.sources if file.suffix != ".svh"]
         includes = [file for file in design.sources if file.suffix == ".svh"]
-        return longest_paths(
-            parse_blif(synthesise(TOP, [*includes, *sources, top, *memories]).netlist()), most=1, absorbs=False
-        )[0]
+        return longest_paths(parse_blif(synthesise(TOP, [*includes, *sources, top, *memories]).netlist()), most=1)[0]
 
 
 def spearman(a: Sequence[float], b: Sequence[float]) -> float:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps a design to an ECP5's cells with Yosys, and places and routes it with nextpnr. Both results are cached.
 
-The module stays whole while its wrapper (designs.py) is mapped, so that its cells can be counted; then both become one netlist.
+The module stays whole while its wrapper (designs.py) is mapped, so that its cells can be counted; then both become one netlist,
+in which multipliers and block RAMs absorb flip-flops (absorb.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 from dataclasses import asdict
 from pathlib import Path
 
+from hypersonic.firmware.estimate import flip_flops
 from hypersonic.firmware.estimate.yosys import run_on
 from hypersonic.firmware.pyosys import tool_version
 from hypersonic.firmware.yowasp import COMPILED, NEXTPNR_ECP5
@@ -20,7 +22,7 @@ from hypersonic.hls.child import python_environment
 from hypersonic.hls.errors import ToolError
 from hypersonic.hls.rf.modules import packages_first
 from hypersonic.hls.sources import code_hash
-from hypersonic.sim.timing import results
+from hypersonic.sim.timing import absorb, results
 from hypersonic.sim.timing.designs import INSTANCE, TOP, Design, inside_text, ports_of, wrapper_text
 from hypersonic.sim.timing.results import Counts, Routed, Step, counted, read_routed
 
@@ -51,6 +53,9 @@ opt_clean
 write_json netlist.json
 """
 
+#: a hash of how flip-flops are moved into multipliers and block RAMs
+_ABSORBED = content_hash([code_hash(Path(file)) for file in (absorb.__file__, flip_flops.__file__)])
+
 _NETLIST, _COUNTS, _ROUTED = "netlist.json", "counts.json", "routed.json"
 
 
@@ -72,7 +77,7 @@ def wrapper(design: Design) -> str:
 def design_hash(design: Design) -> str:
     """A hash of everything that decides a design's figures, apart from the tools' versions."""
     texts = (text for _, text in design.memories)
-    return content_hash([_MAP, str(PART), str(TARGET_MHZ), wrapper(design), *texts, *design.sources])
+    return content_hash([_MAP, _ABSORBED, str(PART), str(TARGET_MHZ), wrapper(design), *texts, *design.sources])
 
 
 def mapped(design: Design) -> tuple[Counts, Path]:
@@ -84,9 +89,12 @@ def mapped(design: Design) -> tuple[Counts, Path]:
         run_on(_files(design, text), script, directory)
         inside = json.loads((directory / "inside.json").read_text())["modules"]
         (directory / "inside.json").unlink()
+        netlist = json.loads((directory / _NETLIST).read_text())
+        absorb.absorb(netlist["modules"][TOP])
+        (directory / _NETLIST).write_text(json.dumps(netlist))
         (directory / _COUNTS).write_text(json.dumps(asdict(counted(inside))))
 
-    place = cached("timing_netlist", [_kept_as(), *_inputs(design, script, text)], fill)
+    place = cached("timing_netlist", [_kept_as(), _ABSORBED, *_inputs(design, script, text)], fill)
     return Counts(**json.loads((place / _COUNTS).read_text())), place
 
 

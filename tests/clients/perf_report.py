@@ -51,10 +51,11 @@ class Measurement(NamedTuple):
 
 
 class Analyzer(NamedTuple):
-    """perf_analyzer, and where a test leaves remarks (`record_property`)."""
+    """perf_analyzer, where a test leaves remarks (`record_property`), and the runs that hung, which may have sent all requests."""
 
     program: Program
     remark: Callable[[str, object], None]
+    hung: list[str]
 
 
 def analyze(analyzer: Analyzer, directory: Path, *options: str) -> Sequence[Measurement]:
@@ -75,7 +76,8 @@ def _run(analyzer: Analyzer, options: Sequence[str]) -> subprocess.CompletedProc
     argv, env = [*program.argv, *options], {**os.environ, **program.env}
     with suppress(subprocess.TimeoutExpired):
         return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=120)
-    analyzer.remark("noteworthy", f"perf_analyzer hung, and was run again: {' '.join(options)}")
+    analyzer.hung.append(" ".join(options))
+    analyzer.remark("noteworthy", f"perf_analyzer hung, and was run again: {analyzer.hung[-1]}")
     return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=120)
 
 

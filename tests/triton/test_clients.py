@@ -174,7 +174,7 @@ def test_perf_analyzer_measures_a_model_on_a_card(
     options = ("-m", "m", "-u", url, "-b", "20", "--concurrency-range", "2", "--request-count", "40", *WAYS[way])
     with grpc.InferenceServerClient(server.grpc) as client:
         before = counts(client)
-        (measured,) = analyze(Analyzer(published_binary, record_property), tmp_path, *options)
+        (measured,) = analyze(Analyzer(published_binary, record_property, []), tmp_path, *options)
         wait_until(lambda: counts(client) == (before[0] + 40, before[1] + 40 * 20), 60)
     assert measured.requests == 40
     assert 20 <= measured.server.successes <= 40, measured.text

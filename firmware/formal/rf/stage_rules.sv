@@ -71,13 +71,13 @@ module stage_rules #(
   wire               in_ends = in_q == IN_BITS'(IN - 1);
   wire               out_ends = out_q == OUT_BITS'(OUT - 1);
   wire               idle = !m_valid && !excused && (turns_q > 0 || (s_valid && !s_ready));
-  wire         [7:0] need = 8'(NEED >> {8'(out_q), 3'd0});
+  wire         [7:0] need = 8'(NEED >> {out_q, 3'd0});
   wire         [7:0] from = 8'(FROM >> {item, 3'd0});
   wire         [7:0] at = 8'(AT >> {item, 3'd0});
 
   // the marked turn, with front_q turns before it
   logic                  marked_q;
-  logic [TURN_BITS-1:0] front_q;
+  logic [ TURN_BITS-1:0] front_q;
   logic                  last_q;
   logic [ITEM_WIDTH-1:0] item_q;
   wire                   own = marked_q ? turns_q == $signed({1'b0, front_q}) : mark && in_q == '0;

@@ -53,3 +53,17 @@ def test_the_row_behind_a_block_ram_is_its_output_register() -> None:
     read = Cell("LUT1", {"I0": "word[1]", "O": "n"})
     assert absorb([ram, *row("word", "q"), read])[1] == 0
     assert longest_paths([ram, *row("word", "q")])[0].estimated_ns < longest_paths([ram, read])[0].estimated_ns
+
+
+def test_a_row_between_two_cells_goes_into_one_of_them() -> None:
+    cells = [multiplier("a", "b", "p"), *row("p", "m"), multiplier("m", "c", "r")]
+    after, gone = absorb(cells)
+    first, second = (cell for cell in after if cell.type == "DSP48E2")
+    assert gone == 2
+    assert first.parameters["MREG"] + second.parameters["AREG"] == 1
+    assert first.ports["P[0]"] == second.ports["A[0]"], "the first one's result reaches the second one"
+
+
+def test_multipliers_with_the_same_operand_take_a_row_each() -> None:
+    rows = [*row("x", "a"), *row("x", "c"), *row("w", "b"), *row("w", "d")]
+    assert absorb([*rows, multiplier("a", "b", "p"), multiplier("c", "d", "r")])[1] == 8

@@ -12,9 +12,9 @@ from hypersonic.first_day import machine
 from hypersonic.first_day.day import Day
 from hypersonic.first_day.errors import (
     NoCardError,
+    NoToolError,
     NotReadyError,
     ReleaseError,
-    SelfTestError,
     ShellError,
     SlowLinkError,
 )
@@ -79,6 +79,7 @@ def test_a_card_that_is_not_as_the_platform_says_is_a_deviation(
     with_card(tree, **facts)
     with pytest.raises(error, match=text):
         machine.show_devices(day)
+    assert run_steps(day, chosen("", "devices")) == 2, "the machine has to be corrected first"
 
 
 def test_library_and_driver_of_two_releases_are_a_deviation(tree: MadeUp, day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,5 +133,7 @@ def test_a_host_without_amds_tool_says_what_to_install(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XILINX_XRT", str(tmp_path))
     monkeypatch.setattr(machine, "TOOLS", ("xrt-smi-not-there",))
-    with pytest.raises(SelfTestError, match="install XRT's own package"):
+    with pytest.raises(NoToolError, match="install XRT's own package"):
         machine.validate(day)
+    assert run_steps(day, chosen("", "validate")) == 2
+    assert "DEVIATION, no tool of AMD's: " in "\n".join(day.record.results[0].lines)
